@@ -166,6 +166,18 @@ def test_kubeconform_accepts_the_resources(values: Path, schemas: str) -> None:
 
 
 @need_helm
+def test_values_for_tls_are_a_valid_configuration() -> None:
+    resources = render("--values", CHART / "ci/tls-values.yaml")
+    text = the("ConfigMap", resources)["data"]["server.properties"]
+    users = SECRET.replace("sasl_plaintext", "sasl_ssl")
+    configuration = parse(f"{text}\n{users}\n", source="chart")
+    assert configuration.ignored_keys == ()
+    ports = (configuration.decision_http, configuration.decision_stream)
+    assert all(port is not None and port.is_tls for port in ports)
+    assert configuration.console
+
+
+@need_helm
 def test_followers_are_several_pods_with_a_valid_configuration() -> None:
     resources = render("--values", CHART / "ci/follow-values.yaml")
     text = the("ConfigMap", resources)["data"]["server.properties"]
