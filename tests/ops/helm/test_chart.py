@@ -165,6 +165,11 @@ def test_kubeconform_accepts_the_resources(values: Path, schemas: str) -> None:
     assert "Valid: 7, Invalid: 0, Errors: 0, Skipped: 1" in done.stdout
 
 
+def test_page_shows_the_values_for_tls() -> None:
+    shown = (CHART / "ci/tls-values.yaml").read_text()
+    assert f"```yaml\n{shown}```\n" in (ROOT / "docs/container.md").read_text()
+
+
 @need_helm
 def test_values_for_tls_are_a_valid_configuration() -> None:
     resources = render("--values", CHART / "ci/tls-values.yaml")
