@@ -18,8 +18,8 @@ from authorizerd.daemon.errors import StartError
 COMMAND: Final = ("-P", "-m", "authorizerd.replay")
 # pyspark is not checked: the pipeline can find a Spark that is installed elsewhere.
 MODULES: Final = ("jinja2", "pandas", "pyarrow", "yaml")
-# They read audit logs without the extra; if they need Spark, their error names it.
-_WITHOUT_EXTRA: Final = frozenset(("usage", "whatif"))
+# They run without the extra. If `usage` or `whatif` needs Spark, its error names it.
+_WITHOUT_EXTRA: Final = frozenset(("package", "report", "usage", "whatif"))
 _HELP: Final = frozenset(("-h", "--help"))
 
 
