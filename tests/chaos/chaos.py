@@ -161,6 +161,8 @@ class Chaos:
         report = self.report
         report.counts += self._checker.counts
         report.counts["starts of the daemon"] = self._daemon.starts
+        if self._means.shim is not None:
+            report.counts["calls of the disk that failed"] = self._means.shim.failed
         report.violations += self._checker.violations
         for client in self._clients:
             report.counts += client.counts

@@ -19,6 +19,8 @@ from tests.chaos.shim import Shim
 from tests.chaos.supervised_daemon import SupervisedDaemon
 
 _DAY: Final = 86_400
+_EFFECT_SECONDS_MAX: Final = 20.0
+_POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,12 @@ class Stage:
 
     def wait(self, seconds_min: float, seconds_max: float) -> None:
         time.sleep(self.chance.uniform(seconds_min, seconds_max))
+
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait for what a slow machine does late; go on without it after a time."""
+        give_up = time.monotonic() + _EFFECT_SECONDS_MAX
+        while not holds() and time.monotonic() < give_up:
+            time.sleep(_POLL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +129,10 @@ def _have_errors(name: str, number: int) -> Callable[[Stage], None]:
     """Let calls of the daemon fail with an errno; it then ends, and cannot start."""
 
     def run(stage: Stage) -> None:
-        with _shim(stage).having(name, number):
+        shim = _shim(stage)
+        before = shim.failed
+        with shim.having(name, number):
+            stage.wait_until(lambda: shim.failed > before)
             stage.wait(0.5, 3)
 
     return run
@@ -129,9 +140,12 @@ def _have_errors(name: str, number: int) -> Callable[[Stage], None]:
 
 def _have_read_errors(stage: Stage) -> None:
     """The daemon reads its log only at a start."""
-    with _shim(stage).having("read_errno", errno.EIO):
+    shim = _shim(stage)
+    before = shim.failed
+    with shim.having("read_errno", errno.EIO):
         _kill_daemon(stage)
-        stage.wait(1, 3)
+        stage.wait_until(lambda: shim.failed > before)
+        stage.wait(0, 2)
 
 
 def _slow_disk(stage: Stage) -> None:
@@ -155,8 +169,10 @@ def _step_the_clock(stage: Stage) -> None:
 def _step_the_clock_at_a_start(stage: Stage) -> None:
     """The log then has later times than the clock that goes on."""
     with _shim(stage).having("clock_step_ns", stage.chance.choice((-_DAY, _DAY)) * 10**9):
+        stage.daemon.ready_file.unlink(missing_ok=True)
         _kill_daemon(stage)
-        stage.wait(2, 3)
+        stage.wait_until(stage.daemon.ready_file.exists)
+        stage.wait(0.5, 2)
     _kill_daemon(stage)
 
 

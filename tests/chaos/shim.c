@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CLOCK_STEP_NS, WRITE_ERRNO, SYNC_ERRNO, READ_ERRNO, DELAY_US, DONE, NUMBERS };
+enum { CLOCK_STEP_NS, WRITE_ERRNO, SYNC_ERRNO, READ_ERRNO, DELAY_US, FAILED, NUMBERS };
 
 static volatile int64_t nothing[NUMBERS];
 static volatile int64_t *control = nothing;
@@ -39,7 +39,7 @@ static int fails(int descriptor, int which) {
     if (size < 0 || strncmp(path, directory, strlen(directory))) return 0;
     if (control[DELAY_US]) usleep((useconds_t)control[DELAY_US]);
     if (!control[which]) return 0;
-    __atomic_add_fetch(&control[DONE], 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&control[FAILED], 1, __ATOMIC_RELAXED);
     errno = (int)control[which];
     return 1;
 }

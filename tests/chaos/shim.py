@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 SOURCE: Final = Path(__file__).with_name("shim.c")
-_NUMBERS: Final = ("clock_step_ns", "write_errno", "sync_errno", "read_errno", "delay_us", "done")
-"""In the order of shim.c; ``done`` counts the calls that failed."""
+_NUMBERS: Final = ("clock_step_ns", "write_errno", "sync_errno", "read_errno", "delay_us", "failed")
+"""In the order of shim.c; ``failed`` counts calls."""
 _NUMBER: Final = struct.Struct("=q")
 
 
@@ -46,8 +46,10 @@ class Shim:
     def set(self, name: str, value: int) -> None:
         _NUMBER.pack_into(self._numbers, _NUMBER.size * _NUMBERS.index(name), value)
 
-    def get(self, name: str) -> int:
-        [value] = _NUMBER.unpack_from(self._numbers, _NUMBER.size * _NUMBERS.index(name))
+    @property
+    def failed(self) -> int:
+        """How many calls have failed so far."""
+        [value] = _NUMBER.unpack_from(self._numbers, _NUMBER.size * _NUMBERS.index("failed"))
         return int(value)
 
     @contextmanager

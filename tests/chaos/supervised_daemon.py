@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
@@ -91,8 +92,10 @@ class SupervisedDaemon:
 
     @property
     def workers(self) -> list[int]:
-        """The process ids of the workers."""
-        return children_of(self._process.pid)
+        """The process ids of the workers; none if the daemon has just ended."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            return children_of(self._process.pid)
+        return []
 
     def renew_certificate(self, lifetime: timedelta | None = None) -> None:
         """Replace the certificate of the port with TLS, and let the daemon read it.
