@@ -32,8 +32,9 @@ from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.acl.tables import Growing, freeze, grow
 
-_HOSTS_PER_DICT: Final = 4096
+_HOSTS_PER_DICT: Final = 1024
 _HOST_SHARDS: Final = 256
+_NAMES_PER_LIST: Final = 4096
 _SHARDS_PER_STEP: Final = 4
 
 
@@ -117,13 +118,17 @@ class _RulesBuilder:
 
 
 class _TypeBuilder:
-    """A mutable ``TypeIndex``. ``names`` lists the keys of ``rules``, which has no iterator."""
+    """A mutable ``TypeIndex``.
+
+    ``names`` has the keys of ``rules``, which has no iterator, in lists of ``_NAMES_PER_LIST``: a
+    large list may be copied when it grows, which would block the thread.
+    """
 
     __slots__ = ("everyone", "names", "resources", "rules")
 
     def __init__(self) -> None:
         self.rules: MapMutation[str, _RulesBuilder] = Map[str, _RulesBuilder]().mutate()
-        self.names: list[str] = []
+        self.names: list[list[str]] = [[]]
         self.everyone = _RulesBuilder(WILDCARD_PRINCIPAL)
         self.resources: ResourcesBuilder | None = None
 
@@ -139,7 +144,11 @@ class _TypeBuilder:
             held = self.rules.get(principal)
             if held is None:
                 held = self.rules[principal] = _RulesBuilder(principal)
-                self.names.append(principal)
+                names = self.names[-1]
+                if len(names) == _NAMES_PER_LIST:
+                    names = []
+                    self.names.append(names)
+                names.append(principal)
             elif held.principal is not principal:
                 force_setattr(acl, "principal", held.principal)
             rules = held
@@ -154,14 +163,16 @@ class _TypeBuilder:
     def freeze_in_steps(self) -> Steps[TypeIndex]:
         principals: Growing[str, Rules] = {}
         while self.names:
-            for name in self.names[-ITEMS_PER_STEP:]:
-                # Remove one at a time: freeing a whole map of builders would block the thread.
-                rules = yield from self.rules.pop(name).freeze_in_steps()
-                if rules is not NO_RULES:
-                    principals[name] = rules
-                    principals = grow(principals)
-            del self.names[-ITEMS_PER_STEP:]
-            yield
+            names = self.names.pop()
+            while names:
+                for name in names[-ITEMS_PER_STEP:]:
+                    # Remove one at a time: freeing a whole map of builders would block the thread.
+                    rules = yield from self.rules.pop(name).freeze_in_steps()
+                    if rules is not NO_RULES:
+                        principals[name] = rules
+                        principals = grow(principals)
+                del names[-ITEMS_PER_STEP:]
+                yield
         everyone = yield from self.everyone.freeze_in_steps()
         resources = NO_PATTERNS
         if self.resources is not None:

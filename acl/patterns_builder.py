@@ -121,53 +121,72 @@ class PatternsBuilder:
         return Patterns(self.wildcard, literals, prefixes, tuple(ends), freeze(counts))
 
 
+class _Names:
+    """Some names by their numbers.
+
+    Attributes:
+        counts: for each name, the number of ACLs of the literal, then of the prefix.
+    """
+
+    __slots__ = ("counts", "names", "numbers")
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.names: list[str] = []
+        self.counts = array("q")
+
+
 class ResourcesBuilder:
     """The number of ACLs of each pattern of one resource type, and one copy of each name.
 
-    Names are numbered. Why many small dicts? Resizing a large one would block the thread for
-    milliseconds.
+    Why many small dicts, lists and arrays? Growing a large one would block the thread for
+    milliseconds: it is copied if the memory after it is not free.
     """
 
-    __slots__ = ("literals", "names", "numbers", "prefixes", "wildcard")
+    __slots__ = ("shards", "wildcard")
 
     def __init__(self) -> None:
         self.wildcard = 0
-        self.numbers: list[dict[str, int]] = [{} for _ in range(_NAME_SHARDS)]
-        self.names: list[str] = []
-        self.literals = array("q")
-        self.prefixes = array("q")
+        self.shards: list[_Names | None] = [None] * _NAME_SHARDS
 
     def add(self, pattern_type: int, name: str, change: int) -> str:
         """Count ``change`` more ACLs of one pattern. Return the one copy of ``name``."""
         if name == WILDCARD and is_wildcard(pattern_type, name):
             self.wildcard += change
             return name
-        numbers = self.numbers[hash(name) % _NAME_SHARDS]
-        number = numbers.get(name)
+        place = hash(name) % _NAME_SHARDS
+        shard = self.shards[place]
+        if shard is None:
+            shard = self.shards[place] = _Names()
+        number = shard.numbers.get(name)
         if number is None:
-            number = numbers[name] = len(self.names)
-            self.names.append(name)
-            self.literals.append(0)
-            self.prefixes.append(0)
-        counts = self.literals if pattern_type == _LITERAL else self.prefixes
-        counts[number] += change
-        return self.names[number]
+            number = shard.numbers[name] = len(shard.names)
+            shard.names.append(name)
+            shard.counts.append(0)
+            shard.counts.append(0)
+        shard.counts[2 * number + (pattern_type != _LITERAL)] += change
+        return shard.names[number]
 
     def freeze_in_steps(self) -> Steps[Patterns]:
-        freed = 0
-        while self.numbers:
-            freed += len(self.numbers.pop())
+        patterns = PatternsBuilder()
+        patterns.wildcard = self.wildcard
+        freed = added = 0
+        while self.shards:
+            shard = self.shards.pop()
+            if shard is None:
+                continue
+            freed += len(shard.numbers)
+            shard.numbers.clear()
             if freed >= NAMES_FREED_PER_STEP:
                 freed = 0
                 yield
-        patterns = PatternsBuilder()
-        patterns.wildcard = self.wildcard
-        while self.names:
-            name, literals, prefixes = self.names.pop(), self.literals.pop(), self.prefixes.pop()
-            if literals:
-                patterns.add(_LITERAL, name, literals)
-            if prefixes:
-                patterns.add(_PREFIXED, name, prefixes)
-            if len(self.names) % ITEMS_PER_STEP == 0:
-                yield
+            while shard.names:
+                name, prefix, literal = shard.names.pop(), shard.counts.pop(), shard.counts.pop()
+                if literal:
+                    patterns.add(_LITERAL, name, literal)
+                if prefix:
+                    patterns.add(_PREFIXED, name, prefix)
+                added += 1
+                if added % ITEMS_PER_STEP == 0:
+                    yield
         return (yield from patterns.freeze_in_steps())

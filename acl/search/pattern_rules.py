@@ -12,7 +12,7 @@ from authorizerd.acl.snapshot import Rules
 from authorizerd.acl.steps import Steps
 
 ITEMS_PER_STEP: Final = 128
-RULES_PER_CHUNK: Final = 256
+RULES_PER_CHUNK: Final = 512
 
 LITERAL: Final = int(PatternType.LITERAL)
 PREFIXED: Final = int(PatternType.PREFIXED)

@@ -19,10 +19,12 @@ from authorizerd.acl.model import (
     AclRemoved,
     Change,
     ChangeBatch,
+    PatternType,
     Question,
     ResourceType,
 )
 from authorizerd.acl.patterns import NO_PATTERNS
+from authorizerd.acl.patterns_builder import ResourcesBuilder
 from authorizerd.acl.snapshot import (
     CHANGES_PER_STATE,
     EMPTY_SNAPSHOT,
@@ -255,3 +257,21 @@ def test_load_of_many_hosts_of_one_principal_allocates_little_at_once() -> None:
     finally:
         tracemalloc.stop()
     assert 0 < most < LIMITS["bytes"] / 4
+
+
+def test_no_list_of_a_builder_is_long() -> None:
+    """A long list that grows may be copied, which would block the event loop."""
+    builder = ResourcesBuilder()
+    for number in range(20_000):
+        builder.add(PatternType.LITERAL, f"topic-{number}", 1)
+    shards = [shard for shard in builder.shards if shard is not None]
+    assert max(len(shard.names) for shard in shards) < 200
+    assert sum(len(shard.names) for shard in shards) == 20_000
+    principals = SnapshotBuilder()
+    principals.apply_changes(
+        AclAdded(n.to_bytes(16, "big"), acl(f"User:u{n}", topic="t")) for n in range(9000)
+    )
+    lists = principals._types[ResourceType.TOPIC].names
+    assert max(map(len, lists)) == builder_module._NAMES_PER_LIST
+    assert sum(map(len, lists)) == 9000
+    assert len(principals.freeze(0).types[ResourceType.TOPIC].principals) == 9000
