@@ -8,7 +8,7 @@ from typing import Final
 from authorizerd.kafka_client.errors import Cause
 
 _LOG_IN: Final = """\
-  sasl.mechanism=SCRAM-SHA-256
+  sasl.mechanism=SCRAM-SHA-512
   sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \
 username="NAME" password="PASSWORD";
 """
@@ -26,7 +26,7 @@ the listener's.
 """,
     Cause.LOG_IN_REQUIRED: f"""\
 pass --command-config FILE, where FILE contains the following lines. For a listener with TLS, the
-protocol is SASL_SSL; the mechanism may also be PLAIN or SCRAM-SHA-512.
+protocol is SASL_SSL; the mechanism may also be PLAIN or SCRAM-SHA-256.
   security.protocol=SASL_PLAINTEXT
 {_LOG_IN}""",
     Cause.LOG_IN_UNEXPECTED: """\

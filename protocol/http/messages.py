@@ -112,7 +112,7 @@ def method_not_allowed(methods: bytes) -> Response:
 
 UNIDENTIFIED: Final = Response(
     status=401,
-    body=b"expected a token (Authorization: Bearer ID.SECRET) or a client certificate\n",
+    body=b"expected a valid token (Authorization: Bearer ID.SECRET) or a client certificate\n",
     headers=((b"WWW-Authenticate", b"Bearer"),),
 )
 """The answer to a caller without valid credentials. Source: RFC 6750, section 3."""

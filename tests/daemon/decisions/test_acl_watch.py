@@ -282,8 +282,8 @@ async def test_caller_needs_describe_on_the_cluster(nursery: trio.Nursery, tmp_p
     await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
     await watch(nursery, place, token=PROXY_TOKEN)
     for token, expected in (
-        (None, (401, "expected a token")),
-        ("proxy.wrong", (401, "expected a token")),
+        (None, (401, "expected a valid token")),
+        ("proxy.wrong", (401, "expected a valid token")),
         ("other.secret", (403, f"{OTHER} needs DESCRIBE on the cluster to list or watch ACLs")),
     ):
         status, text = await place.refusal(WATCH_PATH, token=token)
