@@ -23,6 +23,7 @@ FAST = "not slow"
 
 SLOW_PLACES = (
     "chaos/test_chaos.py",
+    "chaos/test_shim.py",
     "cli/doctor/test_command.py",
     "cli/questions/test_history.py",
     "cli/test_check_log.py",

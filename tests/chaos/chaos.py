@@ -35,7 +35,6 @@ from tests.support.certificates import expired
 from tests.support.daemon_process import wait_until
 
 RECOVERY_SECONDS_MAX: Final = 60.0
-"""How long it may take after a fault until every client is served again."""
 
 _UPDATERS: Final = 3
 _STREAM_ASKERS: Final = 3
@@ -66,6 +65,7 @@ class Chaos:
             differs each time.
         tell: takes a line about each fault.
         means: what the faults need.
+        recovery_seconds_max: how long it may take after a fault until every client is served.
     """
 
     def __init__(
@@ -75,12 +75,14 @@ class Chaos:
         seed: int,
         tell: Callable[[str], None],
         means: Means | None = None,
+        recovery_seconds_max: float = RECOVERY_SECONDS_MAX,
     ) -> None:
         self.report = Report()
         self._chance = random.Random(seed)
         self._tell = tell
         self._means = means or Means()
         self._origin = origin
+        self._recovery_seconds_max = recovery_seconds_max
         shim = self._means.shim
         environment = {} if shim is None else shim.environment
         self._daemon = SupervisedDaemon(folder, origin.log_dir, origin.config, environment)
@@ -119,7 +121,7 @@ class Chaos:
         """Wait until all workers are there, and each client is served what it sent after now."""
         begin = time.monotonic()
         while len(self._daemon.workers) < WORKERS or self._find_late(begin):
-            if time.monotonic() > begin + RECOVERY_SECONDS_MAX:
+            if time.monotonic() > begin + self._recovery_seconds_max:
                 late = ", ".join(self._find_late(begin))
                 self._demand(False, f"after {after}, not served in time: {late or 'workers'}")
                 break
@@ -151,6 +153,7 @@ class Chaos:
         with working([*askers, lister]) as clients:
             begin = time.monotonic()
             wait_until(lambda: all(each.served > begin for each in clients), "the last answers")
+        self._clients += clients
         return self._journal.listings[-1].acls
 
     def _demand(self, holds: bool, otherwise: str) -> None:

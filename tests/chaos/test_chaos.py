@@ -8,6 +8,9 @@ from tests.chaos.chaos import Chaos
 from tests.chaos.faults import FAULTS
 from tests.chaos.origins import OwnLog
 
+SECONDS_MAX = 600.0
+"""So much that no time decides the test."""
+
 NAMES = (
     "SIGSTOP of a worker, for a moment",
     "kill -9 of a worker",
@@ -19,7 +22,10 @@ NAMES = (
 def test_all_that_clients_were_told_is_in_the_log(tmp_path: Path) -> None:
     told: list[str] = []
     faults = [each for name in NAMES for each in FAULTS if each.name == name]
-    report = Chaos(tmp_path, OwnLog(tmp_path), seed=1, tell=told.append).run(faults)
+    chaos = Chaos(
+        tmp_path, OwnLog(tmp_path), seed=1, tell=told.append, recovery_seconds_max=SECONDS_MAX
+    )
+    report = chaos.run(faults)
     assert report.violations == []
     assert len(told) == len(NAMES) + 1
     assert report.counts["starts of the daemon"] == 2
