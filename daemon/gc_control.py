@@ -8,7 +8,7 @@ a look at it. Every 50 ms, the objects that large requests create are collected,
 are never scanned again.
 
 A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
-cycles, so such leaks do not add up.
+cycles, so such leaks do not add up. Errors of threads would leave some: see ``net.threads``.
 """
 
 from __future__ import annotations

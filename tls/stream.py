@@ -93,25 +93,35 @@ class TlsStream(trio.abc.HalfCloseableStream):
             TlsError: the handshake failed. If OpenSSL has an alert for the reason, it is sent.
             BrokenResourceError: the connection broke.
         """
-        try:
-            if self._tls.server_side:  # until the client's first record, OpenSSL has nothing to do
-                await self._read_first()
-            while True:
-                try:
-                    # Not abandoned on cancellation: the thread uses the connection's state.
-                    with working():
-                        await trio.to_thread.run_sync(self._tls.do_handshake, limiter=_HANDSHAKES)
-                    break
-                except ssl.SSLWantReadError:
-                    await self._flush_handshake()
-                    await self._read_records()
-        except ssl.SSLError as error:
-            with suppress(trio.BrokenResourceError):
-                await self._flush()  # the alert
-            raise TlsError(_describe(error)) from error
+        if self._tls.server_side:  # until the client's first record, OpenSSL has nothing to do
+            await self._read_first()
+        while True:
+            # Not abandoned on cancellation: the thread uses the connection's state.
+            with working():
+                error = await trio.to_thread.run_sync(self._step, limiter=_HANDSHAKES)
+            if error is None:
+                break
+            if not isinstance(error, ssl.SSLWantReadError):
+                with suppress(trio.BrokenResourceError):
+                    await self._flush()  # the alert
+                raise TlsError(_describe(error)) from error
+            await self._flush_handshake()
+            await self._read_records()
         self._hello_check = None
         self._unread[:0] = self._incoming.read()  # records that the peer has sent early
         await self._flush()
+
+    def _step(self) -> ssl.SSLError | None:
+        """Do a step of the handshake; return None at its end, or OpenSSL's error.
+
+        The error is returned, and has no traceback: a thread's frames hold what is returned or
+        raised, and would make a cycle with this stream in it (``daemon.gc_control``).
+        """
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLError as error:
+            return error.with_traceback(None)
+        return None
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return the next bytes; empty if the peer has ended the connection.

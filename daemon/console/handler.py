@@ -40,6 +40,7 @@ from authorizerd.daemon.console.visits import (
 from authorizerd.daemon.decisions.acl_surface import refuse_for_now
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.http.server import Handler
+from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
 from authorizerd.protocol.http.endpoints import GET
 from authorizerd.protocol.http.messages import (
@@ -193,7 +194,7 @@ class Console:
             return method_not_allowed(", ".join(methods).encode())
         try:
             if request.method == "POST":  # in a thread: a form may be long
-                fields = await trio.to_thread.run_sync(read_form, request)
+                fields = await run_in_thread(read_form, request)
             else:
                 fields = parse_query(request.query)
             visit = Visit(request, caller, token, fields, self._decisions)

@@ -34,6 +34,7 @@ from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
+from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.metadata.errors import (
     MetadataLogError,
@@ -292,7 +293,7 @@ class Past:
         raise AssertionError("the limits end the block by an error")
 
     async def _read(self, read: Callable[[PastLog], T]) -> T:
-        return await trio.to_thread.run_sync(
+        return await run_in_thread(
             lambda: read_past(
                 self._log_dir, read, storage=self._storage, check=trio.from_thread.check_cancelled
             )

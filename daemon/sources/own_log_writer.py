@@ -20,6 +20,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.update_queue import LogChange
+from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import ClusterImage
@@ -79,7 +80,7 @@ class OwnLog:
         """
         append = self._writer.append
         try:
-            written = await trio.to_thread.run_sync(append, batches, limiter=self._limiter)
+            written = await run_in_thread(append, batches, limiter=self._limiter)
         except LogNotWrittenError as error:
             _logger.error("updates are refused, and can be tried again: %s", error)
             raise UpdateRefusedError(f"{error}; nothing was changed, try again") from error
@@ -197,9 +198,7 @@ class Checkpointer:
     async def _write(self, state: CheckpointState) -> None:
         bytes_written = self._writer.bytes_written  # appends continue meanwhile
         try:
-            path = await trio.to_thread.run_sync(
-                write_checkpoint, self._log_dir, state, self._storage
-            )
+            path = await run_in_thread(write_checkpoint, self._log_dir, state, self._storage)
             self._bytes_at_checkpoint = bytes_written
             self.statistics.written += 1
             self.statistics.last_end_offset = state.end_offset
@@ -214,7 +213,7 @@ class Checkpointer:
         # Set first, so that a retirement that fails is tried again.
         self._is_retirement_due = True
         try:
-            await trio.to_thread.run_sync(self._retire_files)
+            await run_in_thread(self._retire_files)
             self._is_retirement_due = False
         except (OSError, MetadataLogError) as error:
             self.statistics.failures += 1

@@ -8,6 +8,13 @@ from tests.mutants.mutant import Mutant
 
 CONNECTION_MUTANTS: Final = (
     Mutant(
+        name="an error of a thread leaves a cycle of objects",
+        file="daemon/net/threads.py",
+        text="await trio.to_thread.run_sync(run, limiter=limiter)",
+        becomes="return await trio.to_thread.run_sync(function, *arguments, limiter=limiter)",
+        found_by="tests/daemon/net/test_threads.py::test_error_leaves_no_cycle",
+    ),
+    Mutant(
         name="each connection that is reset while it is idle leaks",
         file="daemon/net/selector.py",
         text="error, waiter.error = waiter.error, None",

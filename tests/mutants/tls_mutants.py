@@ -31,9 +31,16 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a handshake holds the event loop",
         file="tls/stream.py",
-        text="await trio.to_thread.run_sync(self._tls.do_handshake, limiter=_HANDSHAKES)",
-        becomes="self._tls.do_handshake()",
+        text="await trio.to_thread.run_sync(self._step, limiter=_HANDSHAKES)",
+        becomes="self._step()",
         found_by="tests/tls/test_stream.py::test_handshake_runs_outside_the_event_loop",
+    ),
+    Mutant(
+        name="a step of a handshake leaves a cycle of objects",
+        file="tls/stream.py",
+        text="return error.with_traceback(None)",
+        becomes="return error",
+        found_by="tests/tls/test_stream.py::test_handshake_leaves_no_cycle",
     ),
     Mutant(
         name="records that have arrived are received without a turn of other tasks",

@@ -134,6 +134,7 @@ class Soak:
             self.report(f"{client.site.name}: {client.name}: {error}")
         except RefusedError as error:
             tally.refused[str(error)] += 1
+            client.close()  # the daemon ends new connections that get nothing but errors
         except Exception as error:  # noqa: BLE001 - the soak reports it
             client.close()
             # The blocking clients of the tests raise AssertionError if a connection ends.

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import gc
 import ssl
 import threading
+import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -108,17 +111,41 @@ async def test_handshake_runs_outside_the_event_loop(
     threads: list[int] = []
     start = trio.to_thread.run_sync
 
-    async def spy(sync: Callable[[], None], **options: object) -> None:
-        def run() -> None:
+    async def spy(sync: Callable[[], object], **options: object) -> object:
+        def run() -> object:
             threads.append(threading.get_ident())
-            sync()
+            return sync()
 
-        await start(run, **options)  # type: ignore[arg-type]  # passed on as they are
+        return await start(run, **options)  # type: ignore[arg-type]  # passed on as they are
 
     monkeypatch.setattr(trio.to_thread, "run_sync", spy)
     await peers.connect()
     assert len(threads) >= 4
     assert threading.get_ident() not in threads
+
+
+@pytest.mark.parametrize("host", ["localhost", "elsewhere"])
+async def test_handshake_leaves_no_cycle(peers: Peers, host: str) -> None:
+    """Whether it succeeds or fails: the daemon never frees a cycle of frozen objects."""
+    gc.disable()
+    try:
+        ours, theirs = trio.testing.memory_stream_pair()
+        server = TlsStream(ours, peers.server, server_side=True)
+        client = TlsStream(theirs, peers.client, server_side=False, server_hostname=host)
+
+        async def shake_hands(stream: TlsStream) -> None:
+            with suppress(TlsError):
+                await stream.handshake()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(shake_hands, server)
+            nursery.start_soon(shake_hands, client)
+        await trio.testing.wait_all_tasks_blocked()
+        left = [weakref.ref(server), weakref.ref(client)]
+        del server, client
+        assert [each() for each in left] == [None, None]
+    finally:
+        gc.enable()
 
 
 async def test_single_bytes_do_not_take_a_thread_each(
@@ -127,10 +154,10 @@ async def test_single_bytes_do_not_take_a_thread_each(
     steps = 0
     start = trio.to_thread.run_sync
 
-    async def count(sync: Callable[[], None], **options: object) -> None:
+    async def count(sync: Callable[[], object], **options: object) -> object:
         nonlocal steps
         steps += 1
-        await start(sync, **options)  # type: ignore[arg-type]  # passed on as they are
+        return await start(sync, **options)  # type: ignore[arg-type]  # passed on as they are
 
     monkeypatch.setattr(trio.to_thread, "run_sync", count)
     ours, theirs = trio.testing.memory_stream_pair()

@@ -20,6 +20,7 @@ from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.daemon.telemetry.metrics import Measured, count_in_workers, sum_decisions
 from authorizerd.daemon.workers.counters import Counted
 from authorizerd.protocol.decisions.acl_filters import check_names
@@ -109,7 +110,7 @@ class LivePage:
         except NotReadyError as error:
             return None, f"Denials are shown once your rights are known: {error}."
         try:
-            return await trio.to_thread.run_sync(read_denials, self._audit_file), ""
+            return await run_in_thread(read_denials, self._audit_file), ""
         except OSError as error:
             reason = error.strerror or "it is not a file"
             return None, f"The audit log's file cannot be read: {reason}."

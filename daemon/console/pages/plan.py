@@ -36,6 +36,7 @@ from authorizerd.daemon.console.visits import View, Visit
 from authorizerd.daemon.decisions.acl_surface import TRUSTED, check_may_list
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.acl_filters import QueryError, check_names
 
@@ -99,11 +100,11 @@ class PlanPage:
                 f"{caller.principal} needs CLUSTER_ACTION on the cluster to ask about others"
             )
         snapshot = self._decider.check_ready(state)
-        candidates = await trio.to_thread.run_sync(read_candidates, fields.get("acls", ""))
+        candidates = await run_in_thread(read_candidates, fields.get("acls", ""))
         principals = frozenset(acl.principal for acl in candidates)
         present = await finish_in_turns(find_present(snapshot, principals))
         try:
-            changes, undone = await trio.to_thread.run_sync(
+            changes, undone = await run_in_thread(
                 lambda: compare(present, candidates, replaces=mode == "replace")
             )
         finally:
@@ -133,7 +134,7 @@ class PlanPage:
         if self._is_masked:
             return None, "The audit log masks names, so its requests cannot be judged."
         try:
-            lines = await trio.to_thread.run_sync(_read_requests, self._audit_file)
+            lines = await run_in_thread(_read_requests, self._audit_file)
         except OSError as error:
             reason = error.strerror or "it is not a file"
             return None, f"The audit log's file cannot be read: {reason}."

@@ -151,7 +151,9 @@ def start(tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
     While a thread worked, the virtual clock would jump.
     """
 
-    async def run_sync(function: Callable[..., Any], *arguments: object) -> object:
+    async def run_sync(
+        function: Callable[..., Any], *arguments: object, limiter: object = None
+    ) -> object:
         await trio.lowlevel.checkpoint()
         return function(*arguments)
 

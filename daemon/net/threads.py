@@ -1,0 +1,34 @@
+"""Run functions in threads, without cycles of objects.
+
+``trio.to_thread.run_sync`` keeps an error of its function in a cycle: the error's traceback has
+frames that hold the error. A frozen object in a cycle is never freed (``daemon.gc_control``), so
+each error would leak all that its frames hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import outcome
+import trio
+
+T = TypeVar("T")
+
+
+async def run_in_thread(
+    function: Callable[..., T], *arguments: object, limiter: trio.CapacityLimiter | None = None
+) -> T:
+    """Return the function's result, or raise its error, as ``trio.to_thread.run_sync`` does.
+
+    A cancelled call still waits for the function. Use it if a client can cause errors, or if they
+    come again and again.
+    """
+    captured: list[outcome.Outcome[T]] = []
+
+    def run() -> None:
+        captured.append(outcome.capture(function, *arguments))
+
+    await trio.to_thread.run_sync(run, limiter=limiter)
+    # The error's traceback has this frame, so no name in it may hold the outcome.
+    return captured.pop().unwrap()
