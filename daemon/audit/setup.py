@@ -148,6 +148,8 @@ def _open_output(target: str, turns: AuditTurns) -> AuditFile | AuditStream:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
             return AuditStream(os.open(target, flags), turns, is_ours=True)
         return AuditFile(target, turns)
+    except FileNotFoundError as error:
+        raise StartError(f"{KEY}: {target}: its directory does not exist: create it") from error
     except OSError as error:
         raise StartError(f"{KEY}: {target}: {error.strerror or error}") from error
 

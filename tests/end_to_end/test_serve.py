@@ -216,6 +216,7 @@ def test_fault_at_a_start_is_one_clear_line(tmp_path: Path, log_dir: Path) -> No
     assert f"authorizerd.admin.http: {address}: Address already in use" in said
     said = fault(tmp_path, log_dir, authorizerd_audit_log=str(tmp_path / "none" / "a.log"))
     assert "authorizerd.audit.log: " in said
+    assert said.endswith("a.log: its directory does not exist: create it")
     with locked(log_dir):
         assert f"{log_dir}: in use by another process" in fault(tmp_path, log_dir)
     assert "no metadata log found" in fault(tmp_path, tmp_path / "none")
