@@ -52,7 +52,7 @@ def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("line", "is_expected"),
     [
-        ("2026-11-23 23:54:06,649 INFO authorizerd: ready: 1 ACLs", True),
+        ("2026-11-23 23:54:06,649 INFO authorizerd: ready: 1 ACL at", True),
         (
             "2026-11-23 23:54:06,649 ERROR authorizerd: [Errno 28] No space left on device: 'x'",
             True,
