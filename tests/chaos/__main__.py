@@ -38,6 +38,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=5.0, help="no fault begins after them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", default="", help="parts of the names of faults, with commas")
+    parser.add_argument("--workers", type=int, default=2, help="1: the daemon itself decides")
     parser.add_argument("--kafka", action="store_true", help="follow a real cluster; needs Java")
     parser.add_argument("--folder", type=Path, help="keep the log and the daemon's output here")
     arguments = parser.parse_args()
@@ -48,6 +49,8 @@ def main() -> int:
         folder = arguments.folder or Path(stack.enter_context(_temporary()))
         folder.mkdir(parents=True, exist_ok=True)
         means, missing = _find_means(folder, alone)
+        if arguments.workers == 1:
+            missing["workers"] = "there are none"
         log_folder = folder if means.disk is None else means.disk.path
         origin: Origin
         faults = FAULTS
@@ -66,7 +69,8 @@ def main() -> int:
             lambda _: time.monotonic() - begin < arguments.minutes * 60,
             draw_faults(chosen, arguments.seed),
         )
-        report = Chaos(folder, origin, arguments.seed, _print, means).run(drawn)
+        chaos = Chaos(folder, origin, arguments.seed, _print, means, arguments.workers)
+        report = chaos.run(drawn)
         _print_report(report, arguments.seed, time.monotonic() - begin)
     return bool(report.violations)
 

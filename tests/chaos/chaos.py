@@ -30,7 +30,7 @@ from tests.chaos.clients import (
 from tests.chaos.faults import Fault, Means, Stage
 from tests.chaos.journal import Journal
 from tests.chaos.origins import Origin
-from tests.chaos.supervised_daemon import WORKERS, SupervisedDaemon
+from tests.chaos.supervised_daemon import SupervisedDaemon
 from tests.support.certificates import expired
 from tests.support.daemon_process import wait_until
 
@@ -65,6 +65,7 @@ class Chaos:
             differs each time.
         tell: takes a line about each fault.
         means: what the faults need.
+        worker_count: 1: the daemon itself decides.
         recovery_seconds_max: how long it may take after a fault until every client is served.
     """
 
@@ -75,6 +76,7 @@ class Chaos:
         seed: int,
         tell: Callable[[str], None],
         means: Means | None = None,
+        worker_count: int = 2,
         recovery_seconds_max: float = RECOVERY_SECONDS_MAX,
     ) -> None:
         self.report = Report()
@@ -85,7 +87,9 @@ class Chaos:
         self._recovery_seconds_max = recovery_seconds_max
         shim = self._means.shim
         environment = {} if shim is None else shim.environment
-        self._daemon = SupervisedDaemon(folder, origin.log_dir, origin.config, environment)
+        self._daemon = SupervisedDaemon(
+            folder, origin.log_dir, origin.config, worker_count, environment
+        )
         self._journal = Journal()
         self._checker = Checker(self._journal, QUESTIONS, origin.given_offset)
         self._clients = new_clients(self._daemon, self._journal, seed)
@@ -120,7 +124,7 @@ class Chaos:
     def _await_recovery(self, after: str) -> None:
         """Wait until all workers are there, and each client is served what it sent after now."""
         begin = time.monotonic()
-        while len(self._daemon.workers) < WORKERS or self._find_late(begin):
+        while not self._daemon.is_complete or self._find_late(begin):
             if time.monotonic() > begin + self._recovery_seconds_max:
                 late = ", ".join(self._find_late(begin))
                 self._demand(False, f"after {after}, not served in time: {late or 'workers'}")

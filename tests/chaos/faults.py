@@ -56,7 +56,7 @@ class Fault:
     """``run`` does it and undoes it.
 
     Args:
-        needs: the field of ``Means`` that it needs, if any.
+        needs: the field of ``Means`` that it needs, or ``workers``, if any.
         ends_daemon: whether the daemon may end. Otherwise, its end is a violation.
     """
 
@@ -277,13 +277,16 @@ FAULTS: Final[Sequence[Fault]] = (
     Fault(name="kill -9 of the daemon, three times", run=_kill_at_the_start, ends_daemon=True),
     Fault(name="SIGTERM of the daemon", run=_end_daemon, ends_daemon=True),
     Fault(name="SIGSTOP of the daemon", run=_stop_daemon),
-    Fault(name="kill -9 of a worker", run=_kill_worker),
-    Fault(name="kill -9 of all workers", run=_kill_workers),
-    Fault(name="SIGSTOP of a worker, for a moment", run=_stop_worker_for_a_moment),
-    Fault(name="SIGSTOP of a worker, until it is replaced", run=_stop_worker_for_long),
+    Fault(name="kill -9 of a worker", run=_kill_worker, needs="workers"),
+    Fault(name="kill -9 of all workers", run=_kill_workers, needs="workers"),
+    Fault(name="SIGSTOP of a worker, for a moment", run=_stop_worker_for_a_moment, needs="workers"),
+    Fault(
+        name="SIGSTOP of a worker, until it is replaced", run=_stop_worker_for_long, needs="workers"
+    ),
     Fault(
         name="kill -9 while a worker is stopped",
         run=_kill_daemon_of_a_stopped_worker,
+        needs="workers",
         ends_daemon=True,
     ),
     Fault(name="SIGSTOP of all processes", run=_stop_all),

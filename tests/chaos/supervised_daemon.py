@@ -21,10 +21,8 @@ from tests.support.forked_command import StartedCommand, start_command
 
 _RESTART_SECONDS: Final = 0.2
 _END_SECONDS: Final = 60.0
-WORKERS: Final = 2
 SETTINGS: Final = {
     "super.users": f"User:{ADMIN}",
-    "authorizerd.workers": str(WORKERS),
     "authorizerd.worker.timeout.ms": "3000",
     "sasl.enabled.mechanisms": "PLAIN",
     "listener.security.protocol.map": (
@@ -46,6 +44,7 @@ class SupervisedDaemon:
     ``starts`` counts. The log of all its lives is ``daemon.log`` in ``folder``.
 
     Args:
+        worker_count: how many workers there are; 1: the daemon itself decides.
         environment: variables for the daemon besides those of this process; with any, each start
             is that of a program.
     """
@@ -55,6 +54,7 @@ class SupervisedDaemon:
         folder: Path,
         log_dir: Path,
         config: Mapping[str, str],
+        worker_count: int,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         kafka, tls, http, stream, admin = map(local_address, find_lasting_ports(5))
@@ -62,6 +62,7 @@ class SupervisedDaemon:
         self.authority = Authority(folder)
         self.admin = admin
         self.starts = 0
+        self._worker_count = worker_count
         self.log_dir = log_dir
         self.ready_file = folder / "ready.json"
         addresses = {
@@ -69,6 +70,7 @@ class SupervisedDaemon:
             "authorizerd.decision.http": f"http://{http}",
             "authorizerd.decision.stream": f"tcp://{stream}",
             "authorizerd.admin.http": f"http://{admin}",
+            "authorizerd.workers": str(worker_count),
         }
         secured = self.authority.server_keys(
             "listener.name.secure.",
@@ -110,6 +112,11 @@ class SupervisedDaemon:
     def read_log(self) -> str:
         """Return what the daemon has logged in all its lives."""
         return self._log.read_text(errors="replace")
+
+    @property
+    def is_complete(self) -> bool:
+        """True if all worker processes exist."""
+        return self._worker_count == 1 or len(self.workers) == self._worker_count
 
     def close(self) -> int:
         """End the daemon with SIGTERM, and return its exit code."""
