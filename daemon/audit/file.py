@@ -19,6 +19,7 @@ import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
 from authorizerd.daemon.audit.turns import AuditTurns
+from authorizerd.daemon.net.threads import run_in_thread
 
 Write = Callable[[int, bytes | memoryview], int]
 """The signature of ``os.write``."""
@@ -58,9 +59,7 @@ class AuditFile:
             PartialWriteError, OSError: the disk is full or broken, or the file cannot be created.
         """
         self._is_busy = True
-        await trio.to_thread.run_sync(
-            self._append, lines, abandon_on_cancel=True, limiter=self._limiter
-        )
+        await run_in_thread(self._append, lines, abandon_on_cancel=True, limiter=self._limiter)
 
     def close(self) -> None:
         """Close the file, unless an abandoned thread may still use it."""

@@ -18,6 +18,7 @@ import trio
 from authorizerd.actors.audit_log import PartialWriteError
 from authorizerd.daemon.audit.file import Write, count_whole_lines
 from authorizerd.daemon.audit.turns import AuditTurns
+from authorizerd.daemon.net.threads import run_in_thread
 
 _LOOK_MS: Final = 200
 """How often a waiting thread checks whether it was abandoned."""
@@ -58,9 +59,7 @@ class AuditStream:
         if not (lines or self._is_torn):
             return
         try:
-            await trio.to_thread.run_sync(
-                self._send, lines, abandon_on_cancel=True, limiter=self._limiter
-            )
+            await run_in_thread(self._send, lines, abandon_on_cancel=True, limiter=self._limiter)
         except trio.Cancelled:
             self._is_abandoned = True
             raise

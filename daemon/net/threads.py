@@ -17,18 +17,24 @@ T = TypeVar("T")
 
 
 async def run_in_thread(
-    function: Callable[..., T], *arguments: object, limiter: trio.CapacityLimiter | None = None
+    function: Callable[..., T],
+    *arguments: object,
+    abandon_on_cancel: bool = False,
+    limiter: trio.CapacityLimiter | None = None,
 ) -> T:
     """Return the function's result, or raise its error, as ``trio.to_thread.run_sync`` does.
 
-    A cancelled call still waits for the function. Use it if a client can cause errors, or if they
-    come again and again.
+    Use it if a client can cause errors, or if they come again and again, as on a full disk.
+
+    Args:
+        abandon_on_cancel: False to let a cancelled call still wait for the function.
+        limiter: how many threads may run at once; None: trio's own limit.
     """
     captured: list[outcome.Outcome[T]] = []
 
     def run() -> None:
         captured.append(outcome.capture(function, *arguments))
 
-    await trio.to_thread.run_sync(run, limiter=limiter)
+    await trio.to_thread.run_sync(run, abandon_on_cancel=abandon_on_cancel, limiter=limiter)
     # The error's traceback has this frame, so no name in it may hold the outcome.
     return captured.pop().unwrap()

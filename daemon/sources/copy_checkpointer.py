@@ -14,6 +14,7 @@ import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
+from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.daemon.sources.own_log_writer import (
     CHECK_SECONDS,
     RETRY_SECONDS,
@@ -76,7 +77,7 @@ class CopyCheckpointer:
                 retry_at = trio.current_time() + RETRY_SECONDS
 
     async def _write(self) -> None:
-        begin = await trio.to_thread.run_sync(self._copy.begin_checkpoint)
+        begin = await run_in_thread(self._copy.begin_checkpoint)
         # Why not wait for the next state? A state is published before it is saved in the copy.
         while not self._is_usable(self._applied.newest, begin):  # noqa: ASYNC110 - see above
             await trio.sleep(_POLL_SECONDS)
@@ -90,7 +91,7 @@ class CopyCheckpointer:
             acls=snapshot.acls,
         )
         del snapshot  # see `Checkpointer`: freeing a snapshot late blocks the loop
-        if await trio.to_thread.run_sync(self._copy.write_checkpoint, state):
+        if await run_in_thread(self._copy.write_checkpoint, state):
             self.statistics.written += 1
             self.statistics.last_end_offset = state.end_offset
 

@@ -13,10 +13,9 @@ import os
 import ssl
 from typing import Final
 
-import trio
-
 from authorizerd.config.follow import FollowSettings, LogIn
 from authorizerd.config.tls import TlsSettings
+from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.daemon.sources.remedies import remedy
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
@@ -81,7 +80,7 @@ class NodeOpener:
     async def _stream_opener(self) -> OpenStream:
         if self._contexts is None:
             return self._open_tcp
-        context = await trio.to_thread.run_sync(self._contexts.load)
+        context = await run_in_thread(self._contexts.load)
         opener = TlsOpener(context, self._open_tcp, has_certificate=self._contexts.has_certificate)
         return opener.open
 

@@ -10,8 +10,8 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="an error of a thread leaves a cycle of objects",
         file="daemon/net/threads.py",
-        text="await trio.to_thread.run_sync(run, limiter=limiter)",
-        becomes="return await trio.to_thread.run_sync(function, *arguments, limiter=limiter)",
+        text="await trio.to_thread.run_sync(run, ",
+        becomes="return await trio.to_thread.run_sync(function, *arguments, ",
         found_by="tests/daemon/net/test_threads.py::test_error_leaves_no_cycle",
     ),
     Mutant(

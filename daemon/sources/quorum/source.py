@@ -20,6 +20,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message
 from authorizerd.config.follow import FollowSettings
+from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
@@ -268,15 +269,13 @@ class QuorumSource:
         try:
             match effect:
                 case BeginSnapshot(snapshot):
-                    await trio.to_thread.run_sync(
-                        copy.begin_snapshot, snapshot.end_offset, snapshot.epoch
-                    )
+                    await run_in_thread(copy.begin_snapshot, snapshot.end_offset, snapshot.epoch)
                 case AppendSnapshot(data):
-                    await trio.to_thread.run_sync(copy.write_snapshot, bytes(data))
+                    await run_in_thread(copy.write_snapshot, bytes(data))
                 case AbandonSnapshot():
-                    await trio.to_thread.run_sync(copy.abandon_snapshot)
+                    await run_in_thread(copy.abandon_snapshot)
         except OSError as error:
-            await trio.to_thread.run_sync(copy.abandon_snapshot)
+            await run_in_thread(copy.abandon_snapshot)
             return SnapshotDamaged(str(error))
         return None
 

@@ -151,9 +151,7 @@ def start(tmp_path: Path, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
     While a thread worked, the virtual clock would jump.
     """
 
-    async def run_sync(
-        function: Callable[..., Any], *arguments: object, limiter: object = None
-    ) -> object:
+    async def run_sync(function: Callable[..., Any], *arguments: object, **_: object) -> object:
         await trio.lowlevel.checkpoint()
         return function(*arguments)
 
