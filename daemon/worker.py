@@ -65,16 +65,21 @@ def run_worker(feed_descriptor: int) -> None:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     switch_threads_soon()
-    trio.run(_follow_feed, feed_descriptor)
+    trio.run(_open_feed, feed_descriptor)
 
 
-async def _follow_feed(descriptor: int) -> None:
+async def _open_feed(descriptor: int) -> None:
     try:
         feed = trio.socket.socket(fileno=descriptor)
     except OSError as error:
         reason = f"{error.strerror}; only the daemon starts workers"
         raise StartError(f"{FEED_FLAG}: {descriptor}: {reason}") from error
-    async with trio.SocketStream(feed) as stream:
+    await follow_feed(trio.SocketStream(feed))
+
+
+async def follow_feed(stream: trio.abc.Stream) -> None:
+    """Run the worker that is ordered through ``stream``, and close it at the end."""
+    async with stream:
         source = FeedSource(stream)
         begin = await source.begin()
         if begin is None:

@@ -122,7 +122,7 @@ class Cluster(ScriptedQuorum):
         self._network.faults[f"cluster: {event.kind}"] += 1
         number = 1 + event.number % SIZE
         controller = self.controllers[number]
-        if event.kind in ("append", "rejoin", "snapshot"):
+        if event.kind in ("append", "overtake", "rejoin", "snapshot"):
             if any(each.leads for each in self._reachable):
                 self._happen_by_leader(event, number)
         elif event.kind == "elect":
@@ -138,6 +138,11 @@ class Cluster(ScriptedQuorum):
         match event.kind:
             case "append":
                 self._append(event)
+            case "overtake":
+                # A snapshot replaces the batch before anyone has fetched it.
+                self._append(event)
+                if self.leader.high_watermark - 1 in self.states:
+                    self.take_snapshot()
             case "rejoin" if self.controllers[number].is_isolated:
                 self._leave(number)
                 self.rejoin(number)

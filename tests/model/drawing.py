@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -40,6 +41,7 @@ from tests.model.story import (
     SetTimeout,
     Step,
     Story,
+    WorkerFault,
 )
 
 _NAMES: Final = ("a", "ab", "b", "*")
@@ -52,8 +54,8 @@ _DELAYS_S: Final = (0.0, 0.0, 0.0, 0.001, 0.1, 0.3, 1.2)
 _PATIENCE_S: Final = (0.0, 0.001, 0.1, 0.3)
 PORTS: Final = (KAFKA, KAFKA, HTTP, STREAM)
 _EVENTS: Final = (
-    *["append"] * 6, "elect", "elect", "resign", "isolate", "rejoin", "kill", "start", "drop",
-    "snapshot", "spoil", "spoil", "spoil",
+    *["append"] * 6, "overtake", "elect", "elect", "resign", "isolate", "rejoin", "kill", "start",
+    "drop", "snapshot", "spoil", "spoil", "spoil",
 )  # fmt: skip
 _KINDS: Final = {INSIDE: "CCCCDDDTTAAAAPS", KAFKA: "CCCCDDDSS", HTTP: "AP", STREAM: "AP"}
 """The first letters of the steps that clients of each surface take; only one client may reload (R),
@@ -67,6 +69,9 @@ def draw_story(seed: int) -> Story:
     pool = [_acl(chance) for _ in range(chance.choice((3, 10, 30)))]
     draw_life = _follower if follows else _life
     lives = [draw_life(chance, pool) for _ in range(chance.randint(1, 4))]
+    if not follows and chance.random() < 0.2:
+        lives.append(_contended(chance, pool))
+    lives = [_with_workers(chance, each) if chance.random() < 0.25 else each for each in lives]
     return Story(seed, (*lives, Life(seed=0)), follows)
 
 
@@ -86,11 +91,41 @@ def _follower(chance: Random, pool: Sequence[Acl]) -> Life:
     )
 
 
+def _contended(chance: Random, pool: Sequence[Acl]) -> Life:
+    """Draw a process with one ACL that comes and goes while long batches ask about it.
+
+    So an answer that another state has decided is wrong.
+    """
+    kind, read = ResourceType.TOPIC, Operation.READ
+    acl = Acl(kind, "a", PatternType.LITERAL, "User:a", "*", read, PermissionType.ALLOW)
+    changes = (Create((acl,)), Delete((AclFilter(resource_name="a"),)))
+    questions = (Question("User:a", None, read, kind, "a"),) * 40
+    clients = [
+        Client(LATE, ROOT, tuple(map(partial(Call, 0.0), changes * chance.randint(6, 10))))
+        for _ in range(2)
+    ]
+    for surface, most in ((HTTP, 3), (STREAM, 12), (STREAM, 12)):
+        calls = (Call(chance.choice((0.0, 0.001)), Ask(questions)),) * chance.randint(2, most)
+        clients.append(Client(surface, ROOT, calls, surface))
+    return replace(
+        _life(chance, pool),
+        clients=tuple(clients),
+        stalls_s=(0.0, 0.001),
+        delays_s=(0.0, 0.001),
+        has_short_turns=True,
+        is_plugged_in=False,
+        requests_max=100,
+        end_s=None,
+        is_killed=False,
+    )
+
+
 def _event(chance: Random, pool: Sequence[Acl]) -> Event:
     kind = chance.choice(_EVENTS)
     acls = tuple(chance.choice(pool) for _ in range(chance.randint(1, 4)))
     delay_s = chance.choice((0.0, 0.0, 0.01, 0.3, 2.0, 15.0))
-    return Event(delay_s, kind, chance.randrange(24), acls if kind == "append" else ())
+    appends = kind in ("append", "overtake")
+    return Event(delay_s, kind, chance.randrange(24), acls if appends else ())
 
 
 def _outages(chance: Random) -> tuple[tuple[float, float], ...]:
@@ -153,6 +188,29 @@ def _life(chance: Random, pool: Sequence[Acl]) -> Life:
                 fail_at=chance.choice((None, None, "append", "sync", "open")),
             )
     return life
+
+
+def _with_workers(chance: Random, life: Life) -> Life:
+    """Let several workers decide instead of the daemon, and harm them."""
+    cuts = (None, None, chance.randint(1, 300), chance.randint(1, 3000))
+    return replace(
+        life,
+        workers=chance.choice((2, 2, 3)),
+        is_plugged_in=False,
+        worker_timeout_ms=chance.choice((2_000, 10_000)),
+        worker_faults=tuple(_worker_fault(chance) for _ in range(chance.randint(0, 4))),
+        feed_delays_s=chance.choice(((0.0,), (0.0, 0.001), (0.0, 0.1))),
+        feed_cuts=tuple(chance.choice(cuts) for _ in range(chance.randint(0, 4))),
+    )
+
+
+def _worker_fault(chance: Random) -> WorkerFault:
+    return WorkerFault(
+        chance.choice((0.0, 0.3, 1.0, 3.0)),
+        chance.choice(("kill", "stop", "stop", "refuse")),
+        chance.randrange(6),
+        chance.choice((0.01, 0.5, 5.0, 300.0)),
+    )
 
 
 def _partitions(chance: Random) -> tuple[tuple[float, float], ...]:

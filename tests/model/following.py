@@ -38,6 +38,14 @@ SLACK_S: Final = 5.0
 class FollowedInvariants(Invariants):
     """What may be visible of a cluster: each state that it has committed, in order."""
 
+    def _start_life(self) -> None:
+        super()._start_life()
+        self._promised = -1
+
+    @property
+    def promised_offset(self) -> int:
+        return self._promised
+
     def follow(self, cluster: Cluster) -> None:
         """Take the cluster's states as those of the log."""
         self._states = cluster.states
@@ -62,11 +70,16 @@ class FollowedInvariants(Invariants):
             before: the last offset that was committed when it was sent.
             after: the offset that is visible when it is answered.
         """
-        seen = [state.acls for end, state in sorted(self._states.items()) if before <= end <= after]
-        check(bool(seen), "an update is acknowledged before it is applied")
+        states = {
+            end: state.acls for end, state in sorted(self._states.items()) if before <= end <= after
+        }
+        check(bool(states), "an update is acknowledged before it is applied")
+        seen = [*states.values()]
         if isinstance(request.step, Create):
             for acl in request.step.acls:
-                check(any(acl in acls for acls in seen), f"a creation is lost: {acl}")
+                has_it = [end for end, acls in states.items() if acl in acls]
+                check(bool(has_it), f"a creation is lost: {acl}")
+                self._promised = max(self._promised, has_it[0])
             return
         for removed in request.expected:
             assert isinstance(removed, set)
@@ -127,6 +140,8 @@ class Follower(Process):
 
     def _observe(self) -> None:
         self.invariants.see(self)
+        if self.workers is not None and self.workers.are_unready:
+            self.unready_at = trio.current_time()
 
     def check_opening(self, name: str) -> None:
         if name in GATED:
@@ -137,6 +152,8 @@ class Follower(Process):
 
     def check_freshness(self, offset: int, asked_at: float) -> None:
         stale_max_s = self.life.stale_max_ms / 1000
+        if self.workers is not None:  # a worker that does not stop is killed after a while
+            stale_max_s += 2 * self.life.worker_timeout_ms / 1000
         oldest = self.cluster.committed_at(asked_at - stale_max_s - SLACK_S)
         check(offset >= oldest, f"a decision at offset {offset} is older than {stale_max_s} s")
 
@@ -167,6 +184,7 @@ class Follower(Process):
                 lambda newest: newest is not None and newest.offset >= self.cluster.end_offset
             )
         check(not converging.cancelled_caught, f"not current after {CONVERGES_S_MAX:g} s")
+        await super()._settle()
 
     def check_end(self, *, is_crash: bool) -> None:
         super().check_end(is_crash=is_crash)

@@ -206,6 +206,17 @@ class Invariants:
         }
         check(visible == state.timeouts, "the image is not that of the snapshot's offset")
 
+    @property
+    def promised_offset(self) -> int:
+        """The lowest offset that a worker that listens may have."""
+        return self.acknowledged_offset
+
+    def check_copy(self, snapshot: AclSnapshot) -> None:
+        """Check that a worker's state is one of the log's."""
+        acls = self._state_at(snapshot.offset).acls
+        check(len(snapshot.acls) == len(acls), "a worker's ACLs are not a complete batch")
+        check(acls == {*snapshot.acls.values()}, "a worker's ACLs are not those of the offset")
+
     def _state_at(self, offset: int) -> State:
         check(offset in self._states, f"no batch of the log ends at offset {offset}")
         return self._states[offset]

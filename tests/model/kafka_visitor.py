@@ -28,9 +28,9 @@ from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.faults.workload import BrokenInvariantError
+from tests.model.configured import PASSWORD
 from tests.model.invariants import check
 from tests.model.network import MemoryStream
-from tests.model.process import PASSWORD
 from tests.model.reference import INVALID
 from tests.model.story import (
     TIMEOUTS_MS,

@@ -100,6 +100,8 @@ class StoryRun:
             errors.append(error)
             is_crash = isinstance(error, PowerFailure)
         self.counts.update(network.faults)
+        if process.workers is not None:
+            self.counts.update(process.workers.counts)
         if isinstance(process, Follower):
             self.counts.update(process.links.faults)
         self.invariants.end_life(is_clean=not errors, is_crash=is_crash)

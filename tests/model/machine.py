@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from contextvars import ContextVar
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 from unittest.mock import patch
@@ -41,6 +42,7 @@ SHORT_TURNS: Final = (
     (record_applier, "CHANGES_PER_SLICE", 1),
     (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
     (own_log_reader, "BATCHES_PER_READ", 1),
+    (authzen, "AT_ONCE_MAX", 4),
     (authzen, "_SLICE_BYTES_MAX", 1),
     (stream_server, "QUESTIONS_PER_TURN", 5),
     (stream_server, "QUESTIONS_PER_TURN_MIN", 5),
@@ -55,7 +57,11 @@ _TURN_S: Final = 0.001
 _checkpoint: Final = trio.lowlevel.checkpoint
 
 
-class _NoCollector:
+STALLS_S: Final[ContextVar[tuple[float, ...] | None]] = ContextVar("stalls_s", default=None)
+"""The possible durations of a call in a thread, if they are not those of the disk."""
+
+
+class NoCollector:
     """A garbage collector that does nothing: freezing would keep every story's objects."""
 
     def collect(self) -> None: ...
@@ -112,15 +118,16 @@ class Machine:
         after the function runs, never within it.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
+        stalls_s = STALLS_S.get() or self._life.stalls_s
         async with limiter or nullcontext():
             with trio.CancelScope(shield=not abandon_on_cancel):
-                await trio.sleep(self.chance.choice(self._life.stalls_s))
+                await trio.sleep(self.chance.choice(stalls_s))
                 try:
                     result = function(*arguments)
                 except Exception:
-                    await trio.sleep(self.chance.choice(self._life.stalls_s))
+                    await trio.sleep(self.chance.choice(stalls_s))
                     raise
-                await trio.sleep(self.chance.choice(self._life.stalls_s))
+                await trio.sleep(self.chance.choice(stalls_s))
         return result
 
 
@@ -173,7 +180,7 @@ def simulated(
             (connection_server, "Connection", _Connection),
             (selector, "perf_counter_ns", machine.read_clock_ns),
             (components, "DISK", machine.disk),
-            (components, "Collector", _NoCollector),
+            (components, "Collector", NoCollector),
             (lifespan, "automatic_collection_off", nullcontext),
             (own_log, "now_ms", machine.now_ms),
             (own_log, "_random_ids", machine.new_ids),

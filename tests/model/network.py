@@ -13,6 +13,8 @@ from typing import Final
 
 import trio
 
+from tests.model.host import Host
+
 BUFFER_BYTES: Final = 4096
 """A sender waits while the peer has not received this many bytes."""
 
@@ -40,19 +42,23 @@ class Network:
         self.splits = splits
         self.partitions = partitions
         self.faults: Final[Counter[str]] = Counter()
-        self._listeners: dict[str, MemoryListener] = {}
+        self._listeners: dict[str, list[MemoryListener]] = {}
         self._ends: dict[MemoryStream, None] = {}
 
-    def listen(self, name: str) -> MemoryListener:
-        """Let clients connect to ``name`` from now on."""
-        listener = self._listeners[name] = MemoryListener(self, name)
+    def listen(self, name: str, host: Host | None = None) -> MemoryListener:
+        """Let clients connect to ``name`` from now on: to one of its listeners, if there are more.
+
+        Args:
+            host: the process that listens; None for one that is never stopped alone.
+        """
+        listener = MemoryListener(self, name, host or Host())
+        self._listeners.setdefault(name, []).append(listener)
         return listener
 
-    def is_listening(self, name: str) -> bool:
-        return name in self._listeners
-
-    def stop_listening(self, name: str) -> None:
-        self._listeners.pop(name, None)
+    def stop_listening(self, listener: MemoryListener) -> None:
+        for listeners in self._listeners.values():
+            if listener in listeners:
+                listeners.remove(listener)
 
     async def connect(self, name: str, cut_after: int | None = None) -> MemoryStream:
         """Return the client's end of a new connection.
@@ -64,19 +70,25 @@ class Network:
             ConnectionRefusedError: nobody listens there.
         """
         await self.arrive(self.chance.choice(self.delays_s))
-        listener = self._listeners.get(name)
-        if listener is None:
+        listeners = self._listeners.get(name)
+        if not listeners:
             raise ConnectionRefusedError(name)
-        ours, theirs = self.new_pair(cut_after)
+        listener = listeners[0] if len(listeners) == 1 else self.chance.choice(listeners)
+        ours, theirs = self.new_pair(cut_after, listener.host)
         listener.add(theirs)
         return ours
 
-    def new_pair(self, cut_after: int | None = None) -> tuple[MemoryStream, MemoryStream]:
-        """Return both ends of a connection."""
-        one_way, other_way = _Pipe(self, cut_after), _Pipe(self, cut_after)
-        one_way.other, other_way.other = other_way, one_way
-        ends = MemoryStream(self, one_way, other_way), MemoryStream(self, other_way, one_way)
+    def new_pair(
+        self, cut_after: int | None = None, host: Host | None = None
+    ) -> tuple[MemoryStream, MemoryStream]:
+        """Return both ends of a connection; the second one is ``host``'s."""
+        near, far = Host(), host or Host()
+        to_near = _Pipe(self, cut_after, sender=far, receiver=near)
+        to_far = _Pipe(self, cut_after, sender=near, receiver=far)
+        to_near.other, to_far.other = to_far, to_near
+        ends = MemoryStream(self, to_near, to_far, near), MemoryStream(self, to_far, to_near, far)
         self._ends.update(dict.fromkeys(ends))
+        far.add(ends[1])
         return ends
 
     async def arrive(self, delay_s: float) -> None:
@@ -103,8 +115,12 @@ class Network:
 class _Pipe:
     """One direction of a connection."""
 
-    def __init__(self, network: Network, cut_after: int | None) -> None:
+    def __init__(
+        self, network: Network, cut_after: int | None, *, sender: Host, receiver: Host
+    ) -> None:
         self.other: _Pipe
+        self._sender = sender
+        self._receiver = receiver
         self._network = network
         self._left = cut_after
         self._pieces: deque[tuple[float, bytes]] = deque()
@@ -120,6 +136,12 @@ class _Pipe:
         """Let the receiver get what is under way, and then an error; send no more."""
         self.is_cut = True
         self._changed.unpark_all()
+
+    def drop_unsent(self) -> None:
+        """Lose what a stopped sender has not sent yet."""
+        if self._sender.is_stopped:
+            kept = [each for each in self._pieces if each[0] < self._sender.stopped_until]
+            self._pieces = deque(kept)
 
     def end(self) -> None:
         self.is_ended = True
@@ -149,7 +171,8 @@ class _Pipe:
         network = self._network
         if data:
             delay_s = network.chance.choice(network.delays_s)
-            self._arrives_at = max(self._arrives_at, trio.current_time() + delay_s)
+            sent_at = max(trio.current_time(), self._sender.stopped_until)
+            self._arrives_at = max(self._arrives_at, sent_at + delay_s)
             self._pieces.append((self._arrives_at, data))
             self._held += len(data)
             self._changed.unpark_all()
@@ -158,6 +181,10 @@ class _Pipe:
         while True:
             if self.is_abandoned:
                 raise trio.ClosedResourceError
+            if self._receiver.is_stopped:
+                with trio.move_on_at(self._receiver.stopped_until):
+                    await self._changed.park()
+                continue
             if self._pieces:
                 ready_at = self._network.partition_end() or self._pieces[0][0]
                 if trio.current_time() >= ready_at:
@@ -186,7 +213,8 @@ class _Pipe:
 class MemoryStream(trio.abc.HalfCloseableStream):
     """One end of a connection."""
 
-    def __init__(self, network: Network, incoming: _Pipe, outgoing: _Pipe) -> None:
+    def __init__(self, network: Network, incoming: _Pipe, outgoing: _Pipe, host: Host) -> None:
+        self._host = host
         self._network = network
         self._incoming = incoming
         self._outgoing = outgoing
@@ -210,16 +238,29 @@ class MemoryStream(trio.abc.HalfCloseableStream):
     async def aclose(self) -> None:
         self._incoming.abandon()
         self._outgoing.end()
-        self._network.forget(self)
+        self._forget()
         await trio.lowlevel.checkpoint()
+
+    def cut_off(self) -> None:
+        """End both directions at once, as the kernel does for a process that is killed."""
+        self._incoming.abandon()
+        self._outgoing.drop_unsent()
+        self._outgoing.cut()
+        self._network.forget(self)
+
+    def _forget(self) -> None:
+        self._network.forget(self)
+        self._host.forget(self)
 
 
 class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
     """Accept the connections of one name."""
 
-    def __init__(self, network: Network, name: str) -> None:
+    def __init__(self, network: Network, name: str, host: Host) -> None:
         self._network = network
-        self._name = name
+        self.name: Final = name
+        self.host: Final = host
+        host.add_listener(self)
         self._waiting: deque[MemoryStream] = deque()
         self._changed = trio.lowlevel.ParkingLot()
 
@@ -233,8 +274,11 @@ class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
             await self._changed.park()
         return self._waiting.popleft()
 
-    async def aclose(self) -> None:
-        self._network.stop_listening(self._name)
+    def close(self) -> None:
+        self._network.stop_listening(self)
         for each in self._waiting:  # the kernel resets connections that nobody accepted
-            await trio.aclose_forcefully(each)
+            each.cut_off()
+
+    async def aclose(self) -> None:
+        self.close()
         await trio.lowlevel.checkpoint()

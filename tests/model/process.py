@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +27,6 @@ from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.update_queue import UpdateQueue
-from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon import components
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.origins import own_log
@@ -38,61 +35,22 @@ from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import FaultDisk
 from tests.faults.workload import BrokenInvariantError
+from tests.model.configured import configure
 from tests.model.invariants import Invariants, check
 from tests.model.machine import Machine, Replacement, simulated
 from tests.model.network import Network
 from tests.model.reference import Request
 from tests.model.simulated_daemon import GATED, SimulatedDaemon
-from tests.model.story import EARLY, LATE, ROOT, USERS, Create, Delete, Life
-from tests.model.watched_log import LOG_DIR, WatchedLog
+from tests.model.story import LATE, ROOT, Create, Delete, Life
+from tests.model.watched_log import WatchedLog
+from tests.model.workers import Workers, is_dead
 from tests.support.recording_storage import PowerFailure
 
 LIFE_S_MAX: Final = 600
 """Time limit of a life; every wait that ends at all is shorter."""
 PROPERTIES: Final = MetaProperties("cluster", 1, "d")
-PASSWORD: Final = "secret"
-
-_LOG_IN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-_JAAS: Final = " ".join(f'user_{each.removeprefix("User:")}="{PASSWORD}"' for each in USERS)
-
 ReloadedSettings = tuple[frozenset[str], bool]
 """The super users, and whether everyone is allowed what no ACL is about."""
-
-
-@cache
-def _configuration(
-    life: Life, super_users: tuple[str, ...], everyone: bool, follows: bool = False
-) -> Configuration:
-    text = (
-        f"node.id=1\nlog.dirs=/log\nsuper.users={';'.join(super_users)}\n"
-        f"allow.everyone.if.no.acl.found={str(everyone).lower()}\n"
-        f"authorizerd.update.timeout.ms={life.timeout_ms}\n"
-        f"listeners={EARLY}://127.0.0.1:1,{LATE}://127.0.0.1:2\n"
-        f"listener.security.protocol.map={EARLY}:SASL_PLAINTEXT,{LATE}:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT\n"
-        f"sasl.enabled.mechanisms=PLAIN\nearly.start.listeners={EARLY}\n"
-        f"listener.name.early.plain.sasl.jaas.config={_LOG_IN} {_JAAS};\n"
-        f"listener.name.late.plain.sasl.jaas.config={_LOG_IN} {_JAAS};\n"
-        "authorizerd.decision.stream=tcp://127.0.0.1:3\n"
-        "metadata.log.max.snapshot.interval.ms=0\n"
-        "metadata.max.retention.ms=-1\n"  # otherwise it would depend on the clock
-        f"queued.max.requests={life.requests_max}\n"
-        "connection.failed.authentication.delay.ms=0\n"
-    )
-    if follows:
-        text += (
-            "controller.listener.names=CONTROLLER\n"
-            "controller.quorum.bootstrap.servers=controller1:9093,controller2:9093\n"
-            f"authorizerd.source.stale.max.ms={life.stale_max_ms}\n"
-            f"authorizerd.source.serve.copy={str(life.serves_copy).lower()}\n"
-            "authorizerd.writes=as-self\n"
-        )
-    return replace(
-        parse(text, source="server.properties"),
-        metadata_log_dir=str(LOG_DIR),
-        metadata_log_segment_bytes=life.segment_bytes,
-        metadata_log_max_record_bytes_between_snapshots=life.checkpoint_bytes,
-        metadata_max_retention_bytes=life.retention_bytes,
-    )
 
 
 class _WatchedQueue(UpdateQueue):
@@ -123,6 +81,7 @@ class Process(trio.abc.Instrument):
     Attributes:
         accepted: the last update that the queue has accepted of each client, by the client's id.
         settings: those of the file as they were applied, the newest last.
+        workers: those that decide, or None if the daemon itself does.
         is_over: True once the daemon has ended.
     """
 
@@ -137,9 +96,11 @@ class Process(trio.abc.Instrument):
         self.broken: BaseException | None = None
         self.accepted: dict[str | None, Request] = {}
         self.settings: list[ReloadedSettings] = [(frozenset((ROOT,)), False)]
-        self.file = _configuration(_configured(life), (ROOT,), False, self._follows)
+        self.file = configure(life, (ROOT,), False, follows=self._follows)
         self.machine = Machine(life, disk)
         self.is_over = False
+        self.workers = Workers(self, self.machine.chance) if life.workers > 1 else None
+        self._settled = 0
         self.started: Mapping[str, Completion[None]] = {}
         self.parts: Parts
         self.gate: ListenerGate
@@ -161,17 +122,37 @@ class Process(trio.abc.Instrument):
     def super_users(self) -> frozenset[str]:
         return self.settings[-1][0]
 
+    @property
+    def least_offset(self) -> int:
+        """The lowest offset that a new question at a decision port may see."""
+        if self.workers is None:
+            return self.invariants.acknowledged_offset
+        return self.invariants.promised_offset
+
+    def oldest_settings(self, *, of_workers: bool) -> int:
+        """Return the number of the oldest settings that may be in force."""
+        if of_workers and self.workers is not None:
+            return self._settled
+        return len(self.settings) - 1
+
     async def reload(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
         """Change the settings file, and reload it."""
-        self.file = _configuration(
-            _configured(self.life), super_users, allow_everyone, self._follows
-        )
+        self.file = configure(self.life, super_users, allow_everyone, follows=self._follows)
         await self.parts.settings.reload()
         self.settings.append((frozenset(super_users), allow_everyone))
+        newest = len(self.settings) - 1
+        if self.parts.workers is not None:
+            await self.parts.workers.applied_everywhere()
+        self._settled = newest
 
     def _break(self, error: BaseException) -> None:
         if self.broken is None:
             self.broken = error
+
+    def note_fault(self, error: BaseException) -> None:
+        """Note an exception that ends only a connection or a worker."""
+        if not is_dead():
+            self._break(error)
 
     # What replaces the daemon's own parts.
 
@@ -181,8 +162,9 @@ class Process(trio.abc.Instrument):
         with simulated(
             self.machine,
             self.life,
-            self._break,
+            self.note_fault,
             *self._replacements(),
+            *(() if self.workers is None else self.workers.replacements()),
         ):
             self._prepare()
             self.parts = Parts(lambda: self.file, PROPERTIES)
@@ -264,6 +246,8 @@ class Process(trio.abc.Instrument):
             return
         try:
             self._observe()
+            if self.workers is not None:
+                self.workers.observe()
         except Exception as error:  # noqa: BLE001 - trio would ignore it
             self._break(error)
 
@@ -311,8 +295,13 @@ class Process(trio.abc.Instrument):
                 if self.life.is_killed:
                     outside.start_soon(self._kill, killing)
                 outside.start_soon(self._visit, visitors)
+                harming = trio.CancelScope()
+                if self.workers is not None:
+                    self.workers.nursery = outside
+                    outside.start_soon(self.workers.play, self.life.worker_faults, harming)
                 await daemon.run()
                 self.is_over = True
+                harming.cancel()
                 killing.cancel()
 
     async def _visit(self, visitors: Callable[[], Any]) -> None:
@@ -331,6 +320,8 @@ class Process(trio.abc.Instrument):
 
     async def _settle(self) -> None:
         """Return once all faults have ended, and the daemon has recovered from them."""
+        if self.workers is not None:
+            await self.workers.settle()
 
     def close(self) -> None:
         """Close the authorizers and the log, as the daemon always does."""
@@ -341,13 +332,18 @@ class Process(trio.abc.Instrument):
         if self.broken is not None:
             raise BrokenInvariantError(str(self.broken)) from self.broken
         check(self.network.ends_open == 0, f"{self.network.ends_open} streams are left open")
+        if self.workers is not None:
+            self.workers.check_end()
         purgatory = self.parts.purgatory
         check(purgatory.requests_waiting == 0, "requests are left in purgatory")
         check(purgatory.items_waiting == 0, "items are left in purgatory")
         waiting = self.parts.origin.updates.statistics.requests_waiting
         check(is_crash or waiting == 0, "updates are left in the queue")
         if self.started and not is_crash:
-            check(all(each.is_done for each in self.started.values()), "a start never ends")
+            workers = self.parts.workers
+            pending = [each for each in self.started.values() if not each.is_done]
+            is_told = workers is not None and {*pending} <= {workers.opened}
+            check(not pending or is_told, "a start never ends")
             was_loaded = self.applier.applied.newest is not None
             check(was_loaded or not _has_succeeded(self.started[LATE]), "started too early")
 
@@ -369,20 +365,6 @@ class Process(trio.abc.Instrument):
                     await self._late_feed.send(first)
                     await trio.sleep(chance.choice(stalls_s) / 10)
                 await self._late_feed.send(message)
-
-
-def _configured(life: Life) -> Life:
-    """Return a life with only the fields that the configuration depends on."""
-    return Life(
-        seed=0,
-        timeout_ms=life.timeout_ms,
-        requests_max=life.requests_max,
-        segment_bytes=life.segment_bytes,
-        checkpoint_bytes=life.checkpoint_bytes,
-        retention_bytes=life.retention_bytes,
-        stale_max_ms=life.stale_max_ms,
-        serves_copy=life.serves_copy,
-    )
 
 
 def _pieces(batch: ChangeBatch, middle: int) -> tuple[ChangeBatch, ChangeBatch]:

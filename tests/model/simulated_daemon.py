@@ -17,6 +17,7 @@ from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.stages import Stage
 from authorizerd.daemon.telemetry.systemd import ServiceManager
+from authorizerd.protocol.worker_feed import Place
 from tests.model.invariants import check
 from tests.model.network import MemoryListener
 from tests.model.story import EARLY, LATE
@@ -36,19 +37,25 @@ class _Endpoint:
     def __init__(self, process: Process, name: str) -> None:
         self._process = process
         self._listening = trio.Event()
+        self._listener: MemoryListener | None = None
         self.name = name
         self.address = f"{name}:1"
 
     def listen(self) -> list[MemoryListener]:
         self._process.check_opening(self.name)
         self._listening.set()
-        return [self._process.network.listen(self.name)]
+        self._listener = self._process.network.listen(self.name)
+        return [self._listener]
+
+    def place(self, name: str) -> Place:
+        return Place(name)
 
     async def wait_until_listening(self) -> None:
         await self._listening.wait()
 
     def close(self) -> None:
-        self._process.network.stop_listening(self.name)
+        if self._listener is not None:
+            self._listener.close()
 
 
 class _NoForcedEnd(ForcedEnd):

@@ -102,6 +102,20 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerFault:
+    """What happens to a worker, ``delay_s`` after the fault before it.
+
+    ``kind`` is "kill", "stop" for a number of ``seconds``, or "refuse" for a process that cannot
+    be started. ``number`` chooses one of those that run.
+    """
+
+    delay_s: float
+    kind: str
+    number: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """A caller of one endpoint.
 
@@ -131,6 +145,9 @@ class Life:
     from a time until another.
 
     ``events`` happen to the followed cluster, which cannot be reached during ``outages``.
+
+    With ``workers`` above 1, these decide instead of the daemon. Bytes of their feeds take one of
+    ``feed_delays_s``, and the feeds of the first workers are cut after ``feed_cuts`` bytes.
     """
 
     seed: int
@@ -158,6 +175,11 @@ class Life:
     outages: tuple[tuple[float, float], ...] = ()
     stale_max_ms: int = 300_000
     serves_copy: bool = False
+    workers: int = 1
+    worker_timeout_ms: int = 10_000
+    worker_faults: tuple[WorkerFault, ...] = ()
+    feed_delays_s: tuple[float, ...] = (0.0,)
+    feed_cuts: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +210,8 @@ def _smaller_lives(life: Life) -> Iterator[Life]:
             yield replace(life, **{field: getattr(usual, field)})
     for number in range(len(life.events)):
         yield replace(life, events=_without(life.events, number))
+    for number in range(len(life.worker_faults)):
+        yield replace(life, worker_faults=_without(life.worker_faults, number))
     for number, client in enumerate(life.clients):
         yield replace(life, clients=_without(life.clients, number))
         for less in _smaller_clients(client):

@@ -39,7 +39,12 @@ def text_of(story: Story) -> str:
 
 
 def _life(number: int, life: Life) -> Iterator[str]:
-    usual = Life(seed=life.seed, clients=life.clients, events=life.events)
+    usual = Life(
+        seed=life.seed,
+        clients=life.clients,
+        events=life.events,
+        worker_faults=life.worker_faults,
+    )
     odd = [
         f", {name}={getattr(life, name)}"
         for name in Life.__dataclass_fields__
@@ -49,6 +54,9 @@ def _life(number: int, life: Life) -> Iterator[str]:
     for event in life.events:
         acls = "".join(f" {_acl(acl)};" for acl in event.acls)
         yield f"  cluster: {event.delay_s:g} s later, {event.kind} {event.number}{acls}"
+    for fault in life.worker_faults:
+        seconds = f" for {fault.seconds:g} s" if fault.kind == "stop" else ""
+        yield f"  workers: {fault.delay_s:g} s later, {fault.kind} {fault.number}{seconds}"
     for client in life.clients:
         yield f"  {_client(client)}:"
         for call in client.calls:

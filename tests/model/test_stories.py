@@ -46,8 +46,10 @@ def test_every_invariant_holds_in_every_story(seed: int) -> None:
         "updates answered over Kafka", "updates in doubt over Kafka", "Describe over Kafka",
         "not served yet over Kafka", "not authorized over Kafka", "connections cut",
         "connections lost", "visitors that gave up", "waits for a partition",
-        "cluster: append", "cluster: elect", "cluster: spoil", "cluster: snapshot",
-        "not ready over decision_stream",
+        "cluster: append", "cluster: overtake", "cluster: elect", "cluster: spoil",
+        "cluster: snapshot",
+        "not ready over decision_stream", "snapshots of workers checked", "workers replaced",
+        "worker: kill", "worker: stop",
     ):  # fmt: skip
         assert counts[event], event
 

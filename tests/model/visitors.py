@@ -28,6 +28,8 @@ from tests.model.invariants import check
 from tests.model.network import MemoryStream
 from tests.model.process import Process
 from tests.model.story import (
+    HTTP,
+    STREAM,
     Ask,
     Call,
     Client,
@@ -156,7 +158,8 @@ class Visitor(ABC):
     @property
     def _since(self) -> int:
         """The settings that are in force; later ones may be as soon as a reload begins."""
-        return len(self._process.settings) - 1
+        is_decision_port = self._client.surface in (HTTP, STREAM)
+        return self._process.oldest_settings(of_workers=is_decision_port)
 
 
 class HttpVisitor(Visitor):
@@ -164,6 +167,8 @@ class HttpVisitor(Visitor):
 
     async def _greet(self, stream: MemoryStream) -> None:
         self._received = b""
+        if self._process.workers is not None:  # another one may be behind
+            self._seen_offset = -1
 
     async def _do(self, step: Step) -> None:
         assert isinstance(step, Ask)
@@ -176,7 +181,7 @@ class HttpVisitor(Visitor):
 
     async def _ask(self, name: str, asked: object, questions: Sequence[Question]) -> None:
         process, since, asked_at = self._process, self._since, trio.current_time()
-        least_offset = process.invariants.acknowledged_offset
+        least_offset = process.least_offset
         body = json.dumps(asked).encode()
         assert self._stream is not None
         await self._stream.send_all(
@@ -241,7 +246,8 @@ class StreamVisitor(Visitor):
     async def _do(self, step: Step) -> None:
         assert isinstance(step, Ask)
         process, since, asked_at = self._process, self._since, trio.current_time()
-        least_offset = process.invariants.acknowledged_offset
+        least_offset = process.least_offset
+        asked = max(least_offset, self._seen_offset)
         frames = [[each] for each in step.questions]
         if step.pause_s is None:
             frames = [list(step.questions)]
@@ -253,7 +259,7 @@ class StreamVisitor(Visitor):
                      each.resource_name)
                     for each in questions
                 ],
-                max(least_offset, self._seen_offset),
+                asked,
             )
             for number, questions in enumerate(frames)
         )  # fmt: skip
@@ -264,6 +270,9 @@ class StreamVisitor(Visitor):
             check(answer.correlation_id == number, "a frame is answered out of order")
             if answer.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED and number:
                 self._counts["frames shed"] += 1
+                continue
+            if answer.error_code == ErrorCode.REQUEST_TIMED_OUT and self._may_be_behind(asked):
+                self._counts["workers behind an offset"] += 1
                 continue
             if answer.error_code in (ErrorCode.AUTHORIZER_NOT_READY, ErrorCode.REQUEST_TIMED_OUT):
                 self._check_unready(asked_at)
@@ -278,6 +287,10 @@ class StreamVisitor(Visitor):
                 check(decision in (ALLOWED, DENIED), f"a question is answered {decision}")
                 allowed = decision == ALLOWED
                 self._check_decision(question, allowed, answer.offset, since, asked_at)
+
+    def _may_be_behind(self, offset: int) -> bool:
+        """Return True if a worker need not have this offset, which another one has shown."""
+        return self._process.workers is not None and offset > self._process.least_offset
 
     async def _answer(self) -> Answer:
         while (answer := self._frames.next_answer()) is None:

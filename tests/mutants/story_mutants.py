@@ -103,4 +103,56 @@ STORY_MUTANTS: Final = (
         becomes="        if not answers.has_success or answers.items is not None:\n",
         found_by=_STORIES,
     ),
+    Mutant(
+        name="story: one frame is decided by several states",
+        file="daemon/decisions/stream_server.py",
+        text="            decisions += self._decide(state, these)\n",
+        becomes=(
+            "            state = self._server.decider.current_state()\n"
+            "            decisions += self._decide(state, these)\n"
+        ),
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: one batch over HTTP is decided by several states",
+        file="daemon/decisions/authzen.py",
+        text="decide = partial(self._decide_one, self._decider.current_state(), caller)",
+        becomes="decide = lambda it: self._decide_one(self._decider.current_state(), caller, it)",
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: a snapshot of the cluster changes nothing once decisions have begun",
+        file="daemon/sources/quorum/feed.py",
+        text="            await self._send_differences(batches, end_offset - 1)\n",
+        becomes="            await trio.lowlevel.checkpoint()\n",
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: an update is acknowledged before every worker has applied it",
+        file="daemon/workers/pool.py",
+        text="            await link.wait_until_done(number)\n",
+        becomes="            await trio.lowlevel.checkpoint()\n",
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: a worker reports changes before it decides by them",
+        file="daemon/workers/feed_source.py",
+        text="            lambda newest: newest is not None and newest.offset >= order.offset\n",
+        becomes="            lambda newest: order.offset >= 0\n",
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: updates that a stopped worker delays never end",
+        file="daemon/workers/link.py",
+        text="if waited > (self._timeout if self.is_loaded else LOADING_SECONDS_MAX):",
+        becomes="if waited < 0:",
+        found_by=_STORIES,
+    ),
+    Mutant(
+        name="story: a worker does not get the settings of a reload",
+        file="daemon/workers/feed_source.py",
+        text="            follower.apply_settings(texts)\n",
+        becomes="            pass\n",
+        found_by=_STORIES,
+    ),
 )

@@ -1,0 +1,82 @@
+"""The configuration of a story's process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from authorizerd.config.configuration import Configuration, parse
+from tests.model.story import EARLY, LATE, USERS, Life
+from tests.model.watched_log import LOG_DIR
+
+PASSWORD: Final = "secret"
+
+_LOG_IN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_JAAS: Final = " ".join(f'user_{each.removeprefix("User:")}="{PASSWORD}"' for each in USERS)
+
+
+def configure(
+    life: Life, super_users: tuple[str, ...], everyone: bool, *, follows: bool
+) -> Configuration:
+    """Return the configuration of a life.
+
+    Args:
+        everyone: True to allow everyone what no ACL is about.
+        follows: True for a daemon that follows a cluster.
+    """
+    return _parse(_select(life), super_users, everyone, follows)
+
+
+@cache
+def _parse(
+    life: Life, super_users: tuple[str, ...], everyone: bool, follows: bool = False
+) -> Configuration:
+    text = (
+        f"node.id=1\nlog.dirs=/log\nsuper.users={';'.join(super_users)}\n"
+        f"allow.everyone.if.no.acl.found={str(everyone).lower()}\n"
+        f"authorizerd.update.timeout.ms={life.timeout_ms}\n"
+        f"listeners={EARLY}://127.0.0.1:1,{LATE}://127.0.0.1:2\n"
+        f"listener.security.protocol.map={EARLY}:SASL_PLAINTEXT,{LATE}:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+        f"sasl.enabled.mechanisms=PLAIN\nearly.start.listeners={EARLY}\n"
+        f"listener.name.early.plain.sasl.jaas.config={_LOG_IN} {_JAAS};\n"
+        f"listener.name.late.plain.sasl.jaas.config={_LOG_IN} {_JAAS};\n"
+        "authorizerd.decision.stream=tcp://127.0.0.1:3\n"
+        "metadata.log.max.snapshot.interval.ms=0\n"
+        "metadata.max.retention.ms=-1\n"  # otherwise it would depend on the clock
+        f"queued.max.requests={life.requests_max}\n"
+        "connection.failed.authentication.delay.ms=0\n"
+        f"authorizerd.workers={life.workers}\n"
+        f"authorizerd.worker.timeout.ms={life.worker_timeout_ms}\n"
+    )
+    if follows:
+        text += (
+            "controller.listener.names=CONTROLLER\n"
+            "controller.quorum.bootstrap.servers=controller1:9093,controller2:9093\n"
+            f"authorizerd.source.stale.max.ms={life.stale_max_ms}\n"
+            f"authorizerd.source.serve.copy={str(life.serves_copy).lower()}\n"
+            "authorizerd.writes=as-self\n"
+        )
+    return replace(
+        parse(text, source="server.properties"),
+        metadata_log_dir=str(LOG_DIR),
+        metadata_log_segment_bytes=life.segment_bytes,
+        metadata_log_max_record_bytes_between_snapshots=life.checkpoint_bytes,
+        metadata_max_retention_bytes=life.retention_bytes,
+    )
+
+
+def _select(life: Life) -> Life:
+    """Return a life with only the fields that the configuration depends on."""
+    return Life(
+        seed=0,
+        timeout_ms=life.timeout_ms,
+        requests_max=life.requests_max,
+        segment_bytes=life.segment_bytes,
+        checkpoint_bytes=life.checkpoint_bytes,
+        retention_bytes=life.retention_bytes,
+        stale_max_ms=life.stale_max_ms,
+        serves_copy=life.serves_copy,
+        workers=life.workers,
+        worker_timeout_ms=life.worker_timeout_ms,
+    )
