@@ -12,7 +12,7 @@ Source: KIP-595; Kafka 4.3 FileQuorumStateStore.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
@@ -27,19 +27,24 @@ STATIC_VOTERS_VERSION: Final = 0
 
 NOBODY: Final = -1
 
+_NAMED_MAX: Final = 10
+"""At most so many nodes are named in an error."""
+
+_Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
+
 
 class _Voter(msgspec.Struct, rename="camel"):
     """One voter of the file."""
 
-    voter_id: int
+    voter_id: _Int32
 
 
 class _QuorumState(msgspec.Struct, rename="camel"):
     """The parts of the file that are checked."""
 
-    data_version: int = msgspec.field(name="data_version")
-    leader_id: int = -1
-    voted_id: int = -1
+    data_version: _Int32 = msgspec.field(name="data_version")
+    leader_id: _Int32 = -1
+    voted_id: _Int32 = -1
     current_voters: list[_Voter] = []
 
 
@@ -68,7 +73,8 @@ def check_sole_voter(log_dir: Path, node_id: int, storage: Storage = DISK) -> No
     others |= {state.leader_id, state.voted_id} - {NOBODY}
     others -= {node_id}
     if others:
-        names = ", ".join(map(str, sorted(others)))
+        names = ", ".join(map(str, sorted(others)[:_NAMED_MAX]))
+        names += ", …" if len(others) > _NAMED_MAX else ""
         raise LogDirectoryError(
             f"{path}: the log belongs to a quorum with node {names}. Only a log whose one voter "
             f"is node {node_id} can be written"

@@ -56,6 +56,11 @@ CORPUS: Final = (
     Found(
         "log-properties", b"a=b\n" + b"version=" + b"x" * 16_000, "an error of 16,000 characters"
     ),
+    Found(
+        "log-properties",
+        b'{"data_version":0,"leaderId":%b}' % (b"2" * 3_000),
+        "an error shows a number of 3,000 digits",
+    ),
     Found("log-names", b"00000000000000000000\n", "a file's name begins a line of its own"),
     Found("log-names", b"\x7f.checkpoint", "a terminal obeys a file's name"),
     Found("log-files", b"\0version=\x02", "a terminal obeys a damaged file"),

@@ -37,6 +37,11 @@ def test_log_without_the_file_may_be_written(tmp_path: Path) -> None:
         (OF_NODE_1.replace('{"voterId":1}', '{"voterId":2}'), r"a quorum with node 2\."),
         (OF_NODE_1.replace('"leaderId":1', '"leaderId":2'), r"a quorum with node 2\."),
         (OF_NODE_1.replace('"votedId":-1', '"votedId":3'), r"a quorum with node 3\."),
+        (OF_NODE_1.replace('"votedId":-1', f'"votedId":{"2" * 3000}'), "votedId: expected"),
+        (
+            OF_NODE_1.replace('{"voterId":1}', ",".join(f'{{"voterId":{n}}}' for n in range(99))),
+            r"node 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, …\.",
+        ),
         ('{"leaderId":1,"votedId":-1,"data_version":1}', r"data_version is 1: .*KIP-853"),
         ("", "invalid JSON: the body ends before the document does"),
         ("{", "invalid JSON: the body ends before the document does"),
