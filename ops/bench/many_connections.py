@@ -18,6 +18,8 @@ from ops.bench.scale_process import BODIES, CHECKPOINT, write_files
 from ops.bench.steady_load import SteadyLoad
 
 _MIB: Final = 1024 * 1024
+_SILENT_MS: Final = "60000"
+"""How long a new connection may be silent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,9 @@ def measure_many_connections(directory: Path, extent: Extent) -> Iterator[Line]:
         "authorizerd.workers": str(extent.workers),
         "max.connections": most,
         "max.connections.per.ip": most,
+        # The last connections ask first after many others were opened.
+        "authorizerd.login.timeout.ms": _SILENT_MS,
+        "authorizerd.http.header.timeout.ms": _SILENT_MS,
     }
     with started(directory / "daemon", directory / CHECKPOINT, settings) as (daemon, start):
         process_id = daemon.process_id

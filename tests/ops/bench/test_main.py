@@ -58,7 +58,7 @@ def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> N
     assert all(what in printed for what in whats)
     assert "peer absent: not in a quick run" in printed
     assert "one update, p99" in (tmp_path / "growth.svg").read_text()
-    assert "a search, p50" in (tmp_path / "scale.svg").read_text()
+    assert "search, p50" in (tmp_path / "scale.svg").read_text()
 
 
 def test_parts_run_in_the_order_of_the_table() -> None:

@@ -86,7 +86,7 @@ def test_figure_that_not_every_size_has_is_left_out_of_the_others() -> None:
     ours, theirs = panels["start from a checkpoint, s"].series
     assert list(ours.points) == [(1_000_000, 8.0), (5_000_000, 8.0)]
     assert list(theirs.points) == [(1_000_000, 9.0)]
-    assert "one decision in memory, p99, µs" in draw_panels([*panels.values()])
+    assert "decision, p99, µs" in draw_panels([*panels.values()])
 
 
 def test_continued_run_measures_the_sizes_that_are_missing(
