@@ -358,7 +358,7 @@ class TlsAsker(KafkaAsker):
             with closing(self._connect_tls(self._expired)) as connection:
                 answer = connection.metadata(*TOPICS)
         except (OSError, AssertionError):
-            self.counts["expired certificates that were refused"] += 1
+            self.counts["requests with an expired certificate"] += 1
         else:
             raise UnexpectedAnswerError(f"with an expired certificate: {answer}")
 

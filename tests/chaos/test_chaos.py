@@ -29,7 +29,7 @@ def test_all_that_clients_were_told_is_in_the_log(tmp_path: Path) -> None:
     assert report.violations == []
     assert len(told) == len(NAMES) + 1
     assert report.counts["starts of the daemon"] == 2
-    assert report.counts["expired certificates that were refused"] > 0
+    assert report.counts["requests with an expired certificate"] > 0
     for what in ("the stream", "HTTP", "Kafka"):
         assert report.counts[f"decisions over {what}"] > 0
     assert report.counts["updates acknowledged"] > 0
