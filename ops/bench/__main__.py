@@ -124,6 +124,10 @@ def _continue_report(path: Path, names: Iterable[str], began: str) -> Report:
     return msgspec.structs.replace(report, continued={**report.continued, began: lacking})
 
 
+def _write_report(path: Path, report: Report) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+
+
 def main() -> int:
     arguments = _arguments()
     # The wall clock only dates the run: it may be set while the run is timed.
@@ -139,6 +143,8 @@ def main() -> int:
         return 1
     if report is None:
         report = _start_report(began, is_quick=arguments.quick)
+        # So that a run that is killed in its first part can be continued, too.
+        _write_report(path, report)
     names = [name for name in arguments.parts if name not in report.parts]
     failed = False
     before = report.seconds
@@ -153,7 +159,7 @@ def main() -> int:
             parts={name: measured[name] for name in PARTS if name in measured},
         )
         # After each part: a run that is killed keeps what it has measured.
-        path.write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+        _write_report(path, report)
     print(f"{report}\n{report.seconds:.0f} s")
     code = judge(report.lines, is_quick=arguments.quick) or int(failed)
     if arguments.write and code == 0:

@@ -10,10 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ops.bench import __main__ as bench
 from ops.bench.__main__ import _part_names, judge, measure
 from ops.bench.figures import Line
 from ops.bench.parts import QUICK, Run
 from ops.bench.processes import ProcessError
+from ops.bench.report import Part, read_report
 
 
 def run_quickly(directory: Path, *more: str) -> subprocess.CompletedProcess[bytes]:
@@ -76,6 +78,23 @@ def test_continued_run_keeps_its_parts_and_measures_the_rest(tmp_path: Path) -> 
     assert firsts == ["kind", "update at 2,100 ACLs, p50"]
     assert report["parts"]["state"] == first["parts"]["state"]
     assert [*report["continued"].values()] == [["decisions"]]
+
+
+def test_run_that_is_killed_in_its_first_part_can_be_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> Iterator[tuple[str, Part | None]]:
+        raise KeyboardInterrupt
+
+    command = ["bench", "--quick", "--parts", "state", "--directory", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", command)
+    monkeypatch.setattr(bench, "measure", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        bench.main()
+    monkeypatch.setattr(sys, "argv", [*command, "--continue"])
+    monkeypatch.setattr(bench, "measure", lambda *_, **__: iter([("state", Part(1.0, []))]))
+    assert bench.main() == 0
+    assert [*read_report(tmp_path / "bench.json").parts] == ["state"]
 
 
 def test_unknown_part_is_rejected_with_the_known_ones(tmp_path: Path) -> None:
