@@ -98,7 +98,7 @@ def _find_means(folder: Path, alone: str) -> tuple[Means, dict[str, str]]:
     network = disk = None
     if not alone:
         try:
-            network = PrivateNetwork()
+            network = PrivateNetwork(folder)
         except OSError as error:
             missing["network"] = str(error)
         try:

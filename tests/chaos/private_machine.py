@@ -49,11 +49,15 @@ def enter(module: str, arguments: Sequence[str]) -> str:
 class PrivateNetwork:
     """The loopback interface of the namespace, and faults of what is sent over it.
 
+    Args:
+        folder: for the lock of iptables; only root may use the usual one.
+
     Raises:
         OSError: the kernel lacks something; the text says what.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        os.environ["XTABLES_LOCKFILE"] = str(folder / "iptables.lock")
         self._iptables = shutil.which("iptables-legacy") or "iptables"
         _run("ip", "link", "set", "lo", "mtu", _MTU, "up")
         with self._dropping("--source", "127.0.0.2"):
