@@ -47,6 +47,13 @@ def test_panel_without_points_says_that_nothing_was_measured() -> None:
     assert "peer" not in texts(draw(both))
 
 
+@pytest.mark.parametrize("values", [[(0.5, 7.0), (30.0, 10.0)], [(0.0, 0.0)]])
+def test_linear_axes_begin_at_0(values: list[tuple[float, float]]) -> None:
+    picture = draw(Panel("MiB", "minutes", [Series("ours", values)], is_linear=True))
+    assert texts(picture).count("0") == 2
+    assert dots(picture) == []
+
+
 _values = st.floats(min_value=1e-6, max_value=1e12)
 
 
