@@ -245,7 +245,7 @@ class ActionSearches(HttpClient):
 
 
 class SubjectSearches(HttpClient):
-    """Who may do something to a topic? Whoever is not listed may do what everyone may."""
+    """Who may do something to a topic? A user who is not listed may do what everyone may."""
 
     name, pause_seconds = "search subject", 0.6
 

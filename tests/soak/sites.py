@@ -295,7 +295,7 @@ class FollowerSite(Site):
 
     Attributes:
         ids: the ids of the ACLs that change, in the quorum's log.
-        writing: held by whoever changes the quorum's log.
+        writing: a lock; hold it to change the quorum's log.
     """
 
     def __init__(self, folder: Path, *, ballast: int, disk: Disk, quorum: QuorumThread) -> None:
