@@ -282,4 +282,4 @@ def test_go_program_with_tls(
 
 def test_every_program_of_the_page_is_run() -> None:
     languages = sorted(language for language, _ in blocks_of(PAGE))
-    assert languages == ["bash"] * 2 + ["go", "java"] + ["js"] * 2 + ["python"] * 4
+    assert languages == ["bash"] * 2 + ["go", "java"] + ["js"] * 2 + ["python"] * 5
