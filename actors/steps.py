@@ -8,6 +8,7 @@ step, however cheap or costly the steps are.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Final, Protocol, TypeVar
 
@@ -23,6 +24,10 @@ a decision waits for all of them."""
 
 _ENDS_AT: Final[ContextVar[float]] = ContextVar("ends_at", default=0.0)
 """When the current task's turn ends. A task that has waited since then ends its turn early."""
+
+_AFTER_TURN: Final[ContextVar[Callable[[], object]]] = ContextVar(
+    "after_turn", default=lambda: None
+)
 
 
 class Heap(Protocol):
@@ -55,9 +60,15 @@ def begin_turn() -> None:
     _ENDS_AT.set(time.perf_counter() + TURN_SECONDS)
 
 
+def call_after_turns(call: Callable[[], object]) -> None:
+    """Have ``call`` called after each turn of this task and of all tasks that it will start."""
+    _AFTER_TURN.set(call)
+
+
 async def pause_if_due() -> None:
     """Let other tasks run if this turn has lasted long enough."""
     if time.perf_counter() >= _ENDS_AT.get():
+        _AFTER_TURN.get()()
         await trio.lowlevel.checkpoint()
         begin_turn()
 

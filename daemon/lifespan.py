@@ -21,6 +21,7 @@ import trio
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.actors.listener_gate import ListenerGate
+from authorizerd.actors.steps import call_after_turns
 from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.decision_servers import reconfigure_servers
@@ -95,6 +96,7 @@ class Daemon:
         parts = self._parts
         with ExitStack() as stack:
             stack.enter_context(automatic_collection_off())
+            call_after_turns(parts.collector.collect_if_many)
             self._endpoints = endpoints = await self._bind(stack)
             self._cluster = cluster = new_cluster(
                 parts.configuration, parts.origin.cluster_id, endpoints, socket.gethostname()

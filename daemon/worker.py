@@ -19,6 +19,7 @@ import trio
 
 from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, RecordApplier
 from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.steps import call_after_turns
 from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
 from authorizerd.daemon.certificates import Certificates
@@ -171,6 +172,7 @@ class Worker(Follower):
             services=(self._collector.run, self._past.run),
         )
         with automatic_collection_off():
+            call_after_turns(self._collector.collect_if_many)
             await run_stages((auditing, acting), partial(self._obey, source))
 
     async def _obey(self, source: FeedSource) -> None:

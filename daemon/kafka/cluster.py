@@ -13,14 +13,13 @@ from functools import partial
 from typing import Final
 
 import msgspec
-import trio
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
 from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.steps import finish_in_turns, pause_if_due
 from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.permissions import RequestRights, Rights
 from authorizerd.daemon.kafka.requests import (
@@ -45,7 +44,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
-_KEYS_PER_TURN: Final = 16
+_KEYS_PER_STEP: Final = 16
 _IDS_TOO_EARLY: Final = (10, 11)
 """The versions of Metadata that have topic ids in their schema, but reject them."""
 _MANY_KEYS: Final = 4
@@ -161,8 +160,8 @@ class ClusterHandlers:
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.pin(context)
         found = []
-        for start in range(0, len(keys), _KEYS_PER_TURN):
-            some = keys[start : start + _KEYS_PER_TURN]
+        for start in range(0, len(keys), _KEYS_PER_STEP):
+            some = keys[start : start + _KEYS_PER_STEP]
             described = rights.may_describe(resource_type, some)
             found += [
                 Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
@@ -170,7 +169,7 @@ class ClusterHandlers:
                 else _no_coordinator(denied, key)
                 for key, is_described in zip(some, described, strict=True)
             ]
-            await trio.lowlevel.checkpoint()
+            await pause_if_due()
         return await _write_coordinators(request, found), 0.0
 
     def _key_type_error(

@@ -9,7 +9,13 @@ import trio
 
 from authorizerd.acl.steps import Steps
 from authorizerd.actors import steps
-from authorizerd.actors.steps import TURN_SECONDS, begin_turn, finish_in_turns, pause_if_due
+from authorizerd.actors.steps import (
+    TURN_SECONDS,
+    begin_turn,
+    call_after_turns,
+    finish_in_turns,
+    pause_if_due,
+)
 
 
 class Clock:
@@ -105,3 +111,16 @@ async def test_error_of_a_step_is_raised(clock: Clock) -> None:
 
     with pytest.raises(ValueError, match="why"):
         await finish_in_turns(fail())
+
+
+async def test_turns_of_later_tasks_are_followed_by_the_call(clock: Clock) -> None:
+    calls: list[int] = []
+
+    async def work() -> None:
+        begin_turn()
+        await finish_in_turns(clock.work([TURN_SECONDS] * 3))
+
+    call_after_turns(lambda: calls.append(clock.turns))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+    assert calls == [0, 1, 2]

@@ -9,6 +9,9 @@ import pytest
 import trio
 import trio.testing
 
+from authorizerd.acl.steps import Steps
+from authorizerd.actors import steps
+from authorizerd.actors.steps import call_after_turns, finish_in_turns
 from authorizerd.daemon.gc_control import (
     COLLECT_SECONDS,
     CONTAINERS_MIN,
@@ -76,3 +79,35 @@ async def test_cycles_are_collected_without_changes_too(
             await trio.sleep(2 * COLLECT_SECONDS)
             assert gc.get_count()[0] < CONTAINERS_MIN
             nursery.cancel_scope.cancel()
+
+
+async def test_one_collection_of_long_work_scans_few_objects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step, step_count = CONTAINERS_MIN // 4, 40
+    scanned: list[int] = []
+
+    def note(phase: str, _: object) -> None:
+        if phase == "start":
+            scanned.append(gc.get_count()[0])
+
+    def work() -> Steps[list[list[object]]]:
+        made: list[list[object]] = []
+        for _ in range(step_count):
+            made += ([] for _ in range(step))
+            yield
+        return made
+
+    monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # each step is a turn
+    collector = Collector()
+    collector.collect()
+    call_after_turns(collector.collect_if_many)
+    with automatic_collection_off():
+        gc.callbacks.append(note)
+        try:
+            made = await finish_in_turns(work())
+            collector.collect()  # as the timer would
+        finally:
+            gc.callbacks.remove(note)
+    assert sum(scanned) >= len(made) == step * step_count
+    assert max(scanned) < 2 * CONTAINERS_MIN

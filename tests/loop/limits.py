@@ -14,6 +14,7 @@ LIMITS: Final[Mapping[str, int]] = {
     "lines": 50_000,
     "bytes": 4 * 1024 * 1024,
     "containers": 4_000,
+    "uncollected containers": 2_500,
     "slow calls": 0,
 }
 """Limits by the unit of a meter."""

@@ -7,6 +7,7 @@ The tests count work instead of time, so that a slow or busy machine does not ma
 - *bytes*: the memory that a stretch allocates or frees, whichever is more. This shows long calls
   into C: joined bytes, decoded JSON, a copied list.
 - *containers*: the number of new objects that a garbage collection visits.
+- *uncollected containers*: the number that the next timed collection would visit.
 - *slow calls*: calls into C that take milliseconds and belong in a thread: TLS handshakes, and the
   derivation of a key from a password.
 
@@ -214,6 +215,20 @@ class CollectionMeter(Meter):
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
         self._note(task, self._seen)
+
+
+class UncollectedMeter(Meter):
+    """Count the new containers that the next timed collection will visit."""
+
+    unit = "uncollected containers"
+
+    def start(self) -> None:
+        super().start()
+        gc.collect()
+        gc.freeze()
+
+    def stop(self) -> None:
+        self.longest = Longest(gc.get_count()[0])
 
 
 class SlowCallMeter(Meter):

@@ -15,14 +15,26 @@ import trio
 from tests.loop.acl_sets import ACL_SETS, ACLS
 from tests.loop.followers import FOLLOWED_ACLS, play_followers
 from tests.loop.limits import LIMITS
-from tests.loop.meter import ByteMeter, CollectionMeter, LineMeter, Meter, SlowCallMeter
+from tests.loop.meter import (
+    ByteMeter,
+    CollectionMeter,
+    LineMeter,
+    Meter,
+    SlowCallMeter,
+    UncollectedMeter,
+)
 from tests.loop.players import Played
 from tests.loop.running import write_folder
 from tests.loop.stations import STATIONS, play
 from tests.loop.worker import play_feed
 
 METERS: dict[str, Callable[[], list[Meter]]] = {
-    "lines": lambda: [LineMeter(LIMITS["lines"]), CollectionMeter(), SlowCallMeter()],
+    "lines": lambda: [
+        LineMeter(LIMITS["lines"]),
+        CollectionMeter(),
+        UncollectedMeter(),
+        SlowCallMeter(),
+    ],
     "bytes": lambda: [ByteMeter()],
 }
 BULKY = ("Kafka", "HTTP", "stream", "TLS")

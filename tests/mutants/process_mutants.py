@@ -8,6 +8,18 @@ from tests.mutants.mutant import Mutant
 
 PROCESS_MUTANTS: Final = (
     Mutant(
+        name="garbage of long work is collected by the timer alone",
+        file="daemon/lifespan.py",
+        text="            call_after_turns(parts.collector.collect_if_many)\n",
+        found_by="tests/loop/test_stretches.py::test_no_stretch_is_long",
+    ),
+    Mutant(
+        name="no turn is followed by a collection",
+        file="actors/steps.py",
+        text="        _AFTER_TURN.get()()\n",
+        found_by="tests/daemon/test_gc_control.py::test_one_collection_of_long_work_scans_few_objects",
+    ),
+    Mutant(
         name="workers decide again after a change that could not be applied",
         file="daemon/workers/pool.py",
         text="STOPPED if self._has_failed else reason",
