@@ -23,6 +23,7 @@ from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.actors import record_applier, update_queue
 from authorizerd.daemon import components, lifespan
 from authorizerd.daemon.decisions import authzen, stream_server
+from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.net import connection_server, selector
 from authorizerd.daemon.net.connection import Connection
 from authorizerd.daemon.origins import own_log
@@ -61,8 +62,11 @@ STALLS_S: Final[ContextVar[tuple[float, ...] | None]] = ContextVar("stalls_s", d
 """The possible durations of a call in a thread, if they are not those of the disk."""
 
 
-class NoCollector:
-    """A garbage collector that does nothing: freezing would keep every story's objects."""
+class NoCollector(Collector):
+    """A garbage collector that does nothing: freezing would keep every story's objects.
+
+    It never collects after a turn either, since ``collect`` does not say that all is loaded.
+    """
 
     def collect(self) -> None: ...
 
