@@ -9,7 +9,7 @@ many new objects: so one collection never scans more than a turn creates. Frozen
 scanned again.
 
 A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
-cycles, so such leaks do not add up. Errors of threads would leave some: see ``net.threads``.
+cycles, so such leaks do not add up. Errors of threads would leave some: see ``daemon.threads``.
 """
 
 from __future__ import annotations

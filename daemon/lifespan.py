@@ -55,6 +55,7 @@ from authorizerd.daemon.telemetry.ready_file import (
 )
 from authorizerd.daemon.telemetry.systemd import ServiceManager
 from authorizerd.daemon.thread_switching import switch_threads_soon
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.daemon.workers.spawn import start_worker
 from authorizerd.metadata.meta_properties import MetaProperties
@@ -270,7 +271,7 @@ class Daemon:
             _logger.info("web console: %s://%s/console/", scheme, address)
         if self._ready_file is not None:
             ready = self._describe_endpoints(snapshot.offset)
-            await trio.to_thread.run_sync(write_ready_file, self._ready_file, ready)
+            await run_in_thread(write_ready_file, self._ready_file, ready)
         self._service_manager.report_ready()
 
     def _describe_endpoints(self, offset: int) -> ReadyFile:

@@ -36,6 +36,7 @@ from authorizerd.config.follow_access import list_controller_tls_keys
 from authorizerd.config.keys import is_reloadable
 from authorizerd.config.values import super_users, trim
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.cluster import ClusterImage
 
 BROKER_CONFIGS: Final = 4
@@ -218,7 +219,7 @@ class Settings:
         values |= {name: trim(since_reload[name]) for name in self.store_keys & since_reload.keys()}
         with trio.move_on_after(STORES_SECONDS_MAX):
             try:
-                return await trio.to_thread.run_sync(
+                return await run_in_thread(
                     self._prepare_stores,
                     values,
                     frozenset(changes),
@@ -242,7 +243,7 @@ class Settings:
 
     async def _reload(self) -> None:
         try:
-            configuration, files = await trio.to_thread.run_sync(
+            configuration, files = await run_in_thread(
                 self._read_all, abandon_on_cancel=True, limiter=self._limiter
             )
             layers = dataclasses.replace(

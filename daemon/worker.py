@@ -42,6 +42,7 @@ from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
 from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.thread_switching import switch_threads_soon
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.counters import collect_counters
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.daemon.workers.spawn import FEED_FLAG
@@ -203,10 +204,8 @@ class Worker(Follower):
 
     async def apply_files(self, files: Files) -> None:
         # In a thread, because a long file would block decisions.
-        apply_tokens = await trio.to_thread.run_sync(self._callers.parse, files.tokens)
-        apply_stores = await trio.to_thread.run_sync(
-            self._certificates.prepare_stores, files.stores
-        )
+        apply_tokens = await run_in_thread(self._callers.parse, files.tokens)
+        apply_stores = await run_in_thread(self._certificates.prepare_stores, files.stores)
         apply_tokens()
         apply_stores()
         if self._audit is not None:

@@ -19,7 +19,7 @@ import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
 from authorizerd.daemon.audit.turns import AuditTurns
-from authorizerd.daemon.net.threads import run_in_thread
+from authorizerd.daemon.threads import run_in_thread
 
 Write = Callable[[int, bytes | memoryview], int]
 """The signature of ``os.write``."""

@@ -18,7 +18,7 @@ import trio
 from authorizerd.actors.audit_log import PartialWriteError
 from authorizerd.daemon.audit.file import Write, count_whole_lines
 from authorizerd.daemon.audit.turns import AuditTurns
-from authorizerd.daemon.net.threads import run_in_thread
+from authorizerd.daemon.threads import run_in_thread
 
 _LOOK_MS: Final = 200
 """How often a waiting thread checks whether it was abandoned."""

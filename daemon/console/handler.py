@@ -40,7 +40,7 @@ from authorizerd.daemon.console.visits import (
 from authorizerd.daemon.decisions.acl_surface import refuse_for_now
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.http.server import Handler
-from authorizerd.daemon.net.threads import run_in_thread
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
 from authorizerd.protocol.http.endpoints import GET
 from authorizerd.protocol.http.messages import (

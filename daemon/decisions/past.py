@@ -34,7 +34,7 @@ from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
-from authorizerd.daemon.net.threads import run_in_thread
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.metadata.errors import (
     MetadataLogError,

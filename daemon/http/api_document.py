@@ -8,6 +8,7 @@ from typing import Final
 
 import trio
 
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.protocol.http.endpoints import GET, JSON, Endpoint
 from authorizerd.protocol.http.messages import Request, Response, Route, method_not_allowed
 from authorizerd.protocol.http.openapi import describe_port
@@ -43,7 +44,7 @@ class ApiDocument:
         async with self._lock:  # or many first requests would each start a thread
             document = self._documents.get(accepted)
             if document is None:
-                document = await trio.to_thread.run_sync(self._describe, accepted)
+                document = await run_in_thread(self._describe, accepted)
                 self._documents[accepted] = document
         return Response(status=200, body=document, content_type=JSON)
 

@@ -15,6 +15,7 @@ import trio
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.metadata.batch_file import TornTail
 from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
@@ -91,7 +92,7 @@ class LocalLogSource:
         """
         async with applier:
             batches = self._log.batches()
-            while read := await trio.to_thread.run_sync(read_some, batches):
+            while read := await run_in_thread(read_some, batches):
                 for log_batch in read:
                     if not log_batch.is_checkpoint:  # a checkpoint need not be checkpointed again
                         self.bytes_since_checkpoint += len(log_batch.placed.batch.data)

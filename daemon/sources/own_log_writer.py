@@ -20,7 +20,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.update_queue import LogChange
-from authorizerd.daemon.net.threads import run_in_thread
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import ClusterImage
@@ -64,7 +64,7 @@ class OwnLog:
         def start() -> None:
             self._writer.start(progress, replay, node_id=self._node_id)
 
-        await trio.to_thread.run_sync(start, limiter=self._limiter)
+        await run_in_thread(start, limiter=self._limiter)
         features = tuple(FeatureLevel(*feature) for feature in self._writer.features.items())
         self.last_offset = self._writer.last_offset
         return ChangeBatch(self.last_offset, cluster_changes=features)

@@ -9,10 +9,10 @@ from tests.mutants.mutant import Mutant
 CONNECTION_MUTANTS: Final = (
     Mutant(
         name="an error of a thread leaves a cycle of objects",
-        file="daemon/net/threads.py",
+        file="daemon/threads.py",
         text="await trio.to_thread.run_sync(run, ",
         becomes="return await trio.to_thread.run_sync(function, *arguments, ",
-        found_by="tests/daemon/net/test_threads.py::test_error_leaves_no_cycle",
+        found_by="tests/daemon/test_threads.py::test_error_leaves_no_cycle",
     ),
     Mutant(
         name="each connection that is reset while it is idle leaks",

@@ -36,7 +36,7 @@ from authorizerd.daemon.console.visits import View, Visit
 from authorizerd.daemon.decisions.acl_surface import TRUSTED, check_may_list
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.errors import ForbiddenError
-from authorizerd.daemon.net.threads import run_in_thread
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.acl_filters import QueryError, check_names
 

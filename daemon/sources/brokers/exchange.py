@@ -27,6 +27,7 @@ from authorizerd.daemon.sources.brokers.messages import (
 )
 from authorizerd.daemon.sources.remedies import missing_right
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call, Node, entity_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
@@ -139,7 +140,7 @@ class Exchange:
         if head.error is not None:
             self._status.count_error(head.error.name)
             return Refused(self._explain(head.error))
-        digest = await trio.to_thread.run_sync(_digest, body)
+        digest = await run_in_thread(_digest, body)
         return Answer(version, body, digest, seconds, head.throttle_ms / 1000)
 
     async def decode(self, answer: Answer) -> Listing | Broken:

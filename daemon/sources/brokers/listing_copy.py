@@ -18,6 +18,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.daemon.sources.own_log_reader import read_some
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
@@ -92,19 +93,19 @@ class ListingCopy:
             LogDirectoryError: the directory is not marked as a copy.
             OSError: a damaged copy could not be removed.
         """
-        await trio.to_thread.run_sync(self._log.open)
+        await run_in_thread(self._log.open)
         try:
             await self._pass_on(applier)
         except MetadataLogError as error:
             _logger.warning("the copy is damaged, and a new one begins: %s", error)
-            await trio.to_thread.run_sync(self._log.clear)
+            await run_in_thread(self._log.clear)
             self.high_watermark, self._is_transaction_open = None, False
             await applier.send(Reset())
 
     async def _pass_on(self, applier: trio.MemorySendChannel[Message]) -> None:
         replay = Replay()
-        batches = await trio.to_thread.run_sync(self._log.batches)
-        while read := await trio.to_thread.run_sync(read_some, batches):
+        batches = await run_in_thread(self._log.batches)
+        while read := await run_in_thread(read_some, batches):
             for log_batch in read:
                 for step in replay.steps(log_batch):
                     if step is None:
@@ -142,7 +143,7 @@ class ListingCopy:
             self._log.append(list(self._encode(mark, changes)))
             return self._log.last_offset
 
-        offset = await trio.to_thread.run_sync(save)
+        offset = await run_in_thread(save)
         is_first = self.high_watermark is None
         self._is_transaction_open = False
         self.high_watermark = high_watermark

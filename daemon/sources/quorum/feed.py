@@ -20,6 +20,7 @@ from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.sources.own_log_reader import read_some
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.difference import plan_image_differences
@@ -90,7 +91,7 @@ class Feed:
             MisfitError: see the class. Nothing after it is passed on.
             MetadataLogError: a file cannot be read.
         """
-        while read := await trio.to_thread.run_sync(read_some, batches):
+        while read := await run_in_thread(read_some, batches):
             for log_batch in read:
                 await self._pass_on(log_batch)
 
@@ -147,7 +148,7 @@ class Feed:
     async def _send_differences(self, batches: Iterator[LogBatch], last_offset: int) -> None:
         acls = Listing()
         image = EMPTY_IMAGE
-        while read := await trio.to_thread.run_sync(read_some, batches):
+        while read := await run_in_thread(read_some, batches):
             for log_batch in read:
                 for step in self._steps(log_batch):
                     await trio.lowlevel.checkpoint()

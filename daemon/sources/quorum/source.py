@@ -20,7 +20,6 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message
 from authorizerd.config.follow import FollowSettings
-from authorizerd.daemon.net.threads import run_in_thread
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
@@ -56,6 +55,7 @@ from authorizerd.daemon.sources.quorum.messages import (
 from authorizerd.daemon.sources.quorum.report import ContactReport
 from authorizerd.daemon.sources.quorum.voter_addresses import choose_addresses
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
 from authorizerd.metadata.errors import CopyConflictError, MetadataLogError
@@ -214,9 +214,9 @@ class QuorumSource:
         )
 
     async def _load_copy(self, feed: Feed) -> None:
-        await trio.to_thread.run_sync(self._copy.open)
+        await run_in_thread(self._copy.open)
         if self._settings.cluster_id is not None:
-            await trio.to_thread.run_sync(self._copy.adopt_cluster, self._settings.cluster_id)
+            await run_in_thread(self._copy.adopt_cluster, self._settings.cluster_id)
         await feed.read_copy(self._copy.batches())
         feed.last_offset = self._copy.last_offset  # a checkpoint may have no batch
         if feed.last_offset >= 0:
@@ -243,7 +243,7 @@ class QuorumSource:
         match effect:
             case PassOn():
                 await feed.pass_on(effect.batches)
-                await trio.to_thread.run_sync(self._copy.append, effect.batches)
+                await run_in_thread(self._copy.append, effect.batches)
             case BeginSnapshot() | AppendSnapshot() | AbandonSnapshot():
                 return await self._save_snapshot(effect)
             case ReportLoaded():
@@ -320,12 +320,12 @@ class QuorumSource:
         if isinstance(event, ClusterAnswered):
             if not event.cluster_id:
                 self._reported.note_hidden_cluster(has_copy=self._copy.last_offset >= 0)
-            await trio.to_thread.run_sync(self._copy.adopt_cluster, event.cluster_id)
+            await run_in_thread(self._copy.adopt_cluster, event.cluster_id)
         return event
 
     async def _apply_snapshot(self, snapshot: SnapshotId, feed: Feed) -> Event:
         try:
-            batches = await trio.to_thread.run_sync(self._copy.finish_snapshot)
+            batches = await run_in_thread(self._copy.finish_snapshot)
         except (MetadataLogError, OSError) as error:
             return SnapshotDamaged(str(error))
         _logger.info("the cluster's snapshot up to offset %d replaces its log", snapshot.end_offset)

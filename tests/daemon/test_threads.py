@@ -3,12 +3,14 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
-from authorizerd.daemon.net.threads import run_in_thread
+from authorizerd.daemon import threads
+from authorizerd.daemon.threads import run_in_thread
 
 
 class Held:
@@ -44,3 +46,9 @@ async def test_error_leaves_no_cycle() -> None:
     await call()
     await trio.testing.wait_all_tasks_blocked()
     assert held[0]() is None
+
+
+def test_daemon_starts_threads_here_alone() -> None:
+    daemon = Path(threads.__file__).parent
+    users = {path.name for path in daemon.rglob("*.py") if "to_thread" in path.read_text("utf-8")}
+    assert users == {"threads.py"}

@@ -24,8 +24,6 @@ async def run_in_thread(
 ) -> T:
     """Return the function's result, or raise its error, as ``trio.to_thread.run_sync`` does.
 
-    Use it if a client can cause errors, or if they come again and again, as on a full disk.
-
     Args:
         abandon_on_cancel: False to let a cancelled call still wait for the function.
         limiter: how many threads may run at once; None: trio's own limit.
