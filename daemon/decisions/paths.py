@@ -34,7 +34,11 @@ class PathsHandler:
         self._below: Final = tuple(below.items())
         known = ", ".join((*by_path, *(f"{start}/…" for start in below)))
         self.paths: Final = (*by_path, *below)
-        self._unknown: Final = text_response(404, f"no such path: expected one of {known}")
+        self._unknown: Final = text_response(
+            404,
+            f"no such path: expected one of {known}; metrics, health and console are on the port of"
+            " authorizerd.admin.http",
+        )
 
     async def __call__(self, request: Request) -> Response | StreamedResponse:
         """Answer one request, with 404 if its path is unknown."""

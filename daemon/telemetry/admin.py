@@ -70,7 +70,12 @@ class AdminHandler:
         answer = self._paths.get(request.path)
         if answer is None:
             known = (*self._paths, OPENAPI_PATH) if self._document else self._paths
-            return text_response(404, f"no such path: expected one of {', '.join(known)}")
+            return text_response(
+                404,
+                f"no such path: expected one of {', '.join(known)}; decisions are on the port of"
+                " authorizerd.decision.http, and the web console (authorizerd.console=true) is on"
+                " that of authorizerd.admin.http, at /console/",
+            )
         if request.method not in GET:
             return method_not_allowed(", ".join(GET).encode())
         return await answer()
