@@ -73,7 +73,8 @@ class _Sender:
         self._waiting.clear()
         self._bytes = 0
         self._seconds_left += len(data) / BYTES_PER_SECOND_MIN
-        with trio.move_on_after(self._seconds_left) as limit:
+        # A part that took too long may still have been sent, such as while the machine was paused.
+        with trio.move_on_after(max(0.0, self._seconds_left)) as limit:
             await self._send(data)
         if limit.cancelled_caught:
             raise ClosingError("a download from the console ended early: it was read too slowly")

@@ -96,9 +96,16 @@ CONSOLE_MUTANTS: Final = (
     Mutant(
         name="a visitor reads a download for ever",
         file="daemon/console/exports.py",
-        text="        with trio.move_on_after(self._seconds_left) as limit:\n",
-        becomes="        with trio.move_on_after(10**6) as limit:\n",
+        text="trio.move_on_after(max(0.0, self._seconds_left))",
+        becomes="trio.move_on_after(10**6)",
         found_by=f"{_EXPORTS}::test_slow_reader_loses_its_download",
+    ),
+    Mutant(
+        name="a download that was paused for long ends with an internal error",
+        file="daemon/console/exports.py",
+        text="max(0.0, self._seconds_left)",
+        becomes="self._seconds_left",
+        found_by=f"{_EXPORTS}::test_download_that_was_paused_for_long_ends_in_words",
     ),
     Mutant(
         name="a spreadsheet computes names",

@@ -100,3 +100,23 @@ async def test_slow_reader_loses_its_download(autojump_clock: trio.testing.MockC
     with pytest.raises(ClosingError, match="read too slowly"):
         await export("x", visit, ("x",), tuple, read).write(send)
     assert trio.current_time() - begun < 120
+
+
+async def test_download_that_was_paused_for_long_ends_in_words(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The first part is sent although its time is over, because nothing has waited meanwhile."""
+    visit = cast(Visit, SimpleNamespace(parameters={}, request=SimpleNamespace(path="x.csv")))
+
+    async def read(add: Add[Cells]) -> None:
+        for _ in range(2):
+            await add([("x" * 1024,)] * 64)
+
+    async def send(data: bytes) -> None:
+        if autojump_clock.current_time() < 100:
+            autojump_clock.jump(100)
+            return
+        await trio.lowlevel.checkpoint()
+
+    with pytest.raises(ClosingError, match="read too slowly"):
+        await export("x", visit, ("x",), tuple, read).write(send)
