@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import trio
@@ -12,12 +13,21 @@ import trio.testing
 from authorizerd.acl.steps import Steps
 from authorizerd.actors import steps
 from authorizerd.actors.steps import call_after_turns, finish_in_turns
+from authorizerd.daemon import worker
 from authorizerd.daemon.gc_control import (
     COLLECT_SECONDS,
     CONTAINERS_MIN,
     Collector,
     automatic_collection_off,
 )
+from authorizerd.image.cluster import EMPTY_IMAGE
+from authorizerd.protocol.worker_feed import (
+    Begin,
+    encode_message,
+    encode_snapshot,
+    report_reader,
+)
+from tests.support.acls import acl, snapshot_of
 
 
 @pytest.fixture(autouse=True)
@@ -111,3 +121,33 @@ async def test_one_collection_of_long_work_scans_few_objects(
             gc.callbacks.remove(note)
     assert sum(scanned) >= len(made) == step * step_count
     assert max(scanned) < 2 * CONTAINERS_MIN
+
+
+async def test_turns_of_a_worker_are_followed_by_collections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = 0
+
+    class Counting(Collector):
+        def collect_if_many(self) -> None:
+            nonlocal turns
+            turns += 1
+
+        async def run(self) -> None:
+            await trio.sleep_forever()  # the timer does not count
+
+    monkeypatch.setattr(worker, "Collector", Counting)
+    monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # each step of the load is a turn
+    near, far = trio.testing.memory_stream_pair()
+    reports = report_reader()
+    async with near, trio.open_nursery() as nursery:
+        nursery.start_soon(worker.follow_feed, far)
+        await near.send_all(encode_message(Begin(1, {"node.id": "1", "log.dirs": str(tmp_path)})))
+        for data in encode_snapshot(2, snapshot_of(acl("User:a", topic="t")), EMPTY_IMAGE):
+            await near.send_all(data)
+        done = None
+        while done is None or done.number < 2:
+            if (done := reports.next_message()) is None:
+                reports.receive_data(await near.receive_some())
+        await near.send_eof()
+    assert turns

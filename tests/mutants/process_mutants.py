@@ -14,6 +14,12 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/loop/test_stretches.py::test_no_stretch_is_long",
     ),
     Mutant(
+        name="a worker leaves the garbage of long work to the timer",
+        file="daemon/worker.py",
+        text="            call_after_turns(self._collector.collect_if_many)\n",
+        found_by="tests/daemon/test_gc_control.py::test_turns_of_a_worker_are_followed_by_collections",
+    ),
+    Mutant(
         name="no turn is followed by a collection",
         file="actors/steps.py",
         text="        _AFTER_TURN.get()()\n",
