@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from ops.kafka_rig.properties import find_lasting_ports
 from tests.end_to_end.documents import ROOT
 from tests.end_to_end.page_shell import SECONDS_MAX, Shell, python_path
 
@@ -38,12 +38,9 @@ class Ports:
     """A free port for each port in the documents."""
 
     def __init__(self) -> None:
-        with ExitStack() as stack:
-            documented = (*PORTS.values(), *SERVICE_PORTS)
-            taken = [stack.enter_context(socket.socket()) for _ in documented]
-            for each in taken:
-                each.bind(("127.0.0.1", 0))
-            free = [str(each.getsockname()[1]) for each in taken]
+        documented = (*PORTS.values(), *SERVICE_PORTS)
+        # Some services start minutes later, while other tests bind and connect.
+        free = map(str, find_lasting_ports(len(documented)))
         self._free: Final = dict(zip(documented, free, strict=True))
         self._documented: Final = {port: shown for shown, port in self._free.items()}
 
