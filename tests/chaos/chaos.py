@@ -156,7 +156,11 @@ class Chaos:
         lister = Lister(ports, self._journal, chance)
         with working([*askers, lister]) as clients:
             begin = time.monotonic()
-            wait_until(lambda: all(each.served > begin for each in clients), "the last answers")
+            wait_until(
+                lambda: all(each.served > begin for each in clients),
+                "the last answers",
+                self._recovery_seconds_max,
+            )
         self._clients += clients
         return self._journal.listings[-1].acls
 

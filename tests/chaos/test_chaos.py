@@ -28,7 +28,8 @@ def test_all_that_clients_were_told_is_in_the_log(tmp_path: Path) -> None:
     report = chaos.run(faults)
     assert report.violations == []
     assert len(told) == len(NAMES) + 1
-    assert report.counts["starts of the daemon"] == 2
+    # A start fails as long as a worker of the daemon that was killed still has the ports.
+    assert report.counts["starts of the daemon"] >= 2
     assert report.counts["requests with an expired certificate"] > 0
     for what in ("the stream", "HTTP", "Kafka"):
         assert report.counts[f"decisions over {what}"] > 0

@@ -10,7 +10,11 @@ import pytest
 from tests.soak.flatness import Limit, Verdict, estimate_slope, judge
 
 SECONDS = range(0, 1800, 5)
-NOISE = Random(7)
+
+
+def noise(second: int) -> float:
+    """The same at each second, whichever tests ran before."""
+    return Random(second).gauss(0, 5)
 
 
 def saw(second: int) -> float:
@@ -22,7 +26,7 @@ def saw(second: int) -> float:
     ("value", "verdict"),
     [
         (lambda second: 100, Verdict.FLAT),
-        (lambda second: 100 + NOISE.gauss(0, 5), Verdict.FLAT),
+        (lambda second: 100 + noise(second), Verdict.FLAT),
         (saw, Verdict.FLAT),
         (lambda second: 100 - second / 100, Verdict.FLAT),
         # It grows during the warm-up only.
@@ -31,7 +35,7 @@ def saw(second: int) -> float:
         (lambda second: 100 + (second % 25 == 20) * second, Verdict.FLAT),
         (lambda second: 100 + second * 0.005, Verdict.GROWS),
         (lambda second: saw(second) + second * 0.005, Verdict.GROWS),
-        (lambda second: 100 + NOISE.gauss(0, 5) + second * 0.01, Verdict.GROWS),
+        (lambda second: 100 + noise(second) + second * 0.01, Verdict.GROWS),
         # One more with each of 15 reloads.
         (lambda second: 100 + second // 120, Verdict.GROWS),
     ],

@@ -187,9 +187,9 @@ def new_log(folder: Path) -> Path:
     return log_dir
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+def wait_until(holds: Callable[[], bool], what: str, seconds_max: float = SECONDS_MAX) -> None:
     """Wait until ``holds`` returns True; the error names ``what`` if it never does."""
-    give_up = time.monotonic() + SECONDS_MAX
+    give_up = time.monotonic() + seconds_max
     while not holds():
         assert time.monotonic() < give_up, f"not in time: {what}"
         time.sleep(0.02)
