@@ -134,7 +134,8 @@ wheel: setup
 	@ls dist/authorizerd-*.whl
 
 # Build what a version publishes into dist/VERSION: a wheel, a source package, a bill of materials,
-# hashes, and, if helm is installed, the Helm chart. The commit needs the version's tag; UNTAGGED=1 tries it without one.
+# the Helm chart, the client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 tries it
+# without one, and without helm or npm if they are not installed.
 release: .venv-release/.setup
 	@HELM=$(HELM) .venv-release/bin/python -m ops.release $(if $(UNTAGGED),--untagged)
 

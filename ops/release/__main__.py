@@ -15,7 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ops.release.packages import ReleaseError, build_packages, package_chart, write_checksums
+from ops.release.packages import (
+    ReleaseError,
+    build_client,
+    build_packages,
+    pack_client,
+    package_chart,
+    write_checksums,
+)
 from ops.release.source import export_commit, read_release
 from ops.release.trial import try_wheel
 
@@ -33,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     untagged: bool = parser.parse_args(arguments).untagged
     try:
         release = read_release(ROOT, is_tagged=not untagged)
-        helm = find_helm(is_trial=untagged)
+        helm = find_program("HELM", "helm", "the chart", is_trial=untagged)
+        npm = find_program("NPM", "npm", "the JavaScript client", is_trial=untagged)
         out = ROOT / "dist" / release.version
         with TemporaryDirectory() as folder:
             source = export_commit(ROOT, Path(folder) / "source")
@@ -41,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try_wheel(wheel, source, out / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json")
             if helm is not None:
                 package_chart(source, out, release, helm)
+            build_client(source, out, release.epoch)
+            if npm is not None:
+                pack_client(source, out, release.epoch, npm)
         write_checksums(out)
     except (ReleaseError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"make release: {error}\n")
@@ -49,20 +60,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def find_helm(*, is_trial: bool) -> str | None:
-    """Return the path of helm, which packages the chart; in a trial, None if there is none.
+def find_program(variable: str, name: str, packed: str, *, is_trial: bool) -> str | None:
+    """Return the path of a program; in a trial, None if there is none.
+
+    Args:
+        variable: the environment variable that names another program.
+        packed: what the release would lack without it.
 
     Raises:
-        ReleaseError: a release would lack the chart.
+        ReleaseError: there is none, and this is no trial.
     """
-    name = os.environ.get("HELM", "helm")
-    helm = shutil.which(name)
-    if helm is None:
-        reason = f"{name}: not found: install helm, or run make release HELM=PATH"
+    name = os.environ.get(variable, name)
+    found = shutil.which(name)
+    if found is None:
+        reason = f"{name}: not found: install it, or run make release {variable}=PATH"
         if not is_trial:
             raise ReleaseError(reason)
-        sys.stderr.write(f"the chart is not packaged: {reason}\n")
-    return helm
+        sys.stderr.write(f"{packed} is not packaged: {reason}\n")
+    return found
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Build the source package, the wheel and the chart, so that each build gives the same bytes.
+"""Build the packages, the chart and the clients, so that each build gives the same bytes.
 
 **Invariant:** the wheel is built from the source package, so that this has all that is needed. The
 bytes depend only on the source, the version's date, and the tools that are pinned in
@@ -58,7 +58,7 @@ def build_packages(source: Path, out: Path, epoch: int) -> tuple[Path, Path]:
         (unpacked,) = Path(folder).iterdir()
         _build("--wheel", unpacked, out, epoch)
     (wheel,) = out.glob("*.whl")
-    _run("-m", "twine", "check", "--strict", str(sdist), str(wheel))
+    _check(sdist, wheel)
     return sdist, wheel
 
 
@@ -77,8 +77,38 @@ def package_chart(source: Path, out: Path, release: Release, helm: str) -> None:
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    (chart,) = out.glob("*.tgz")
+    (chart,) = out.glob(f"authorizerd-{release.version}.tgz")
     chart.write_bytes(normalize(chart.read_bytes(), release.epoch))
+
+
+def build_client(source: Path, out: Path, epoch: int) -> None:
+    """Write the wheel of the Python client into ``out``.
+
+    Raises:
+        CalledProcessError: the build fails, or twine finds a fault.
+    """
+    _build("--wheel", source / "clients/python", out, epoch)
+    (wheel,) = out.glob("authorizerd_client-*.whl")
+    _check(wheel)
+
+
+def pack_client(source: Path, out: Path, epoch: int, npm: str) -> None:
+    """Write the package of the JavaScript client into ``out``.
+
+    Args:
+        npm: the program.
+
+    Raises:
+        CalledProcessError: npm finds a fault.
+    """
+    subprocess.run(  # noqa: S603 - a program that the caller chose
+        [npm, "pack", "--silent", "--pack-destination", out],
+        cwd=source / "clients/javascript",
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    (packed,) = out.glob("authorizerd-client-*.tgz")
+    packed.write_bytes(normalize(packed.read_bytes(), epoch))
 
 
 def _build(kind: str, source: Path, out: Path, epoch: int) -> None:
@@ -86,6 +116,10 @@ def _build(kind: str, source: Path, out: Path, epoch: int) -> None:
         *("-m", "build", "--no-isolation", kind, "--outdir", str(out), str(source)),
         SOURCE_DATE_EPOCH=str(epoch),
     )
+
+
+def _check(*packages: Path) -> None:
+    _run("-m", "twine", "check", "--strict", *map(str, packages))
 
 
 def _run(*words: str, **environment: str) -> None:

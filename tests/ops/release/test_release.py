@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.release.__main__ import find_helm
+from ops.release.__main__ import find_program
 from ops.release.packages import ReleaseError, normalize, write_checksums
 from ops.release.source import export_commit, read_epoch, read_release
 
@@ -23,11 +24,15 @@ GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBr
 BUILD = """
 import sys
 from pathlib import Path
-from ops.release.packages import build_packages
-build_packages(Path(sys.argv[1]), Path(sys.argv[2]), 1_700_000_000)
+from ops.release.packages import build_client, build_packages, pack_client
+source, out, epoch = Path(sys.argv[1]), Path(sys.argv[2]), 1_700_000_000
+build_packages(source, out, epoch)
+build_client(source, out, epoch)
+pack_client(source, out, epoch, "npm")
 """
 need_tools = pytest.mark.skipif(
-    not TOOLS.exists(), reason="the tools are not installed: make .venv-release/.setup"
+    not (TOOLS.exists() and shutil.which("npm")),
+    reason="the tools are not installed: npm, and make .venv-release/.setup",
 )
 
 
@@ -53,16 +58,19 @@ def archive(*entries: tuple[str, int, int]) -> bytes:
     return out.getvalue()
 
 
-def test_release_without_helm_is_rejected_unless_it_is_a_trial(
+def test_release_without_a_program_is_rejected_unless_it_is_a_trial(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    def find(*, is_trial: bool) -> str | None:
+        return find_program("HELM", "helm", "the chart", is_trial=is_trial)
+
     monkeypatch.setenv("HELM", "/no/such/helm")
-    with pytest.raises(ReleaseError, match=r"^/no/such/helm: not found: install helm, or run make"):
-        find_helm(is_trial=False)
-    assert find_helm(is_trial=True) is None
+    with pytest.raises(ReleaseError, match=r"^/no/such/helm: not found: install it, or run make"):
+        find(is_trial=False)
+    assert find(is_trial=True) is None
     assert "the chart is not packaged: /no/such/helm" in capsys.readouterr().err
     monkeypatch.setenv("HELM", "sh")
-    assert find_helm(is_trial=False) == shutil.which("sh")
+    assert find(is_trial=False) == shutil.which("sh")
 
 
 def test_archive_does_not_depend_on_who_made_it_and_when() -> None:
@@ -121,8 +129,12 @@ def test_packages_have_the_same_bytes_each_time(tmp_path: Path) -> None:
         )
         built.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert built[0] == built[1]
+    kinds = sorted(re.sub(r"-[0-9].*(?=\.)", "", name) for name in built[0])
+    assert kinds == [
+        "authorizerd-client.tgz", "authorizerd.gz", "authorizerd.whl", "authorizerd_client.whl"
+    ]  # fmt: skip
     (sdist,) = (tmp_path / "out1").glob("*.tar.gz")
-    (wheel,) = (tmp_path / "out1").glob("*.whl")
+    (wheel,) = (tmp_path / "out1").glob("authorizerd-*.whl")
     with tarfile.open(sdist) as read:
         names = {name.partition("/")[2] for name in read.getnames()}
     assert {"PKG-INFO", "CHANGELOG.md", "SECURITY.md", "docs/authorizerd.1"} <= names
