@@ -7,7 +7,7 @@ imports nothing of Kafka's listeners or of the metrics, which no worker needs.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from authorizerd.actors.decider import Decider
 from authorizerd.actors.published import View
@@ -25,6 +25,7 @@ from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
 from authorizerd.daemon.decisions.endpoints import (
+    ANONYMOUS_PATHS,
     DECISION_DESCRIPTION,
     DECISION_ENDPOINTS,
     DECISION_TITLE,
@@ -59,7 +60,7 @@ from authorizerd.protocol.decisions.discovery import (
 )
 from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.http.endpoints import OPENAPI_PATH
-from authorizerd.protocol.http.messages import LOOPBACK_HOSTS
+from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request
 from authorizerd.protocol.http.request_head import HttpLimits
 from authorizerd.tls.server import TlsServer
 
@@ -150,6 +151,12 @@ def new_decision_server(
     handler: PathsHandler,
 ) -> HttpServer:
     """Return the HTTP server of the decision port."""
+
+    def is_anonymous(request: Request) -> bool:
+        """Return True if nothing proves who sends a request that is answered without an error."""
+        is_known = callers.trusts_all or request.principal is not None
+        return not is_known and request.path in ANONYMOUS_PATHS
+
     return new_http_server(
         configuration,
         DECISION_HTTP,
@@ -160,6 +167,7 @@ def new_decision_server(
         LOOPBACK_HOSTS if callers.trusts_all else None,
         tls if configuration.decision_http.is_tls else None,
         handler.route,
+        is_anonymous,
     )
 
 
@@ -172,8 +180,9 @@ def new_http_server(
     allowed_hosts: re.Pattern[bytes] | None,
     tls: TlsServer | None,
     router: Router | None = None,
+    is_anonymous: Callable[[Request], bool] = lambda _: False,
 ) -> HttpServer:
-    """Return a server of one port that answers by ``handler``."""
+    """Return a server of one port that answers by ``handler``; see ``HttpServer``."""
     return HttpServer(
         name=name,
         handler=handler,
@@ -184,6 +193,7 @@ def new_http_server(
         allowed_hosts=allowed_hosts,
         tls=tls,
         router=router,
+        is_anonymous=is_anonymous,
     )
 
 

@@ -28,3 +28,8 @@ DECISION_ENDPOINTS: Final = (
     DOCUMENT_ENDPOINT,
 )
 """All endpoints of the decision port."""
+
+ANONYMOUS_PATHS: Final = frozenset(
+    endpoint.path for endpoint in DECISION_ENDPOINTS if not endpoint.credentials
+)
+"""The paths that need no credentials, whatever the settings are."""

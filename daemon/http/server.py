@@ -115,6 +115,8 @@ class HttpServer(ConnectionServer):
         http_limits: the limits of a request's size.
         allowed_hosts: the accepted values of a Host header; None accepts any. Without this check
             a web page could send requests through its visitor's browser (DNS rebinding).
+        is_anonymous: returns True for a request that needs no credentials, although the others of
+            this port do. Its answer does not establish the connection.
     """
 
     def __init__(
@@ -129,6 +131,7 @@ class HttpServer(ConnectionServer):
         allowed_hosts: re.Pattern[bytes] | None,
         tls: TlsServer | None = None,
         router: Router | None = None,
+        is_anonymous: Callable[[Request], bool] = lambda _: False,
     ) -> None:
         super().__init__(
             name=name,
@@ -145,6 +148,7 @@ class HttpServer(ConnectionServer):
         self.http_limits: Final = http_limits
         self.allowed_hosts: Final = allowed_hosts
         self.router: Final = router
+        self.is_anonymous: Final = is_anonymous
         self.known_head: Final = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(self._know_head)
         """``_know_head`` with a cache: a client's requests rarely differ in their heads."""
         self._writers: Final[set[BodyWriter]] = set()
@@ -409,7 +413,11 @@ class _Conversation:
             return protocol.send(_OVERLOADED)
         try:
             response = await server.handler(event)
-            if not connection.is_established and response.status < _FIRST_ERROR_STATUS:
+            if not (
+                connection.is_established
+                or response.status >= _FIRST_ERROR_STATUS
+                or server.is_anonymous(event)
+            ):
                 server.establish(connection)
             if isinstance(response, Response):
                 return protocol.send(self._fit(response), close=server.is_draining)

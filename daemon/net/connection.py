@@ -1,8 +1,8 @@
 """One connection of a server: its phase, when the phase began, and how much memory it holds.
 
 A connection is *established* once its peer has logged in or sent its hello. On ports with neither,
-it is established once its first request has been answered. Until then it may hold little memory,
-and only for a short time.
+it is established once its first request has been answered; on a port that requires credentials, the
+first request that needs them. Until then it may hold little memory, and only for a short time.
 """
 
 from __future__ import annotations

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import trio
 
 from authorizerd.config.bounds import METRICS_CONNECTIONS_PER_IP_MAX
 from authorizerd.config.configuration import parse
-from authorizerd.daemon.decision_servers import new_limits
+from authorizerd.daemon.decision_servers import new_decision_server, new_limits
+from authorizerd.daemon.decisions.endpoints import ANONYMOUS_PATHS
+from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.endpoints import DECISION_HTTP, METRICS_HTTP
+from authorizerd.protocol.http.messages import Request, Response
+from tests.daemon.decision_place import Place
+from tests.daemon.http_service import GET, ask, echo, receive_until, start_in_memory
 
 TEXT = "node.id=1\nlog.dirs=/log\nauthorizerd.metrics.http=http://0.0.0.0:9182\n"
 
@@ -44,3 +52,47 @@ def test_listener_may_have_a_lower_limit_than_the_others() -> None:
         "B": 100,
         DECISION_HTTP: 100,
     }
+
+
+class Echo:
+    """Answers every request with its path."""
+
+    async def __call__(self, request: Request) -> Response:
+        return await echo(request)
+
+    def route(self, request: Request) -> None:
+        """No request is answered at once."""
+
+
+@pytest.mark.parametrize(
+    ("path", "has_tokens", "keeps_its_place"),
+    [
+        *((path, True, False) for path in sorted(ANONYMOUS_PATHS)),
+        *((path, False, True) for path in sorted(ANONYMOUS_PATHS)),
+        ("/v1/acls", True, True),
+    ],
+)
+async def test_answer_that_needs_no_credentials_keeps_no_place(
+    path: str,
+    has_tokens: bool,
+    keeps_its_place: bool,
+    tmp_path: Path,
+    autojump_clock: trio.testing.MockClock,
+    nursery: trio.Nursery,
+) -> None:
+    """Otherwise strangers could keep callers with a token out of the port."""
+    server = new_decision_server(
+        parse(f"{TEXT}max.connections=1\n", source="test"),
+        Place(tmp_path if has_tokens else None).callers,
+        None,
+        PathsHandler({path: Echo()}, {}),
+    )
+    listener = await start_in_memory(nursery, server)
+    await ask(listener.connect(), path)
+    newcomer = listener.connect()
+    await newcomer.send_all(GET.replace(b"/", path.encode(), 1))
+    answer = await receive_until(
+        newcomer, b"too many connections\n" if keeps_its_place else path.encode()
+    )
+    assert answer[:12] == (b"HTTP/1.1 503" if keeps_its_place else b"HTTP/1.1 200")
+    assert server.statistics.connections_evicted == (not keeps_its_place)
