@@ -49,6 +49,8 @@ def main() -> int:
         folder = arguments.folder or Path(stack.enter_context(_temporary()))
         folder.mkdir(parents=True, exist_ok=True)
         means, missing = _find_means(folder, alone)
+        if means.disk is not None:
+            stack.callback(means.disk.close)
         if arguments.workers == 1:
             missing["workers"] = "there are none"
         log_folder = folder if means.disk is None else means.disk.path

@@ -108,6 +108,10 @@ class PrivateDisk:
         _run("mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "chaos", str(path))
         self._ballast = path / "ballast"
 
+    def close(self) -> None:
+        """Unmount it, also if a process still uses it; otherwise ``path`` could not be removed."""
+        _run("umount", "--lazy", str(self.path))
+
     @contextmanager
     def full(self) -> Iterator[None]:
         """Leave no free byte until the block ends."""
