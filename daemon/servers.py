@@ -157,6 +157,7 @@ def _new_health_servers(
     if not is_local:
         handler = require_credentials(handler, parts.callers)
     body_bytes_max = _HEALTH_REQUEST_BYTES_MAX
+    new_admin_server = new_server
     if configuration.console:
         # Loaded only here: most daemons have no console, and would start later.
         from authorizerd.daemon.console.setup import new_console
@@ -166,8 +167,9 @@ def _new_health_servers(
         )
         handler = console.mount(handler)
         body_bytes_max = configuration.http_request_max_bytes
+        new_admin_server = partial(new_server, is_anonymous=console.is_anonymous)
     servers = {
-        ADMIN_HTTP: new_server(
+        ADMIN_HTTP: new_admin_server(
             ADMIN_HTTP,
             handler,
             body_bytes_max,

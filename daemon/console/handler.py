@@ -56,6 +56,7 @@ ROOT_PATH: Final = "/console/"
 LOG_IN_PATH: Final = f"{ROOT_PATH}login"
 LOG_OUT_PATH: Final = f"{ROOT_PATH}logout"
 _STATIC_PATH: Final = f"{ROOT_PATH}static/"
+_REDIRECTED: Final = ("/", ROOT_PATH.removesuffix("/"))
 _SURFACE: Final = "Console"
 _HTML: Final = "text/html; charset=utf-8"
 _POLICY: Final = (
@@ -123,11 +124,17 @@ class Console:
         async def answer(request: Request) -> Response | StreamedResponse:
             if request.path.startswith(ROOT_PATH):
                 return await self(request)
-            if request.path in ("/", ROOT_PATH.removesuffix("/")) and request.method in GET:
+            if request.path in _REDIRECTED and request.method in GET:
                 return _redirect(ROOT_PATH)
             return await other(request)
 
         return answer
+
+    def is_anonymous(self, request: Request) -> bool:
+        """Return True if ``request`` needs no log-in on a port that has one; see ``HttpServer``."""
+        if self._callers.trusts_all or request.principal is not None:
+            return False
+        return request.path in self._statics or request.path in (*_REDIRECTED, LOG_OUT_PATH)
 
     async def __call__(self, request: Request) -> Response | StreamedResponse:
         """Answer one request."""

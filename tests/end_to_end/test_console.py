@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import ssl
+from contextlib import ExitStack
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -12,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Shell, run_page
 from tests.support.certificates import Authority
@@ -79,6 +81,19 @@ def test_console_is_beside_the_metrics(tmp_path: Path, workers: str) -> None:
         assert b"As of offset 0" in as_of.body
         assert browse(daemon, "/console/", Host="evil.example").status == 403
         assert daemon.stop()[0] == 0
+
+
+def test_strangers_keep_no_visitor_out(tmp_path: Path) -> None:
+    """What the console shows without a log-in does not establish a connection."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"admin {sha256(b'secret').hexdigest()} User:admin\n")
+    settings = {"authorizerd.console": "true", "authorizerd.tokens.file": str(tokens)}
+    with running(tmp_path, new_log(tmp_path), settings) as daemon, ExitStack() as strangers:
+        for _ in range(ADMIN_CONNECTIONS_MAX):
+            stranger = HTTPConnection(daemon.ready["admin_http"], timeout=SECONDS_MAX)
+            strangers.callback(stranger.close)
+            assert ask(stranger, "GET", "/console/static/console.css").status == 200
+        assert browse(daemon, "/console/").status == 401
 
 
 def test_visitors_log_in_where_callers_need_tokens(tmp_path: Path) -> None:

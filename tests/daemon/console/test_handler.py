@@ -241,6 +241,40 @@ async def test_console_leaves_other_paths_alone(path: str, location: str | None)
         assert dict(answer.headers)[b"Location"].decode() == location
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/"),
+        ("GET", "/console"),
+        ("GET", "/console/"),
+        ("GET", EXPLAIN),
+        ("GET", "/console/other"),
+        ("GET", "/console/static/console.css"),
+        ("GET", "/console/static/other"),
+        ("POST", "/console/login"),
+        ("POST", "/console/logout"),
+        ("POST", PLAN),
+    ],
+)
+async def test_what_strangers_get_without_an_error_is_anonymous(
+    method: str, path: str, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    """Otherwise it would establish their connections, which could keep visitors out."""
+
+    async def answer_other(request: Request) -> Response:
+        return Response(status=418, body=b"")
+
+    console = ConsolePlace(tmp_path).console
+    headers = {b"content-type": FORM["content-type"].encode()} if method == "POST" else {}
+    request = Request(
+        method=method, path=path, query="", headers=headers, body=b"", keep_alive=True
+    )
+    answer = await console.mount(answer_other)(request)
+    assert console.is_anonymous(request) is (answer.status < 400)
+    trusting = ConsolePlace(None).console
+    assert not trusting.is_anonymous(request)
+
+
 async def test_number_of_pages_at_once_is_bounded() -> None:
     place = ConsolePlace(None, ALICE)
     statuses: list[int] = []
