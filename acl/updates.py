@@ -181,7 +181,8 @@ def _creation_error(acl: Acl, faults: dict[str, AclError]) -> AclError | None:
     except InvalidAclError as error:
         if len(faults) >= FAULTS_PER_REQUEST_MAX:
             return faults.get(str(error), _FURTHER_FAULT)
-        return faults.setdefault(str(error), error)
+        # The traceback has frames that hold states and this error: nobody would free this cycle.
+        return faults.setdefault(str(error), error.with_traceback(None))
     return None
 
 
@@ -198,7 +199,8 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
         try:
             validate_filter(each)
         except InvalidAclError as error:
-            answers.append(faults.setdefault(str(error), Deleted(error=error)))
+            kept = error.with_traceback(None)  # as in ``_creation_error``
+            answers.append(faults.setdefault(str(error), Deleted(error=kept)))
         else:
             answers.append(matches.add_filter(each))
         if place % _ITEMS_PER_STEP == 0:

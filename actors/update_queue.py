@@ -140,7 +140,8 @@ class _Tail:
                 guard.expected_offset, offset=self.snapshot.offset, changed_at=self.changed_at
             )
         except StateMovedError as error:
-            return error
+            # The traceback has frames that hold the tail and this error, so they would be a cycle.
+            return error.with_traceback(None)
         return None
 
     def add(

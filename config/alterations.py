@@ -104,7 +104,8 @@ def want_incremental(
     """
     values: dict[str, str] = {}
     removed: set[str] = set()
-    misfit: InvalidConfigError | None = None
+    # Not the error itself: its traceback would have this frame, and make a cycle with it.
+    misfit = ""
     for number, alteration in enumerate(alterations, 1):
         name = alteration.name
         match alteration.operation:
@@ -116,7 +117,7 @@ def want_incremental(
             case AlterOperation.APPEND | AlterOperation.SUBTRACT as operation:
                 what = AlterOperation(operation).name.lower()  # no key that may change is a list
                 is_known = name in KEYS_BY_NAME
-                misfit = misfit or InvalidConfigError(
+                misfit = misfit or (
                     f"Config value {what} is not allowed for config key: {name}"
                     if is_known
                     else f"Unknown config name: {name}"
@@ -125,8 +126,8 @@ def want_incremental(
                 raise AlterationError(f"Unknown operations type {alteration.operation}")
         if number % _ALTERATIONS_PER_STEP == 0:
             yield
-    if misfit is not None:  # after the loop: Kafka looks for unknown operations first
-        raise misfit
+    if misfit:  # after the loop: Kafka looks for unknown operations first
+        raise InvalidConfigError(misfit)
     yield from _check_values(values, plugged, forbidden)
     return Wanted(values, removed)
 

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.change_guard import ChangeGuard
+from authorizerd.acl.model import AclFilter
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
+from authorizerd.acl.steps import Steps, finish
+from authorizerd.acl.updates import plan_creations, plan_deletions
 from authorizerd.actors import steps
 from authorizerd.actors.steps import call_after_turns, finish_in_turns
+from authorizerd.actors.update_queue import _Tail
+from authorizerd.config.alterations import (
+    Alteration,
+    AlterationError,
+    AlterOperation,
+    want_incremental,
+)
 from authorizerd.daemon import worker
 from authorizerd.daemon.gc_control import (
     COLLECT_SECONDS,
@@ -151,3 +163,36 @@ async def test_turns_of_a_worker_are_followed_by_collections(
                 reports.receive_data(await near.receive_some())
         await near.send_eof()
     assert turns
+
+
+def _find_conflict() -> None:
+    conflict = _Tail(EMPTY_SNAPSHOT, EMPTY_IMAGE, 9).find_conflict(ChangeGuard(10**6))
+    assert conflict is not None
+
+
+def _alter() -> None:
+    with suppress(AlterationError):
+        asked = Alteration("log.retention.ms", AlterOperation.APPEND, "x")
+        finish(want_incremental([asked], frozenset()))
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [
+        lambda: finish(plan_creations(EMPTY_SNAPSHOT, [acl("alice")], lambda: b"")),
+        lambda: finish(plan_deletions(EMPTY_SNAPSHOT, [AclFilter(operation=0)])),
+        _find_conflict,
+        _alter,
+    ],
+    ids=["creation", "deletion", "conflict", "config"],
+)
+def test_refused_change_leaves_no_cycle(refuse: Callable[[], object]) -> None:
+    """It is frozen while it waits, so the daemon would never free it, nor the states it holds."""
+    refuse()
+    gc.collect()
+    gc.disable()
+    try:
+        refuse()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -20,6 +20,13 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/test_gc_control.py::test_turns_of_a_worker_are_followed_by_collections",
     ),
     Mutant(
+        name="the error of an ACL holds the states of its plan for ever",
+        file="acl/updates.py",
+        text="faults.setdefault(str(error), error.with_traceback(None))",
+        becomes="faults.setdefault(str(error), error)",
+        found_by="tests/daemon/test_gc_control.py::test_refused_change_leaves_no_cycle",
+    ),
+    Mutant(
         name="no turn is followed by a collection",
         file="actors/steps.py",
         text="        _AFTER_TURN.get()()\n",
