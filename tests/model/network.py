@@ -98,6 +98,11 @@ class Network:
             self.faults["waits for a partition"] += 1
             await trio.sleep_until(end_s)
 
+    def was_partitioned(self, since: float) -> bool:
+        """Return True if nothing arrived for a part of the time since then."""
+        now = trio.current_time()
+        return any(begin <= now and end > since for begin, end in self.partitions)
+
     def partition_end(self) -> float | None:
         """Return when the partition ends that is there now, None without one."""
         now = trio.current_time()

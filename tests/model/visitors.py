@@ -193,6 +193,10 @@ class HttpVisitor(Visitor):
         if status == 503:
             self._check_unready(asked_at)
             return
+        if status == 408:  # a part of the request arrived after the partition
+            check(process.network.was_partitioned(asked_at), "a whole request timed out")
+            self._counts["requests that timed out"] += 1
+            return
         check(status == 200, f"a question over HTTP is answered {status} {answer!r}")
         decided = json.loads(answer)
         items = decided.get("evaluations", [decided])
