@@ -19,6 +19,8 @@ from authorizerd.protocol.decisions.explanations import ExplanationAnswer
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 from authorizerd.protocol.http.endpoints import one_of
 
+PRINCIPAL_SHOWN_MAX: Final = 200
+"""The longest principal in a hint, in characters: a batch repeats the hint for each question."""
 _CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with the member takes longer
 
 
@@ -34,9 +36,10 @@ def describe_hint(question: Question) -> str | None:
         return None  # the common case, and quick: every denial comes here
     principal_type, _, name = principal.partition(":")
     if ascii_lower(name).startswith(f"{ascii_lower(principal_type)}:"):
+        shown = principal[:PRINCIPAL_SHOWN_MAX]
         return (
             f"the subject's id begins with {name[: len(principal_type) + 1]}, which its type adds"
-            f" already: the principal asked about is {principal}"
+            f" already: the principal asked about is {shown}{'…' * (shown != principal)}"
         )
     if is_about_cluster and resource_name != CLUSTER_NAME:
         return f"the id of the resource cluster is always {CLUSTER_NAME} in Kafka's ACLs"

@@ -20,6 +20,7 @@ from authorizerd.protocol.decisions.authzen import (
     decode_evaluations,
 )
 from authorizerd.protocol.decisions.authzen_answers import (
+    PRINCIPAL_SHOWN_MAX,
     encode_answer,
     encode_answers,
     encode_failed_answer,
@@ -309,6 +310,11 @@ def test_answer_has_rule_offset_and_reason() -> None:
             {"subject": {"type": "user", "id": "User:alice"}},
             "the subject's id begins with User:, which its type adds already:"
             " the principal asked about is User:User:alice",
+        ),
+        (
+            {"subject": {"type": "user", "id": "User:" + "a" * 30_000}},
+            "the subject's id begins with User:, which its type adds already:"
+            f" the principal asked about is User:User:{'a' * (PRINCIPAL_SHOWN_MAX - 10)}…",
         ),
         (
             {"resource": {"type": "cluster", "id": "my-cluster"}},
