@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from authorizerd.config.tls import TLS_VERSIONS, ClientAuth, new_tls_settings
@@ -273,6 +273,7 @@ class Fragmented(trio.abc.HalfCloseableStream):
 
 
 @settings(max_examples=30, deadline=None)
+@example(parts=[1], sizes=[1, 1, 2], reads=1, change=0.0, version=ssl.TLSVersion.TLSv1_2)
 @given(
     parts=st.lists(st.integers(0, 17_000), max_size=3),
     sizes=st.lists(st.integers(1, 70_000) | st.integers(1, 40), min_size=1, max_size=5),
@@ -326,7 +327,8 @@ async def transfer(
                 received += some
         except trio.BrokenResourceError as error:
             return bytes(received), str(error)
-    return bytes(received), ""
+    # OpenSSL gets whole headers, so it may not see the last bytes after a changed record.
+    return bytes(received), "the end is within a header" if server._unread else ""
 
 
 async def refused(peers: Peers, host: str = "localhost") -> set[str]:
