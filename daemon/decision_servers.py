@@ -153,9 +153,7 @@ def new_decision_server(
     """Return the HTTP server of the decision port."""
 
     def is_anonymous(request: Request) -> bool:
-        """Return True if nothing proves who sends a request that is answered without an error."""
-        is_known = callers.trusts_all or request.principal is not None
-        return not is_known and request.path in ANONYMOUS_PATHS
+        return request.path in ANONYMOUS_PATHS and callers.may_be_anyone(request)
 
     return new_http_server(
         configuration,

@@ -106,6 +106,7 @@ class Console:
         self._callers: Final = callers
         self._decisions: Final = decisions
         self._statics: Final = {_STATIC_PATH + name: each for name, each in statics.items()}
+        self._anonymous_paths: Final = frozenset((*self._statics, *_REDIRECTED, LOG_OUT_PATH))
         self._pages: Final = dict(pages)
         self._navigation: Final = dict(navigation)
         self._posted: Final = posted
@@ -132,9 +133,7 @@ class Console:
 
     def is_anonymous(self, request: Request) -> bool:
         """Return True if ``request`` needs no log-in on a port that has one; see ``HttpServer``."""
-        if self._callers.trusts_all or request.principal is not None:
-            return False
-        return request.path in self._statics or request.path in (*_REDIRECTED, LOG_OUT_PATH)
+        return request.path in self._anonymous_paths and self._callers.may_be_anyone(request)
 
     async def __call__(self, request: Request) -> Response | StreamedResponse:
         """Answer one request."""

@@ -23,6 +23,7 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.tls import ClientAuth
 from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
+from authorizerd.protocol.http.messages import Request
 from authorizerd.protocol.http.openapi import accepted_schemes
 
 
@@ -100,6 +101,10 @@ class Callers:
     def trusts_all(self) -> bool:
         """True if callers need no credentials."""
         return self._trusted is not None
+
+    def may_be_anyone(self, request: Request) -> bool:
+        """Return True if callers need credentials, and no certificate identifies this one."""
+        return not self.trusts_all and request.principal is None
 
     def accepted_schemes(self) -> frozenset[str]:
         """Return what identifies a caller, as names of ``SCHEMES``; empty if all are trusted."""
