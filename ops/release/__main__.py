@@ -68,7 +68,7 @@ def find_program(variable: str, name: str, packed: str, *, is_trial: bool) -> st
         packed: what the release would lack without it.
 
     Raises:
-        ReleaseError: there is none, and this is no trial.
+        ReleaseError: the program is missing, and a release needs it.
     """
     name = os.environ.get(variable, name)
     found = shutil.which(name)

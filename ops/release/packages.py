@@ -51,7 +51,7 @@ def build_packages(source: Path, out: Path, epoch: int) -> tuple[Path, Path]:
     shutil.rmtree(out, ignore_errors=True)
     _build("--sdist", source, out, epoch)
     (sdist,) = out.glob("*.tar.gz")
-    sdist.write_bytes(normalize(sdist.read_bytes(), epoch))
+    _normalize_file(sdist, epoch)
     with TemporaryDirectory() as folder:
         with tarfile.open(sdist) as archive:
             archive.extractall(folder, filter="data")
@@ -78,7 +78,7 @@ def package_chart(source: Path, out: Path, release: Release, helm: str) -> None:
         stdout=subprocess.DEVNULL,
     )
     (chart,) = out.glob(f"authorizerd-{release.version}.tgz")
-    chart.write_bytes(normalize(chart.read_bytes(), release.epoch))
+    _normalize_file(chart, release.epoch)
 
 
 def build_client(source: Path, out: Path, epoch: int) -> None:
@@ -108,7 +108,7 @@ def pack_client(source: Path, out: Path, epoch: int, npm: str) -> None:
         stdout=subprocess.DEVNULL,
     )
     (packed,) = out.glob("authorizerd-client-*.tgz")
-    packed.write_bytes(normalize(packed.read_bytes(), epoch))
+    _normalize_file(packed, epoch)
 
 
 def _build(kind: str, source: Path, out: Path, epoch: int) -> None:
@@ -130,6 +130,10 @@ def _run(*words: str, **environment: str) -> None:
         umask=_UMASK,
         env={**os.environ, "PYTHONHASHSEED": "0", **environment},
     )
+
+
+def _normalize_file(path: Path, epoch: int) -> None:
+    path.write_bytes(normalize(path.read_bytes(), epoch))
 
 
 def normalize(data: bytes, epoch: int) -> bytes:

@@ -47,7 +47,7 @@ class Cluster(ScriptedQuorum):
         self.elect(1)
 
     def begin_life(self, nursery: trio.Nursery, network: Network) -> None:
-        """Go on in another event loop, whose clock begins anew."""
+        """Go on in another event loop, whose clock begins at 0 again."""
         self._nursery, self._network = nursery, network
         self.committed[:] = [(0.0, self.end_offset)]
         self._is_healed = False
