@@ -64,10 +64,11 @@ class Extent:
     acls: Sequence[int]
     seconds: float
     calls: int
+    rounds: int
 
 
-FULL: Final = Extent(acls=ACLS, seconds=10.0, calls=1000)
-QUICK: Final = Extent(acls=(2000,), seconds=0.2, calls=3)
+FULL: Final = Extent(acls=ACLS, seconds=10.0, calls=1000, rounds=3)
+QUICK: Final = Extent(acls=(2000,), seconds=0.2, calls=3, rounds=1)
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -124,7 +125,9 @@ def _measure(peer: KafkaPeer, place: Path, acls: int, extent: Extent) -> Point:
             questions = list(crowd(acls).questions())
             check_agreement(in_memory.answers, theirs.answers, questions, NAME)
             theirs = msgspec.structs.replace(theirs, answers="")
-        daemon = measure_daemon(acls, place, seconds=extent.seconds, calls=extent.calls)
+        daemon = measure_daemon(
+            acls, place, seconds=extent.seconds, calls=extent.calls, rounds=extent.rounds
+        )
     finally:
         shutil.rmtree(place)
     in_memory = msgspec.structs.replace(in_memory, answers="")

@@ -102,7 +102,7 @@ def test_continued_run_measures_the_sizes_that_are_missing(
     peer = KafkaPeer(Absent("none"))
 
     def run(*acls: int, continues: bool) -> list[int]:
-        extent = Extent(acls=acls, seconds=1.0, calls=1)
+        extent = Extent(acls=acls, seconds=1.0, calls=1, rounds=1)
         points = measure_scale(peer, tmp_path / "scale", extent, continues=continues)
         return [point.acls for point in points]
 
