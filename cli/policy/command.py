@@ -9,6 +9,7 @@ fails.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +31,7 @@ from authorizerd.cli.policy.planned import apply_plan
 from authorizerd.cli.policy.report import describe_result, propose_command, summarize
 from authorizerd.cli.policy.results import Result, run_tests
 from authorizerd.cli.questions.answers import print_document, print_lines
+from authorizerd.cli.transfer.whole_file import FILE_MODE
 from authorizerd.daemon.errors import StartError
 
 EXIT_FAULT: Final = 1
@@ -118,6 +120,7 @@ def _write_lines(lines: Iterable[str]) -> None:
 
 def _write_file(path: Path, data: bytes) -> None:
     try:
-        path.write_bytes(data)
+        with open(path, "wb", opener=partial(os.open, mode=FILE_MODE)) as file:
+            file.write(data)
     except OSError as error:
         raise StartError(f"--junit: {path}: {error.strerror or error}") from error

@@ -122,7 +122,9 @@ def write_history(path: Path, lines: Sequence[str]) -> None:
     kept = "".join(f"{line}\n" for line in lines[-HISTORY_LINES_MAX:])
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Path.mkdir(parents=True) would use the mode only for the last folder.
+        for folder in (*reversed(path.parent.parents), path.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(kept.encode(errors="replace"))

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Final
 
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.checkpoint_writer import PART_SUFFIX, removed_on_error
 from authorizerd.metadata.meta_properties import write_whole
 from authorizerd.metadata.storage import DiskStorage, Storage
 
-OPEN_TO_ALL = 0o666
-"""The permissions of new files, which the umask limits."""
+FILE_MODE: Final = 0o664
+"""The permissions of new files. The umask can take more away; only owner and group may write."""
 
 
 def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
@@ -48,7 +49,7 @@ def write_text(path: Path, text: str, mode: int | None, storage: Storage | None 
     Raises:
         StartError: it cannot be written.
     """
-    storage = storage or DiskStorage(file_mode=OPEN_TO_ALL if mode is None else mode)
+    storage = storage or DiskStorage(file_mode=FILE_MODE if mode is None else mode)
     part = path.with_name(path.name + PART_SUFFIX)
     try:
         with removed_on_error(part, storage):

@@ -9,10 +9,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_hex
+from typing import Final
 
 import msgspec
 
 from authorizerd.daemon.errors import StartError
+
+FILE_MODE: Final = 0o644
+"""Everyone may read the addresses. A stricter umask is kept."""
 
 
 class ReadyFile(msgspec.Struct, frozen=True):
@@ -34,7 +38,7 @@ def write_ready_file(path: Path, ready: ReadyFile) -> None:
     """
     aside = path.with_name(f"{path.name}.{token_hex(16)}.part")
     try:
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, FILE_MODE)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(msgspec.json.encode(ready) + b"\n")
