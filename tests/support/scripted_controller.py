@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum, auto
 from itertools import chain
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import trio
 from msgspec.structs import replace
 
+from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.filters import accepts
 from authorizerd.acl.model import AclAdded, AclRemoved
 from authorizerd.acl.steps import finish
+from authorizerd.acl.validation import validate_filter, validate_new_acl
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame
@@ -57,6 +60,8 @@ from tests.support.replica_log import AnyRecord, ReplicaLog
 
 if TYPE_CHECKING:
     from tests.support.scripted_quorum import ScriptedQuorum
+
+T = TypeVar("T")
 
 REQUEST_BYTES_MAX: Final = 16 << 20
 NO_WATERMARK: Final = -1
@@ -363,21 +368,28 @@ class Controller:
         version = asked.version
         if asked.api_key is ApiKey.CREATE_ACLS:
             acls = finish(decode_create_acls(version, asked.body))[0]
+            faults = [_find_fault(validate_new_acl, acl) for acl in acls]
             if error is None:
-                known = set(self.log.acls().values())
+                known = {*self.log.acls().values()}
+                known |= {acl for acl, fault in zip(acls, faults, strict=True) if fault}
                 new = [acl for acl in dict.fromkeys(acls) if acl not in known]
                 error = await self._append([AclAdded(self._quorum.new_id(), acl) for acl in new])
-            return b"".join(finish(encode_create_acls(version, [error] * len(acls))))
+            errors = [error or fault for fault in faults]
+            return b"".join(finish(encode_create_acls(version, errors)))
         filters = finish(decode_delete_acls(version, asked.body))[0]
+        faults = [_find_fault(validate_filter, each) for each in filters]
         held = self.log.acls()
-        found = [[key for key, acl in held.items() if accepts(each, acl)] for each in filters]
+        found = [
+            [key for key, acl in held.items() if fault is None and accepts(each, acl)]
+            for each, fault in zip(filters, faults, strict=True)
+        ]
         if error is None:
             removed = dict.fromkeys(chain.from_iterable(found))
             error = await self._append([AclRemoved(key) for key in removed])
         results = [
-            FilterResult([MatchingAcl(held[key]) for key in keys]) if error is None
-            else FilterResult((), error)
-            for keys in found
+            FilterResult((), error or fault) if error or fault
+            else FilterResult([MatchingAcl(held[key]) for key in keys])
+            for keys, fault in zip(found, faults, strict=True)
         ]  # fmt: skip
         return b"".join(finish(encode_delete_acls(version, results)))
 
@@ -386,8 +398,16 @@ class Controller:
         epoch = self.epoch
         end = self.log.append(epoch, records) + 1 if records else 0
         self.notice_change()
-        if self._quorum.commits_changes:
+        if records and self._quorum.commits_changes:  # else it would commit those of others
             self._quorum.commit()
         while self.high_watermark < end and self.epoch == epoch:
             await self._changes.park()
         return None if self.epoch == epoch else ApiError(ErrorCode.NOT_CONTROLLER)
+
+
+def _find_fault(validate: Callable[[T], None], item: T) -> ApiError | None:
+    try:
+        validate(item)
+    except InvalidAclError as error:
+        return ApiError(ErrorCode.INVALID_REQUEST, str(error))
+    return None
