@@ -44,7 +44,7 @@ from tests.support.daemon_process import (
 )
 from tests.support.envelopes import envelope
 from tests.support.kafka_connection import KafkaConnection
-from tests.support.sasl import ScramTokens
+from tests.support.sasl import MECHANISMS, log_in
 from tests.support.stream_connection import StreamConnection
 
 ROOT, MALLORY, NOBODY = "root", "mallory", "nobody"
@@ -449,23 +449,6 @@ def test_metrics_port_needs_no_credentials_and_has_nothing_else(place: Place, pa
 
 DESCRIBE: Final = bytes(encode_describe_acls_request(3, AclFilter()))
 SASL_LISTENERS: Final = ("SASL", "SASLTLS", "CONTROLLER")
-MECHANISMS: Final = ("PLAIN", *(each.text for each in ScramMechanism))
-
-
-def log_in(connection: KafkaConnection, mechanism: str, user: str, password: str) -> Any:  # noqa: ANN401 - an entity
-    """Return the last answer to a log-in."""
-    chosen = connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=mechanism)
-    if chosen.error_code or mechanism not in MECHANISMS:
-        return chosen
-
-    def send(token: bytes) -> Any:  # noqa: ANN401 - an entity
-        return connection.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
-
-    if mechanism == "PLAIN":
-        return send(f"\0{user}\0{password}".encode())
-    tokens = ScramTokens(user, password, ScramMechanism[mechanism.replace("-", "_")])
-    first = send(tokens.first())
-    return first if first.error_code else send(tokens.final(first.auth_bytes))
 
 
 @pytest.mark.parametrize("listener", SASL_LISTENERS)

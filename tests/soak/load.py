@@ -28,11 +28,6 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, StreamQuestion
-from authorizerd.protocol.kafka.acl_client import (
-    decode_describe_acls_response,
-    encode_describe_acls_request,
-)
-from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from tests.daemon.opa_requests import PATH as OPA_PATH
 from tests.daemon.opa_requests import asked as opa_asked
@@ -46,7 +41,6 @@ from tests.support.daemon_process import connect
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.stream_connection import StreamConnection
 
-DESCRIBE_VERSION: Final = 3
 _OK: Final = 200
 _GONE: Final = 410
 
@@ -422,9 +416,7 @@ class Descriptions(Connected[KafkaConnection]):
         pattern = PatternType.ANY if is_whole else PatternType.LITERAL
         wanted = AclFilter(resource_name=name, pattern_type=pattern)
         floor = self.site.history.floor
-        body = encode_describe_acls_request(DESCRIBE_VERSION, wanted)
-        answer = self.connection.ask_raw(ApiKey.DESCRIBE_ACLS, DESCRIBE_VERSION, body)
-        found = decode_describe_acls_response(DESCRIBE_VERSION, answer)
+        found = self.connection.describe(wanted=wanted)
         if isinstance(found, ApiError):
             raise WrongAnswerError(f"DescribeAcls: {found}")
         self._check(floor, found, name)

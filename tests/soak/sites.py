@@ -13,10 +13,14 @@ from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from ssl import SSLContext
 from threading import Lock
+from types import SimpleNamespace
 from typing import IO, Any, Final
 
 from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
 from authorizerd.config.tokens import SECRET_BYTES, new_token
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.records.scram import ScramMechanism, salt_password
 from ops.bench.processes import children_of
 from tests.soak.disk import Disk, small_disk
 from tests.soak.history import History
@@ -26,6 +30,7 @@ from tests.support.daemon_process import COMMAND, ROOT, new_log, write_config
 from tests.support.forked_command import StartedCommand
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.quorum_thread import QuorumThread, running_quorum
+from tests.support.sasl import ITERATIONS, MECHANISMS, SALT, credential_of
 from tests.support.scripted_quorum import ScriptedQuorum
 from tests.support.stream_connection import StreamConnection
 
@@ -34,10 +39,21 @@ SECONDS_MAX: Final = 60.0
 CUTS_SECONDS: Final = 30.0
 """How long after a worker's death its clients may notice that their connections have ended."""
 HOSTS: Final = ("127.0.0.1", "localhost")
+PASSWORDS: Final = {"soak": "secret-of-soak", "stranger": "secret-of-stranger"}
+"""A super user, and a user without rights; both log in with any mechanism."""
+_USERS: Final = " ".join(f'user_{name}="{password}"' for name, password in PASSWORDS.items())
+CREDENTIALS: Final = [
+    credential_of(name, password, mechanism)
+    for name, password in PASSWORDS.items()
+    for mechanism in ScramMechanism
+]
 _CREATED_AT_ONCE: Final = 500
 _COMMON: Final = {
     "node.id": "1",
     "super.users": "User:ANONYMOUS;User:soak",
+    "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+    "listener.name.login.plain.sasl.jaas.config": f"{PLAIN_LOGIN_MODULE} required {_USERS};",
+    "listener.name.login.connections.max.reauth.ms": "60000",
     "authorizerd.decision.http": "http://127.0.0.1:0",
     "authorizerd.decision.stream": "tcp://127.0.0.1:0",
     "authorizerd.admin.http": "http://127.0.0.1:0",
@@ -79,7 +95,10 @@ class Site:
         context: of TLS, or None.
         token: for the decision ports and the console, or None.
         disk: what fills up in episodes.
+        owns_log: True if the daemon itself decides about changes.
     """
+
+    owns_log = False
 
     def __init__(
         self,
@@ -178,13 +197,19 @@ class Site:
     def admin(self) -> HTTPConnection:
         return HTTPConnection(self.ready["admin_http"], timeout=SECONDS_MAX)
 
-    def stream(self) -> StreamConnection:
-        connection = StreamConnection(self.ready["decision_stream"], self.token, self.context)
+    def stream(self, token: str | None = None) -> StreamConnection:
+        """Return a connection that has presented the site's token, or this one."""
+        token = self.token if token is None else token
+        connection = StreamConnection(self.ready["decision_stream"], token, self.context)
         connection.socket.settimeout(SECONDS_MAX)
         return connection
 
-    def kafka(self, listener: str = "PLAINTEXT") -> KafkaConnection:
-        context = None if listener == "PLAINTEXT" else self.context
+    def kafka(
+        self, listener: str = "PLAINTEXT", context: SSLContext | None = None
+    ) -> KafkaConnection:
+        """Return a connection to a listener; ``context`` may have a client's certificate."""
+        if context is None and listener != "PLAINTEXT":
+            context = self.context
         connection = KafkaConnection(self.ready["listeners"][listener], context=context)
         connection.socket.settimeout(SECONDS_MAX)
         return connection
@@ -222,6 +247,12 @@ class Site:
         return self.log_file.read_text().count(text)
 
 
+_PROTOCOLS: Final = {
+    "PLAINTEXT": "PLAINTEXT", "SECURE": "SSL", "CERTIFIED": "SSL", "LOGIN": "SASL_SSL",
+}  # fmt: skip
+"""The listeners of the daemon with a log of its own. CERTIFIED requires a certificate."""
+
+
 class OwnLogSite(Site):
     """A daemon with a log of its own in tiny segments, two workers, TLS, tokens and an audit.
 
@@ -232,6 +263,8 @@ class OwnLogSite(Site):
         refuses_changes: True while the log cannot grow.
         refusals: how many changes were refused then.
     """
+
+    owns_log = True
 
     def __init__(self, folder: Path, *, ballast: int, log_disk: Disk, audit_disk: Disk) -> None:
         self.refuses_changes = False
@@ -246,9 +279,12 @@ class OwnLogSite(Site):
         settings = {
             **_COMMON,
             **self.authority.server_keys(),
-            "listeners": "PLAINTEXT://127.0.0.1:0,SECURE://127.0.0.1:0",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURE:SSL",
-            "listener.name.secure.ssl.keystore.location": str(folder / "server.keystore.pem"),
+            **self.authority.server_keys(""),
+            "listeners": ",".join(f"{each}://127.0.0.1:0" for each in _PROTOCOLS),
+            "listener.security.protocol.map": ",".join(map(":".join, _PROTOCOLS.items())),
+            "listener.name.certified.ssl.client.auth": "required",
+            "listener.name.certified.ssl.truststore.location": str(self.authority.ca_file),
+            "ssl.principal.mapping.rules": "RULE:^CN=([^,]+),.*$/$1/,DEFAULT",
             "authorizerd.decision.http": "https://127.0.0.1:0",
             "authorizerd.decision.stream": "tls://127.0.0.1:0",
             "authorizerd.tokens.file": str(self.tokens_file),
@@ -272,6 +308,7 @@ class OwnLogSite(Site):
             for begin in range(0, ballast, _CREATED_AT_ONCE):
                 results = admin.create(*acls[begin : begin + _CREATED_AT_ONCE])
                 assert not any(results), results
+            _create_users(admin)
         self.ballast = ballast
         with closing(self.stream()) as connection:
             self.history = History(frozenset(), connection.greeting.offset)
@@ -290,6 +327,22 @@ class OwnLogSite(Site):
         return token
 
 
+def _create_users(admin: KafkaConnection) -> None:
+    for each in CREDENTIALS:  # a request may name a user once
+        mechanism = ScramMechanism(each.mechanism)
+        upserted = SimpleNamespace(
+            name=each.user,
+            mechanism=mechanism,
+            iterations=ITERATIONS,
+            salt=SALT,
+            salted_password=salt_password(mechanism, PASSWORDS[each.user], SALT, ITERATIONS),
+        )
+        answer = admin.ask(
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=(), upsertions=[upserted]
+        )
+        assert answer.results[0].error_code == 0, answer
+
+
 class FollowerSite(Site):
     """A daemon that follows a scripted quorum over TCP, with everything in one process.
 
@@ -304,11 +357,14 @@ class FollowerSite(Site):
         self.writing = Lock()
         self._next_id = 1 << 40
         records = [AclAdded(self.new_id(), each) for each in make_ballast(ballast)]
-        quorum.do(ScriptedQuorum.append, *records)
+        quorum.do(ScriptedQuorum.append, *records, *CREDENTIALS)
         settings = {
             **_COMMON,
             **quorum.follower_keys,
-            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "listeners": "PLAINTEXT://127.0.0.1:0,LOGIN://127.0.0.1:0",
+            "listener.security.protocol.map": (
+                "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT"
+            ),
             "authorizerd.writes": "as-self",
         }
         super().__init__("follower", folder, settings, log_dir=disk.folder / "copy", disk=disk)

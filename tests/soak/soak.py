@@ -22,6 +22,8 @@ from tests.soak.disturbances import (
 from tests.soak.flatness import Sample
 from tests.soak.history import WrongAnswerError
 from tests.soak.load import CLIENTS, Client, RefusedError, SecureDescriptions, Watches
+from tests.soak.log_ins import LOG_INS, CertifiedDescriptions, WrongCertificates
+from tests.soak.refusals import REFUSALS
 from tests.soak.sampler import sample
 from tests.soak.sites import FollowerSite, OwnLogSite, Site, wait_until
 from tests.soak.writers import OwnLogWriter, QuorumWriter, ThroughWriter
@@ -73,8 +75,10 @@ class Soak:
         self._lock = Lock()
         self._begun = time.monotonic()
         kinds: Sequence[tuple[Site, type[Client]]] = [
-            *((site, kind) for site in self.sites for kind in CLIENTS),
+            *((site, kind) for site in self.sites for kind in (*CLIENTS, *LOG_INS, *REFUSALS)),
             (own, SecureDescriptions),
+            (own, CertifiedDescriptions),
+            (own, WrongCertificates),
             (own, Watches),
             (own, OwnLogWriter),
             (follower, QuorumWriter),
@@ -245,5 +249,9 @@ def _is_at_rest(metrics: Mapping[str, float]) -> bool:
         and metrics['authorizerd_purgatory_size{operation="acl-update"}'] == 0
         and metrics['authorizerd_stream_connections{listener="decision_stream"}'] == 0
         and metrics['authorizerd_http_connections{listener="decision_http"}'] == 0
-        and metrics['authorizerd_kafka_connections{listener="PLAINTEXT"}'] == 0
+        and not any(
+            value
+            for name, value in metrics.items()
+            if name.startswith("authorizerd_kafka_connections{")
+        )
     )

@@ -8,6 +8,7 @@ import pytest
 
 from authorizerd.acl.model import Acl, Question
 from tests.oracles.scan import decide
+from tests.soak.refusals import RefusedChanges
 from tests.soak.sites import running_sites
 from tests.soak.soak import Soak, find_unexpected
 from tests.support.forked_command import start_command
@@ -16,7 +17,7 @@ ROUNDS = 3
 QUICK = {"reload settings", "replace a token", "elect another leader", "lose uncommitted records"}
 DECIDING = {
     "evaluation", "batch", "opa", "explain", "stream", "past", "slow evaluation",
-    "search action", "search subject",
+    "search action", "search subject", "refused question",
 }  # fmt: skip
 """The clients that compare decisions."""
 
@@ -31,6 +32,7 @@ def decide_wrongly(
 def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each finds its answers right, and wrong once the evaluator decides otherwise."""
     monkeypatch.setattr("tests.soak.sites.start_program", start_command)  # it is quicker
+    monkeypatch.setattr(RefusedChanges, "large_share", 1.0)
     with running_sites(tmp_path, ballast=100, may_mount=False) as (own, follower):
         soak = Soak(own, follower, seed=1)
         for disturbances in soak.disturbances.values():

@@ -24,6 +24,7 @@ from tests.support.certificates import connect_tls
 from tests.support.daemon_process import SECONDS_MAX, connect
 
 RESPONSE_BYTES_MAX = 1 << 30
+EVERY_ACL = AclFilter()
 
 
 class KafkaConnection:
@@ -91,8 +92,8 @@ class KafkaConnection:
         body = encode_create_acls_request(version, acls)
         return decode_create_acls_response(version, self.ask_raw(ApiKey.CREATE_ACLS, version, body))
 
-    def describe(self, version: int = 3) -> list[Acl] | ApiError:
-        body = encode_describe_acls_request(version, AclFilter())
+    def describe(self, version: int = 3, wanted: AclFilter = EVERY_ACL) -> list[Acl] | ApiError:
+        body = encode_describe_acls_request(version, wanted)
         return decode_describe_acls_response(
             version, self.ask_raw(ApiKey.DESCRIBE_ACLS, version, body)
         )

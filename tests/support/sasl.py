@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, Final
 
 from scramp import ScramClient
 
@@ -13,13 +14,16 @@ from authorizerd.config.sasl import SaslSettings
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
 from tests.support.acls import snapshot_of
+from tests.support.kafka_connection import KafkaConnection
 
 SECRET = b"secret of these tests"
 SALT = b"salt of these tests"
 ITERATIONS = 4096
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
+MECHANISMS: Final = ("PLAIN", *(each.text for each in ScramMechanism))
 
 
 def sasl_settings(
@@ -82,3 +86,19 @@ class ScramTokens:
     def check(self, answer: bytes) -> None:
         """Check that the server knows the keys."""
         self._client.set_server_final(answer.decode())
+
+
+def log_in(connection: KafkaConnection, mechanism: str, user: str, password: str) -> Any:  # noqa: ANN401 - an entity
+    """Return the last answer to a log-in, or to one again."""
+    chosen = connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=mechanism)
+    if chosen.error_code or mechanism not in MECHANISMS:
+        return chosen
+
+    def send(token: bytes) -> Any:  # noqa: ANN401 - an entity
+        return connection.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
+
+    if mechanism == "PLAIN":
+        return send(f"\0{user}\0{password}".encode())
+    tokens = ScramTokens(user, password, ScramMechanism[mechanism.replace("-", "_")])
+    first = send(tokens.first())
+    return first if first.error_code else send(tokens.final(first.auth_bytes))
