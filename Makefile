@@ -79,7 +79,8 @@ fuzz: setup-dev
 
 # Run real daemons under mixed load while they are disturbed: nothing may be wrong, and nothing may grow.
 soak: setup-dev
-	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) \
+	  --writes $(or $(WRITES),as-self)
 
 # Break one guard at a time in a copy, and run the test that must notice it.
 mutants: setup-dev

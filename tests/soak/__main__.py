@@ -1,6 +1,6 @@
 """Run two daemons under mixed load for a long time; exit code 1 if anything is wrong or grows.
 
-python -m tests.soak [--minutes 30] [--seed 1] [--folder .run/soak]
+python -m tests.soak [--minutes 30] [--seed 1] [--writes as-self] [--folder .run/soak]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.soak.report import find_growth, format_report, judge_all, write_files
-from tests.soak.sites import running_sites
+from tests.soak.sites import WRITES, running_sites
 from tests.soak.soak import Soak
 from tests.support.daemon_process import ROOT, run
 
@@ -30,6 +30,7 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--writes", choices=WRITES, default="as-self")
     parser.add_argument("--folder", type=Path, default=ROOT / ".run" / "soak")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the daemons and the disks end, too
@@ -39,7 +40,7 @@ def main() -> int:
     begun = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="soak-") as name,
-        running_sites(Path(name), ballast=BALLAST) as (own, follower),
+        running_sites(Path(name), ballast=BALLAST, writes=arguments.writes) as (own, follower),
     ):
         soak = Soak(own, follower, seed=arguments.seed)
         try:

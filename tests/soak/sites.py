@@ -327,6 +327,16 @@ class OwnLogSite(Site):
         return token
 
 
+WRITES: Final[Mapping[str, Mapping[str, str]]] = {
+    "as-self": {},
+    "forward": {
+        "authorizerd.writes.forward.principals": "User:ANONYMOUS;User:soak",
+        "authorizerd.writes.forward.privileged": "anonymous,super-users,local-users",
+    },
+}
+"""How the follower sends changes to the controllers, and the other keys of each way."""
+
+
 def _create_users(admin: KafkaConnection) -> None:
     for each in CREDENTIALS:  # a request may name a user once
         mechanism = ScramMechanism(each.mechanism)
@@ -351,7 +361,9 @@ class FollowerSite(Site):
         writing: a lock; hold it to change the quorum's log.
     """
 
-    def __init__(self, folder: Path, *, ballast: int, disk: Disk, quorum: QuorumThread) -> None:
+    def __init__(
+        self, folder: Path, *, ballast: int, disk: Disk, quorum: QuorumThread, writes: str
+    ) -> None:
         self.quorum = quorum
         self.ids: dict[Acl, bytes] = {}
         self.writing = Lock()
@@ -365,7 +377,8 @@ class FollowerSite(Site):
             "listener.security.protocol.map": (
                 "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT"
             ),
-            "authorizerd.writes": "as-self",
+            "authorizerd.writes": writes,
+            **WRITES[writes],
         }
         super().__init__("follower", folder, settings, log_dir=disk.folder / "copy", disk=disk)
         self.ballast = ballast
@@ -387,12 +400,13 @@ class FollowerSite(Site):
 
 @contextmanager
 def running_sites(
-    folder: Path, *, ballast: int, may_mount: bool = True
+    folder: Path, *, ballast: int, writes: str, may_mount: bool = True
 ) -> Iterator[tuple[OwnLogSite, FollowerSite]]:
     """Run both daemons until the block ends; kill them then if they still run.
 
     Args:
         ballast: the number of fixed ACLs.
+        writes: how the follower sends changes to the controllers, one of ``WRITES``.
         may_mount: False to give them disks that cannot be filled.
     """
     with ExitStack() as stack:
@@ -406,7 +420,9 @@ def running_sites(
             place.mkdir()
         own = OwnLogSite(places[0], ballast=ballast, log_disk=log_disk, audit_disk=audit_disk)
         stack.callback(_kill, own)
-        follower = FollowerSite(places[1], ballast=ballast, disk=copy_disk, quorum=quorum)
+        follower = FollowerSite(
+            places[1], ballast=ballast, disk=copy_disk, quorum=quorum, writes=writes
+        )
         stack.callback(_kill, follower)
         yield own, follower
 

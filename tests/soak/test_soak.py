@@ -33,7 +33,8 @@ def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.M
     """Each finds its answers right, and wrong once the evaluator decides otherwise."""
     monkeypatch.setattr("tests.soak.sites.start_program", start_command)  # it is quicker
     monkeypatch.setattr(RefusedChanges, "large_share", 1.0)
-    with running_sites(tmp_path, ballast=100, may_mount=False) as (own, follower):
+    sites = running_sites(tmp_path, ballast=100, writes="forward", may_mount=False)
+    with sites as (own, follower):
         soak = Soak(own, follower, seed=1)
         for disturbances in soak.disturbances.values():
             for name in disturbances.keys() - QUICK:
