@@ -10,26 +10,34 @@ same program, so an invalid frame means a defect and ends the worker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
+from authorizerd.acl.difference import plan_differences
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
 from authorizerd.image.cluster import ClusterImage
+from authorizerd.image.difference import plan_image_differences
 from authorizerd.protocol.framing import Frames, frame
 
 FEED_FRAME_BYTES_MAX: Final = 64 * 1024 * 1024  # a configuration and a tokens file fit easily
 CHANGES_PER_FRAME: Final = 128
+CATCH_UPS_MAX: Final = 10
+"""Maximum number of differences that follow a state, before changes are sent one by one."""
+OFFSETS_AT_ONCE: Final = 20_000
+"""A state is followed by another difference if the log has grown by more offsets meanwhile."""
 TEXTS_KEPT: Final = 65_536
 """How many names, principals and hosts a worker recognizes while it loads."""
 _SHARDS: Final = 16
 
 T = TypeVar("T")
+
+State: TypeAlias = tuple[AclSnapshot, ClusterImage]
 
 Address: TypeAlias = tuple[int, str, int, int, int]
 """A socket's family, and its host, port, flow and scope. The last two are 0 except for IPv6."""
@@ -241,15 +249,64 @@ def encode_message(message: Order | Done) -> bytes:
     return frame(_encode(message))
 
 
-def encode_snapshot(number: int, snapshot: AclSnapshot, image: ClusterImage) -> Iterator[bytes]:
-    """Yield the frames of one order: use this snapshot, and the image's topics."""
+def encode_state(
+    number: int, newest: Callable[[], State], on_last: Callable[[AclSnapshot], None]
+) -> Iterator[bytes]:
+    """Yield the frames of one order: use the newest ACLs and topics.
+
+    What changes while a state is sent is sent as its difference from the next one, so that nothing
+    waits meanwhile, however long the worker takes. An empty frame is a pause, for other tasks.
+
+    Args:
+        newest: returns the newest state.
+        on_last: called with the last snapshot whose difference is sent. From then on, the caller
+            queues all later changes behind this order.
+    """
+    state = newest()
+    yield from _encode_whole(number, *state)
+    for is_allowed in (True,) * CATCH_UPS_MAX + (False,):
+        before, state = state, newest()
+        snapshot = state[0]
+        is_last = not is_allowed or snapshot.offset - before[0].offset <= OFFSETS_AT_ONCE
+        if is_last:
+            on_last(snapshot)
+        yield from _encode_difference(number, before, state)
+        if is_last:
+            break
+    yield encode_message(Loaded(number, snapshot.offset))
+
+
+def _encode_whole(number: int, snapshot: AclSnapshot, image: ClusterImage) -> Iterator[bytes]:
     rows: Iterator[Row] = ((key, astuple(acl)) for key, acl in snapshot.acls.items())
     while some := list(islice(rows, CHANGES_PER_FRAME)):
         yield encode_message(TakeChanges(number, snapshot.offset, some, is_end=False))
     topics: Iterator[TopicRow] = iter(image.topic_names.items())
     while named := list(islice(topics, CHANGES_PER_FRAME)):
         yield encode_message(TakeChanges(number, snapshot.offset, [], False, named))
-    yield encode_message(Loaded(number, snapshot.offset))
+
+
+def _encode_difference(number: int, before: State, after: State) -> Iterator[bytes]:
+    snapshot, image = after
+    changes: list[Change] = []
+    topics: list[ClusterChange] = []
+    if snapshot.acls is not before[0].acls:
+        changes = yield from _pause_between(plan_differences(before[0], snapshot.acls))
+    if image is not before[1]:
+        topics = yield from _pause_between(plan_image_differences(before[1], image))
+    if changes or topics:
+        part = ChangeBatch(snapshot.offset, tuple(changes), False, tuple(topics))
+        yield from encode_changes(number, part)
+
+
+def _pause_between(steps: Generator[None, None, T]) -> Generator[bytes, None, T]:
+    """Return the result of the steps; yield an empty frame after each of them."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        yield b""
 
 
 def encode_changes(number: int, batch: ChangeBatch) -> Iterator[bytes]:

@@ -1,15 +1,16 @@
 """One worker as the daemon sees it: its orders, its progress, and whether it is alive.
 
 **Invariant:** a worker is killed if it does not complete its current order in time, or if more
-changes wait for it than allowed. Tasks that wait for the worker resume only once its process has
-ended, because until then it might answer from an old state.
+changes wait for it than allowed. No change waits for it while its state is sent. Tasks that wait
+for the worker resume only once its process has ended, because until then it might answer from an
+old state.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -19,16 +20,16 @@ from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import Published
 from authorizerd.config.bounds import RECEIVE_BYTES
-from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.worker_feed import (
     Done,
     Listen,
     Order,
     Report,
+    State,
     encode_changes,
     encode_message,
-    encode_snapshot,
+    encode_state,
     report_reader,
 )
 
@@ -90,6 +91,7 @@ class WorkerLink:
         self._progress_time = trio.current_time()
         self._done: Published[int] = Published(0)
         self._alive = trio.CancelScope()
+        self._takes_changes = False
         self._snapshot_number = self._listen_number = self._drain_number = _NONE
         self._report_number = 0
         self._reason = ""
@@ -110,13 +112,30 @@ class WorkerLink:
         self._post(_QueuedOrder(number, iter((encode_message(make(number)),))))
         return number
 
-    def order_snapshot(self, snapshot: AclSnapshot, image: ClusterImage) -> None:
-        """Queue the order to take over a state; once done, the worker may listen."""
+    def order_state(
+        self, newest: Callable[[], State], later: Callable[[AclSnapshot], Iterable[ChangeBatch]]
+    ) -> None:
+        """Queue the order to take over the newest state; once done, the worker may listen.
+
+        Args:
+            later: returns the batches that were passed on already and are not in a snapshot.
+        """
+
+        def take_changes(snapshot: AclSnapshot) -> None:
+            self._takes_changes = True
+            for batch in later(snapshot):
+                self.order_changes(batch)
+
         self._snapshot_number = number = self.last_number + 1
-        self._post(_QueuedOrder(number, encode_snapshot(number, snapshot, image)))
+        self._post(_QueuedOrder(number, encode_state(number, newest, take_changes)))
 
     def order_changes(self, batch: ChangeBatch) -> None:
-        """Queue the changes of a batch, or of a part of one."""
+        """Queue the changes of a batch, or of a part of one.
+
+        While the state is sent, this does nothing, because they will be part of it.
+        """
+        if not self._takes_changes:
+            return
         number = self.last_number + 1
         self._post(_QueuedOrder(number, encode_changes(number, batch), len(batch.changes)))
 

@@ -4,8 +4,8 @@ Every worker receives every committed change, in log order.
 
 **Invariant:** an update is acknowledged only after every listening worker has applied it, so any
 worker that a client reaches afterwards answers by it. A worker that hangs or dies is removed and
-replaced; the others keep serving. A new worker starts from the daemon's snapshot plus the changes
-made since, and listens only once acknowledgements wait for it too.
+replaced; the others keep serving. A new worker starts from the daemon's snapshot, the differences
+of newer ones and the changes made since, and listens only once acknowledgements wait for it too.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from authorizerd.protocol.worker_feed import (
     Files,
     Place,
     ResumeDecisions,
+    State,
     StopDecisions,
     TakeFiles,
     TakeSettings,
@@ -277,19 +278,23 @@ class WorkerPool:
     async def _join(self, link: WorkerLink) -> None:
         """Send a new worker the whole state, and from then on every change, without a gap."""
         await self._loaded.wait()
-        snapshot = self._snapshot.newest
-        assert snapshot is not None, "loaded"
         link.order(lambda number: TakeSettings(number, self._texts))
         self._order_files(link)  # they may have changed since the worker started
-        link.order_snapshot(snapshot, self._image.newest)
-        for batch in self._unapplied:
-            if batch.last_offset > snapshot.offset:
-                link.order_changes(batch)
+        link.order_state(self._newest_state, self._find_unapplied)
         if self._stop_reason:
             link.order(self._new_stop_order)
         self._links.append(link)
         if self._is_draining:  # ``drain`` has already given the others this order
             link.order_drain(Drain)
+
+    def _newest_state(self) -> State:
+        snapshot = self._snapshot.newest
+        assert snapshot is not None, "loaded"
+        return snapshot, self._image.newest
+
+    def _find_unapplied(self, snapshot: AclSnapshot) -> list[ChangeBatch]:
+        """Return the batches that were passed on and are not in the snapshot."""
+        return [batch for batch in self._unapplied if batch.last_offset > snapshot.offset]
 
     def _notice_change(self) -> None:
         listening = self.listening

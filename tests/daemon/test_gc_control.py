@@ -36,7 +36,7 @@ from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol.worker_feed import (
     Begin,
     encode_message,
-    encode_snapshot,
+    encode_state,
     report_reader,
 )
 from tests.support.acls import acl, snapshot_of
@@ -155,7 +155,8 @@ async def test_turns_of_a_worker_are_followed_by_collections(
     async with near, trio.open_nursery() as nursery:
         nursery.start_soon(worker.follow_feed, far)
         await near.send_all(encode_message(Begin(1, {"node.id": "1", "log.dirs": str(tmp_path)})))
-        for data in encode_snapshot(2, snapshot_of(acl("User:a", topic="t")), EMPTY_IMAGE):
+        state = snapshot_of(acl("User:a", topic="t")), EMPTY_IMAGE
+        for data in encode_state(2, lambda: state, lambda _: None):
             await near.send_all(data)
         done = None
         while done is None or done.number < 2:

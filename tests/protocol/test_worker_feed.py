@@ -12,7 +12,9 @@ from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.worker_feed import (
+    CATCH_UPS_MAX,
     CHANGES_PER_FRAME,
+    OFFSETS_AT_ONCE,
     TEXTS_KEPT,
     Begin,
     Done,
@@ -25,12 +27,13 @@ from authorizerd.protocol.worker_feed import (
     Place,
     Report,
     SharedTexts,
+    State,
     TakeChanges,
     TakeFiles,
     TakeSettings,
     encode_changes,
     encode_message,
-    encode_snapshot,
+    encode_state,
     order_reader,
     report_reader,
     to_batch,
@@ -126,12 +129,37 @@ def test_batch_becomes_visible_with_its_last_part(
     assert [piece.is_end for piece in pieces] == [False] * (len(pieces) - 1) + [is_end]
 
 
-@pytest.mark.parametrize("size", [0, 1, CHANGES_PER_FRAME, 3 * CHANGES_PER_FRAME + 1])
-def test_snapshot_is_rebuilt_from_its_frames(size: int) -> None:
-    snapshot = build(map(added, range(size)), offset=9) if size else EMPTY_SNAPSHOT
-    added_topics = [TopicAdded(f"t{n}", n.to_bytes(16)) for n in range(size)]
-    image = apply_cluster_changes(EMPTY_IMAGE, added_topics)
-    *pieces, last = orders_of(b"".join(encode_snapshot(2, snapshot, image)))
+def state_of(numbers: range, offset: int) -> State:
+    """Return the state with the ACL and the topic of each number."""
+    snapshot = build(map(added, numbers), offset=offset)
+    topics = [TopicAdded(f"t{n}", n.to_bytes(16)) for n in numbers]
+    return snapshot, apply_cluster_changes(EMPTY_IMAGE, topics)
+
+
+FAR = OFFSETS_AT_ONCE + 1
+
+
+@pytest.mark.parametrize(
+    ("states", "differences"),
+    [([state_of(range(size), 9)], 1) for size in (1, CHANGES_PER_FRAME, 3 * CHANGES_PER_FRAME + 1)]
+    + [
+        ([(EMPTY_SNAPSHOT, EMPTY_IMAGE)], 1),
+        ([state_of(range(200), 9), state_of(range(100, 350), 10)], 1),
+        ([state_of(range(2), 9), state_of(range(1, 3), 9 + FAR)], 2),
+        ([state_of(range(2), 9), state_of(range(0), 9 + FAR), state_of(range(4), 10 + FAR)], 2),
+        ([state_of(range(n), n * FAR) for n in range(99)], CATCH_UPS_MAX + 1),
+    ],
+)
+def test_newest_state_is_rebuilt_from_its_frames(states: list[State], differences: int) -> None:
+    """Changes that come meanwhile are in it. It ends, even if they never stop."""
+    left, last_ones = list(states), list[AclSnapshot]()
+
+    def newest() -> State:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    *pieces, last = orders_of(b"".join(encode_state(2, newest, last_ones.append)))
+    snapshot, image = states[min(differences, len(states) - 1)]
+    assert last_ones == [snapshot]
     builder, topics = SnapshotBuilder(), EMPTY_IMAGE
     for order in pieces:
         assert isinstance(order, TakeChanges)

@@ -13,8 +13,10 @@ from trio.testing import (
     wait_all_tasks_blocked,
 )
 
+from authorizerd.acl.builder import build
 from authorizerd.acl.model import ChangeBatch
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
+from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.link import (
     ENDING_SECONDS_MAX,
     LOADING_SECONDS_MAX,
@@ -31,9 +33,11 @@ from authorizerd.protocol.worker_feed import (
     Loaded,
     Order,
     Report,
+    SharedTexts,
     TakeChanges,
     encode_message,
     order_reader,
+    to_batch,
 )
 from tests.support.acls import acl, snapshot_of
 from tests.support.log_files import added
@@ -90,6 +94,10 @@ class Far:
         await wait_all_tasks_blocked()
 
 
+def order_state(link: WorkerLink, snapshot: AclSnapshot = EMPTY_SNAPSHOT) -> None:
+    link.order_state(lambda: (snapshot, EMPTY_IMAGE), lambda _: ())
+
+
 @pytest.fixture
 async def far(nursery: trio.Nursery) -> AsyncIterator[Far]:
     far = Far()
@@ -102,7 +110,7 @@ async def far(nursery: trio.Nursery) -> AsyncIterator[Far]:
 async def test_worker_listens_once_updates_wait_for_it(far: Far) -> None:
     """Earlier changes come before the order to listen in its feed."""
     far.link.order(Report)
-    far.link.order_snapshot(EMPTY_SNAPSHOT, EMPTY_IMAGE)
+    order_state(far.link)
     assert await far.orders() == [Report(1), Loaded(2, -1)]
     await far.send(encode_message(Done(1, -1)))
     far.link.order_changes(ChangeBatch(5, (added(1),)))
@@ -159,7 +167,7 @@ async def test_invalid_report_kills_the_worker(far: Far) -> None:
 async def test_pause_of_the_daemon_does_not_kill_the_worker(
     far: Far, mock_clock: MockClock
 ) -> None:
-    far.link.order_snapshot(EMPTY_SNAPSHOT, EMPTY_IMAGE)
+    order_state(far.link)
     await far.orders()
     await far.send(encode_message(Done(1, -1)))
     mock_clock.jump(50)
@@ -180,7 +188,7 @@ async def test_worker_that_reads_its_snapshot_slowly_lives(
     process, reader = Process(), order_reader()
     process.may_end.set()
     link = WorkerLink(near, process, timeout_ms=1000, on_change=lambda: None)
-    link.order_snapshot(snapshot_of(*(acl(topic=name) for name in "abcd")), EMPTY_IMAGE)
+    order_state(link, snapshot_of(*(acl(topic=name) for name in "abcd")))
     nursery.start_soon(link.run)
     order: Order | None = None
     while not isinstance(order, Loaded):
@@ -195,9 +203,44 @@ async def test_worker_that_reads_its_snapshot_slowly_lives(
     nursery.cancel_scope.cancel()
 
 
+async def test_no_change_waits_while_the_state_is_sent(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that loads slowly gets the newest state, however many changes come meanwhile."""
+    monkeypatch.setattr(worker_feed, "CHANGES_PER_FRAME", 1)
+    monkeypatch.setattr(worker_link, "CHANGES_WAITING_MAX", 2)
+    near, stream = lockstep_stream_pair()
+    process, reader = Process(), order_reader()
+    process.may_end.set()
+    link = WorkerLink(near, process, timeout_ms=1000, on_change=lambda: None)
+    snapshot, later = build(map(added, range(3)), offset=3), ChangeBatch(99, (added(99),))
+    link.order_state(lambda: (snapshot, EMPTY_IMAGE), lambda _: (later,))
+    nursery.start_soon(link.run)
+    found: list[Order] = []
+    while not found or found[-1].number == 1:
+        if len(found) == 1:
+            for number in range(10, 20):
+                batch = ChangeBatch(number, (added(number),))
+                link.order_changes(batch)
+                snapshot = at_offset(apply_changes(snapshot, batch.changes), number)
+        while (order := reader.next_message()) is None:
+            data = await stream.receive_some()
+            assert data, "it was killed"
+            reader.receive_data(data)
+        found.append(order)
+    *state, loaded, last = found
+    assert loaded == Loaded(1, 19)
+    assert isinstance(last, TakeChanges)
+    assert last.offset == 99
+    batches = [to_batch(order, SharedTexts()) for order in state if isinstance(order, TakeChanges)]
+    assert {change.id for batch in batches for change in batch.changes} == set(snapshot.acls)
+    assert not process.killed
+    nursery.cancel_scope.cancel()
+
+
 async def test_drain_has_no_order_time_limit(far: Far, autojump_clock: MockClock) -> None:
     """Clients may take their time; the order before the drain has the usual limit."""
-    far.link.order_snapshot(EMPTY_SNAPSHOT, EMPTY_IMAGE)
+    order_state(far.link)
     await far.orders()
     await far.send(encode_message(Done(1, -1)))
     await far.orders()
