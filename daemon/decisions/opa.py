@@ -60,13 +60,21 @@ class OpaHandler(HttpSurface):
             return text_response(
                 404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"
             )
-        return await self._respond(request, _token_of(request))
+        try:
+            token = _token_of(request)
+        except OpaError as error:
+            return self._refuse(error)
+        return await self._respond(request, token)
 
     def route(self, request: Request) -> Route | None:
         """Return what answers requests with this head at once; see ``HttpServer``."""
         if request.path != DATA_PATH and not request.path.startswith(f"{DATA_PATH}/"):
             return None
-        return self._new_route(request, _token_of(request), self._decide_at_once)
+        try:
+            token = _token_of(request)
+        except OpaError:
+            return None
+        return self._new_route(request, token, self._decide_at_once)
 
     def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):

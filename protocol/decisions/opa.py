@@ -212,8 +212,11 @@ def token_in_query(query: str) -> str | None:
     """Return the query parameter ``token``. The plugin cannot send custom headers.
 
     Percent signs are not decoded, since no character of a token needs one.
+
+    Raises:
+        OpaError: there are several tokens. A proxy may have checked another one than the first.
     """
-    for parameter in query.split("&"):
-        if parameter.startswith(_TOKEN):
-            return parameter.removeprefix(_TOKEN)
-    return None
+    found = [each for each in query.split("&") if each.startswith(_TOKEN)]
+    if len(found) > 1:
+        raise OpaError("token: expected one such parameter in the URL, found several")
+    return found[0].removeprefix(_TOKEN) if found else None

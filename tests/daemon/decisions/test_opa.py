@@ -176,6 +176,8 @@ async def test_health_needs_no_token(tmp_path: Path) -> None:
         (b"Bearer proxy.secret", "token=other.secret", 403),
         (b"Bearer other.wrong", "token=other.secret", 401),
         (b"Bearer other.secret", "token=proxy.secret", 200),
+        (None, "token=other.secret&token=other.secret", 400),
+        (b"Bearer other.secret", "token=a&token=b", 200),
         (None, "token=other.wrong", 401),
         (None, "token=", 401),
         (None, "", 401),

@@ -20,7 +20,7 @@ from authorizerd.protocol.decisions.acl_filters import (
     read_filter,
 )
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH
-from authorizerd.protocol.decisions.opa import token_in_query
+from authorizerd.protocol.decisions.opa import OpaError, token_in_query
 from authorizerd.protocol.http.connection import PAUSE, Event, Interim, Pause, ServerConnection
 from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 from authorizerd.protocol.http.messages import Request, Response
@@ -90,7 +90,8 @@ def _in_steps(events: Iterable[Event]) -> Steps[list[Event]]:
 
 def _check_query(data: bytes) -> None:
     query = data.decode("ascii", "ignore")
-    token_in_query(query)
+    with rejected_with(OpaError):
+        token_in_query(query)
     with rejected_with(QueryError):
         parameters = parse_query(query)
         read_as_of(parameters)

@@ -288,10 +288,17 @@ def test_damaged_json_is_a_question_or_rejected(position: int, damage: bytes) ->
         ("pretty&token=a.b&x=y", "a.b"),
         ("token=", ""),
         ("tokens=a.b", None),
-        ("x=token=a.b", None),
+        ("x=token=a.b&token=c.d", "c.d"),
         ("TOKEN=a.b", None),
     ],
 )
 def test_token_may_be_in_the_query(query: str, token: str | None) -> None:
     """The plugin cannot send it elsewhere."""
     assert token_in_query(query) == token
+
+
+@pytest.mark.parametrize("query", ["token=a.b&token=c.d", "token=a.b&x&token=a.b", "token=&token="])
+def test_several_tokens_in_a_query_are_refused(query: str) -> None:
+    """A proxy may have checked another one than the daemon would."""
+    with pytest.raises(OpaError, match="token: expected one such parameter in the URL, found sev"):
+        token_in_query(query)
