@@ -104,7 +104,7 @@ class Daemon:
             )
             self._gate = self._start_authorizer(cluster)
             self._readiness = Readiness(
-                parts.applier, self._gate, parts.origin.source, parts.workers
+                parts.applier, self._gate, parts.origin.source, self._is_listening, parts.workers
             )
             await trio.lowlevel.checkpoint()  # so that no step takes 2 ms
             self._servers = servers = new_servers(
@@ -240,6 +240,9 @@ class Daemon:
     async def _serve(self, name: str) -> None:
         await self._gate.wait_until_open(name)
         await self._servers[name].serve(self._endpoints[name].listen())
+
+    def _is_listening(self) -> bool:
+        return all(self._endpoints[name].is_listening for name in self._servers)
 
     async def _run_workers(self, workers: WorkerPool) -> None:
         ports = [name for name in DECISION_PORTS if name in self._endpoints]

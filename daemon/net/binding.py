@@ -118,6 +118,11 @@ class BoundEndpoint:
         self._listening.set()
         return [trio.SocketListener(bound) for bound in self._sockets]
 
+    @property
+    def is_listening(self) -> bool:
+        """True once ``listen`` has been called."""
+        return self._listening.is_set()
+
     async def wait_until_listening(self) -> None:
         """Return once ``listen`` has been called."""
         await self._listening.wait()

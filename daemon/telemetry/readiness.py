@@ -6,6 +6,7 @@ listen.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import trio
@@ -26,6 +27,7 @@ class Readiness:
     """Report what the daemon is still waiting for.
 
     Args:
+        is_listening: return True once every endpoint that this process serves listens.
         workers: None if the daemon makes all decisions itself.
     """
 
@@ -34,11 +36,13 @@ class Readiness:
         applier: RecordApplier,
         gate: ListenerGate,
         source: Source,
+        is_listening: Callable[[], bool],
         workers: WorkerPool | None = None,
     ) -> None:
         self._applier: Final = applier
         self._gate: Final = gate
         self._source: Final = source
+        self._is_listening: Final = is_listening
         self._workers: Final = workers
 
     @property
@@ -74,6 +78,8 @@ class Readiness:
             return self._describe_loading(is_public=is_public)
         if not self._gate.is_all_open:
             return "waiting for the authorizer to start every endpoint"
+        if not self._is_listening():
+            return "waiting for every endpoint to listen"
         if self._workers is not None and not self._workers.is_ready:
             return f"waiting for workers: {self._workers.listening} listen"
         return ""

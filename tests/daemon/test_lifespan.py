@@ -1,11 +1,12 @@
-"""The order in which a daemon ends, in this process."""
+"""The order in which a daemon starts and ends, in this process."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ import trio
 from authorizerd.cli.acls.admin import KafkaAclAdmin
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.components import Parts
+from authorizerd.daemon.endpoints import DECISION_HTTP
 from authorizerd.daemon.forced_end import ForcedEnd
 from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.telemetry.ready_file import ReadyFile
@@ -69,6 +71,48 @@ class HeldSync:
         self._goes_on.set()
 
 
+@contextmanager
+def new_daemon(config: Path, ready_file: Path, forced_end: ForcedEnd) -> Iterator[Daemon]:
+    properties = MetaProperties("cluster", 1, "A" * 22)
+    with (
+        closing(ServiceManager({})) as manager,
+        closing(Parts(lambda: parse(config.read_text(), source="test"), properties)) as parts,
+    ):
+        yield Daemon(parts, ready_file, manager, {}, forced_end)
+
+
+async def wait_until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 - neither files nor texts have events
+        await trio.sleep(0.01)
+
+
+async def test_daemon_is_ready_only_once_every_endpoint_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else an orchestrator would send clients to a port that refuses connections."""
+    may_listen, serve = trio.Event(), Daemon._serve
+
+    async def serve_late(daemon: Daemon, name: str) -> None:
+        if name == DECISION_HTTP:
+            await may_listen.wait()
+        await serve(daemon, name)
+
+    monkeypatch.setattr(Daemon, "_serve", serve_late)
+    ready_file = tmp_path / "ready.json"
+    config = write_config(tmp_path, new_log(tmp_path))
+    with trio.fail_after(SECONDS_MAX), new_daemon(config, ready_file, RecordedEnd()) as daemon:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(daemon.run)
+            await trio.testing.wait_all_tasks_blocked()
+            readiness = daemon._readiness
+            await wait_until(lambda: "endpoint to listen" in readiness.text or readiness.is_ready)
+            assert not readiness.is_ready
+            may_listen.set()
+            await wait_until(ready_file.exists)
+            assert readiness.is_ready
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
 async def test_change_under_way_is_answered_and_durable_before_the_actors_and_the_audit_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,17 +129,10 @@ async def test_change_under_way_is_answered_and_durable_before_the_actors_and_th
             "authorizerd.audit.level": "DEBUG",
         },
     )
-    properties = MetaProperties("cluster", 1, "A" * 22)
-    with (
-        trio.fail_after(SECONDS_MAX),
-        closing(ServiceManager({})) as manager,
-        closing(Parts(lambda: parse(config.read_text(), source="test"), properties)) as parts,
-    ):
-        daemon = Daemon(parts, ready_file, manager, {}, forced_end)
+    with trio.fail_after(SECONDS_MAX), new_daemon(config, ready_file, forced_end) as daemon:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(daemon.run)
-            while not ready_file.exists():  # noqa: ASYNC110 - a file has no event
-                await trio.sleep(0.01)
+            await wait_until(ready_file.exists)
             ready = msgspec.json.decode(ready_file.read_bytes(), type=ReadyFile)
             host, _, port = ready.listeners["PLAINTEXT"].rpartition(":")
             settings = ClientSettings(bootstrap=[Address(host, int(port))])

@@ -40,6 +40,13 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
     ),
     Mutant(
+        name="the daemon is ready before its endpoints listen",
+        file="daemon/telemetry/readiness.py",
+        text="not self._is_listening()",
+        becomes="False",
+        found_by="tests/daemon/test_lifespan.py::test_daemon_is_ready_only_once_every_endpoint_listens",
+    ),
+    Mutant(
         name="everybody may read the last error of the contact with the cluster",
         file="daemon/telemetry/admin.py",
         text="readiness.public_text if self._is_public else readiness.text",

@@ -46,7 +46,7 @@ async def test_last_error_is_shown_until_the_daemon_is_ready(
     status = source.status = SourceStatus(SourceKind.QUORUM)
     nursery.start_soon(applier.run)
     nursery.start_soon(gate.run)
-    readiness = Readiness(applier, gate, source)
+    readiness = Readiness(applier, gate, source, lambda: True)
     waiting = "waiting for the cluster: no contact so far"
     assert await ask(readiness, is_public=is_public) == (503, f"{waiting}\n")
     status.last_error = "host:1: User:me lacks CLUSTER_ACTION\n" + "x" * SHOWN_MAX
@@ -72,7 +72,7 @@ async def test_fault_is_one_line_and_not_public(nursery: trio.Nursery, is_public
     source = Followed()
     source.status = SourceStatus(SourceKind.QUORUM)
     source.status.fail("does not fit: principal=User:a\nMAINPID=1" + "x" * SHOWN_MAX, 7)
-    readiness = Readiness(RecordApplier(inbox), ListenerGate({}), source)
+    readiness = Readiness(RecordApplier(inbox), ListenerGate({}), source, lambda: True)
     stopped = "decisions have stopped at log offset 7: "
     code, text = await ask(readiness, is_public=is_public)
     if is_public:

@@ -41,7 +41,7 @@ class Place:
         self.applier = RecordApplier(inbox)
         self.opened = Completion[None]()
         self.gate = ListenerGate({"KAFKA": self.opened})
-        self.readiness = Readiness(self.applier, self.gate, _Source())
+        self.readiness = Readiness(self.applier, self.gate, _Source(), lambda: True)
 
     async def start(self, nursery: trio.Nursery) -> None:
         await nursery.start(self.applier.run)
