@@ -16,13 +16,18 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.errors import SearchLimitError
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.protocol.decisions.authzen import AuthZenError
 
 SECRET_BYTES: Final = 32
 STATE_BYTES: Final = 16
+SHOWN_CHARACTERS: Final = 100
+"""How much of a name is in an error."""
 TOKEN_CHARACTERS_MAX: Final = 16 * 1024
 """A request has room for it: it may have 32 KiB."""
 _MAC_BYTES: Final = 16
+_OTHER_BYTES: Final = 128
+"""More than a token has besides its position, with the rest that Base64 rounds up."""
 _UNKNOWN: Final = (
     "page.token: unknown: expected the next_token of the page before, for the same search by the"
     " same caller; begin the search again without a token"
@@ -57,6 +62,11 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(PageToken).decode
 
 
+def fits_token(position: Position) -> bool:
+    """Return True if a token can contain the position, whatever else is in it."""
+    return len(_encode(position)) + _OTHER_BYTES <= TOKEN_CHARACTERS_MAX * 3 // 4
+
+
 class PageTokens:
     """Make tokens, and check them.
 
@@ -83,8 +93,11 @@ class PageTokens:
         content = _encode(token)
         text = urlsafe_b64encode(self._sign(content, search) + content).rstrip(b"=").decode()
         if len(text) > TOKEN_CHARACTERS_MAX:
+            name = token.position.other or token.position.name
             raise SearchLimitError(
-                "page: the last name is too long for a token: choose another page.limit"
+                "page: the last name of this page is too long for a token: choose another"
+                " page.limit, or ask about this resource by its name:"
+                f" {escape_unprintable(name[:SHOWN_CHARACTERS])}…"
             )
         return text
 

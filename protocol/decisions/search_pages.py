@@ -25,7 +25,7 @@ from authorizerd.acl.search.subjects import PAGE_CHARACTERS_MAX, find_subjects
 from authorizerd.acl.snapshot import AclSnapshot, rules_of
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol.decisions.hosts import Hosts, new_hosts
-from authorizerd.protocol.decisions.page_tokens import Position
+from authorizerd.protocol.decisions.page_tokens import Position, fits_token
 from authorizerd.protocol.decisions.searches import (
     SHOWN_EXCEPTIONS_MAX,
     Found,
@@ -43,6 +43,8 @@ from authorizerd.protocol.decisions.searches import (
 _ITEMS_PER_STEP: Final = 32
 HOST_CHARACTERS_MAX: Final = 1024 * 1024
 """The maximum length of the hosts of one result together. Kafka does not limit a host's length."""
+LONG_PAGE_CHARACTERS_MAX: Final = 4 * 1024 * 1024
+"""The maximum length of a page whose names are too long for the token of a next one."""
 _CHARACTERS_PER_HOST: Final = 32
 """The cost of a host beyond its characters: short ones take as long to write as longer ones."""
 _PREFIXED: Final = int(PatternType.PREFIXED)
@@ -285,7 +287,7 @@ class _ResourcePage:
         """
         at_pattern = at_name = 0
         while at_pattern < len(patterns) or at_name < len(names):
-            if len(self.results) == self._limit or self._characters > PAGE_CHARACTERS_MAX:
+            if len(self.results) == self._limit or self._is_long():
                 return
             if at_pattern == len(patterns) and has_more_patterns:
                 return
@@ -304,6 +306,16 @@ class _ResourcePage:
                 yield
         if not (has_more_patterns or has_more_names):
             self.end = None
+
+    def _is_long(self) -> bool:
+        """Return True if the page is to end because of its names.
+
+        It goes on after a long name, with which no request could ask for the next page.
+        """
+        if self._characters <= PAGE_CHARACTERS_MAX:
+            return False
+        assert self.end is not None
+        return fits_token(self.end) or self._characters > LONG_PAGE_CHARACTERS_MAX
 
     def _add_pattern(self, pattern: PatternAccess) -> None:
         assert self.end is not None

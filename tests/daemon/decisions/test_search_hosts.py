@@ -231,6 +231,11 @@ async def test_page_with_long_names_or_many_hosts_ends_early() -> None:
         page = await place.search("subject")
         assert (page["page"]["count"] == 201) == is_whole
         assert len(await place.all_pages("subject", 1000)) == 201
+        topics = [acl("User:alice", "READ", topic=each[5:]) for each in names[:130]]
+        place = SearchPlace(None, *topics)
+        page = await place.search("resource", list_hosts=True)
+        assert (page["page"]["count"] == 130) == is_whole
+        assert len(await place.all_pages("resource", 1000, list_hosts=True)) == 130
     hosts = [f"10.{one}.{two}.0" for one in range(100) for two in range(100)]
     rules = [acl("User:alice", "ALL", topic="t", host=each) for each in hosts]
     place = SearchPlace(None, *rules)

@@ -82,6 +82,27 @@ async def test_results_are_shown(path: str, fields: dict[str, str], shown: list[
     assert [each for each in shown if each not in text] == []
 
 
+@pytest.mark.parametrize("pattern", ["LITERAL", "PREFIXED"])
+@pytest.mark.parametrize(
+    ("count", "length", "status", "shown"),
+    [
+        (12, 30_000, 200, "Rows: 12."),
+        (40, 12_000, 200, "Rows: 40."),  # several pages of the search
+        (150, 30_000, 400, "too long for a token: choose another page.limit, or ask about this"),
+    ],
+)
+async def test_long_names_are_shown(
+    pattern: str, count: int, length: int, status: int, shown: str
+) -> None:
+    """No token for a next page can contain the longest ones, so a page goes on after them."""
+    names = [f"{number:03}{'x' * length}" for number in range(count)]
+    place = ConsolePlace(None, *(acl("User:a", topic=name, pattern=pattern) for name in names))
+    asked = {"principal": "User:a", "resource_type": "TOPIC", "operation": "READ"}
+    found, page = await place.get(WHAT, **asked)
+    assert found == status
+    assert shown in check_page(page)
+
+
 async def test_principal_links_to_the_explanation() -> None:
     _, page = await ConsolePlace(None, *SET).get(WHO, **ORDERS, operation="READ")
     assert (
