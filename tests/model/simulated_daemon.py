@@ -50,6 +50,10 @@ class _Endpoint:
     def place(self, name: str) -> Place:
         return Place(name)
 
+    @property
+    def is_listening(self) -> bool:
+        return self._listening.is_set()
+
     async def wait_until_listening(self) -> None:
         await self._listening.wait()
 
