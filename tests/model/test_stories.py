@@ -24,7 +24,7 @@ from tests.model.stories import run_stories, shortest
 from tests.model.telling import text_of
 
 STORIES = 120
-BLOCK = 40
+BLOCK = 60
 SEED = 1
 
 
