@@ -1,7 +1,7 @@
 """Clients whose requests the daemon must refuse: each answer is exactly the expected error.
 
 **Invariant:** each request would change decisions or the log if the daemon carried it out, so the
-other clients would then find wrong answers. What is sent is in tables; add a row.
+other clients would then find wrong answers. The requests are in tables: add a row.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ QUESTIONS: Final[tuple[tuple[str, object, int, str], ...]] = (
         "context.host: expected a string, found an integer",
     ),
     (EVALUATION, _with(context={"as_of": -5}), 400, "context.as_of: expected an offset of the log"),
-    (EVALUATION, b" " * (1 << 20), 413, "request body too large"),
+    (EVALUATION, b" " * ((1 << 18) + 1), 413, "request body too large"),
     (BATCH, {"evaluations": 5}, 400, "evaluations: expected an array, found an integer"),
     (
         BATCH,
@@ -301,7 +301,7 @@ ITEMS: Final[tuple[tuple[object, str], ...]] = (
     ({"subject": "x"}, "subject: expected an object, found a string"),
     (_with(action={}), "action.name is missing"),
 )
-"""Invalid items of a batch, and what each is refused with."""
+"""Invalid items of a batch, and the text of each error."""
 TOKENS: Final = ("Bearer soak.guessed", "Bearer nobody.guessed", "Bearer x", "Basic c29hazp4", "")
 
 
@@ -344,4 +344,4 @@ class RefusedQuestions(HttpClient):
 
 
 REFUSALS: Final[tuple[type[Client], ...]] = (RefusedChanges, ForbiddenChanges, RefusedQuestions)
-"""What every daemon must refuse."""
+"""Clients of every daemon."""
