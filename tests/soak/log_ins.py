@@ -13,8 +13,8 @@ from authorizerd.acl.model import AclFilter
 from authorizerd.daemon.kafka.authentication import REAUTHENTICATION_SECONDS_MIN
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.soak.history import WrongAnswerError
-from tests.soak.load import Client, Descriptions
-from tests.soak.sites import PASSWORDS, OwnLogSite, Site
+from tests.soak.load import Client, Connected, Descriptions
+from tests.soak.sites import PASSWORDS, OwnLogSite
 from tests.support.certificates import Authority, expired
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.sasl import MECHANISMS, log_in
@@ -23,39 +23,41 @@ WRONG: Final = (("soak", "guessed"), ("soak", PASSWORDS["stranger"]), ("nobody",
 """Users and passwords that do not fit."""
 
 
-def open_session(site: Site, mechanism: str, user: str) -> KafkaConnection:
-    """Return a connection whose client has logged in with the right password."""
-    connection = site.kafka("LOGIN")
-    try:
-        _log_in(connection, mechanism, user)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+class LoggedIn(Connected[KafkaConnection]):
+    """A client that logs in again and again on the same connection, before its session ends."""
 
-
-def _log_in(connection: KafkaConnection, mechanism: str, user: str) -> None:
-    answer = log_in(connection, mechanism, user, PASSWORDS[user])
-    if answer.error_code:
-        raise WrongAnswerError(f"{mechanism}: {user} cannot log in: {answer.error_message}")
-
-
-class LoggedInDescriptions(Descriptions):
-    """DescribeAcls of a user who logs in again and again on the same connection."""
-
-    name, pause_seconds = "describe, logged in", 0.5
+    user = "soak"
     _AGAIN_SECONDS = REAUTHENTICATION_SECONDS_MIN * 1.5
 
     def connect(self) -> KafkaConnection:
         self._mechanism = self.random.choice(MECHANISMS)
         self._again_at = -math.inf  # the first one may follow at once
-        return open_session(self.site, self._mechanism, "soak")
+        connection = self.site.kafka("LOGIN")
+        try:
+            self._log_in(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-    def exchange(self) -> None:
+    @property
+    def connection(self) -> KafkaConnection:
         if self.opened and time.monotonic() > self._again_at:
-            _log_in(self.connection, self._mechanism, "soak")
+            self._log_in(self._connection)
             self._again_at = time.monotonic() + self._AGAIN_SECONDS
-        super().exchange()
+        return super().connection
+
+    def _log_in(self, connection: KafkaConnection) -> None:
+        answer = log_in(connection, self._mechanism, self.user, PASSWORDS[self.user])
+        if answer.error_code:
+            text = f"{self._mechanism}: {self.user} cannot log in: {answer.error_message}"
+            raise WrongAnswerError(text)
+
+
+class LoggedInDescriptions(LoggedIn, Descriptions):
+    """DescribeAcls of a user who has logged in."""
+
+    name, pause_seconds = "describe, logged in", 0.5
 
 
 class WrongLogIns(Client):

@@ -36,7 +36,7 @@ from authorizerd.protocol.records.scram import ScramMechanism
 from tests.daemon.config_requests import APPEND, KEY, SET, Result, altered, invalid
 from tests.soak.history import WrongAnswerError
 from tests.soak.load import Client, Connected, HttpClient, RefusedError, as_evaluation
-from tests.soak.log_ins import open_session
+from tests.soak.log_ins import LoggedIn
 from tests.soak.universe import TOPICS, make_ballast, make_question
 from tests.support.acls import acl, question
 from tests.support.kafka_connection import KafkaConnection
@@ -233,14 +233,11 @@ class RefusedChanges(Connected[KafkaConnection]):
         _expect(expected, found)
 
 
-class ForbiddenChanges(Connected[KafkaConnection]):
+class ForbiddenChanges(LoggedIn):
     """Valid requests of a user without rights."""
 
-    name, pause_seconds, has_worker = "forbidden change", 0.5, False
+    name, pause_seconds, has_worker, user = "forbidden change", 0.5, False, "stranger"
     _ERROR = ApiError(_NOT_AUTHORIZED, _NOT_AUTHORIZED.text)
-
-    def connect(self) -> KafkaConnection:
-        return open_session(self.site, "PLAIN", "stranger")
 
     def exchange(self) -> None:
         connection = self.connection
