@@ -394,9 +394,14 @@ class Controller:
         return b"".join(finish(encode_delete_acls(version, results)))
 
     async def _append(self, records: list[AnyRecord]) -> ApiError | None:
-        """Append records, and wait until they are committed. Return an error if they are not."""
+        """Append records, and wait until the log is committed. Return an error if it is not.
+
+        As in Kafka, an answer without records waits too: what it is based on may be uncommitted.
+        """
         epoch = self.epoch
-        end = self.log.append(epoch, records) + 1 if records else 0
+        if records:
+            self.log.append(epoch, records)
+        end = self.log.end_offset
         self.notice_change()
         if records and self._quorum.commits_changes:  # else it would commit those of others
             self._quorum.commit()
