@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
+
+FAULTS_SHOWN_MAX: Final = 100
+"""Of one file; a file of another kind has a fault in each line."""
 
 
 class Fault(NamedTuple):
@@ -30,12 +34,16 @@ class FaultyFileError(Exception):
 
 def new_error(source: str, faults: Sequence[Fault]) -> FaultyFileError:
     """Return the error for the faults of one file, each followed by its notes."""
-    lines = (
+    lines = [
         line
-        for fault in faults
+        for fault in faults[:FAULTS_SHOWN_MAX]
         for line in (
             f"{source}:{fault.line}:{fault.column}: {fault.reason}",
             *(f"    {note}" for note in fault.notes),
         )
-    )
+    ]
+    if left := faults[FAULTS_SHOWN_MAX:]:
+        lines.append(
+            f"{source}:{left[0].line}:{left[0].column}: {count_of(len(left), 'more fault')}"
+        )
     return FaultyFileError("\n".join(map(escape_unprintable, lines)), len(faults))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.policy.assertions import Assertion
 from authorizerd.acl.policy.sentence import read_sentence
 from authorizerd.cli.policy.document import FILE_BYTES_MAX, read_policy, read_policy_file
-from authorizerd.cli.policy.faults import FaultyFileError
+from authorizerd.cli.policy.faults import FAULTS_SHOWN_MAX, FaultyFileError
 
 yaml_like = st.text(" :-[]{},&*!|>'\"\n#ab", max_size=30)
 ROOT = Path(__file__).parents[3]
@@ -267,6 +267,15 @@ def test_examples_are_shown_once() -> None:
     with pytest.raises(FaultyFileError) as raised:
         read_policy("tests: [a my READ topic t, b my READ topic t]", "a.yaml")
     assert str(raised.value).count("A sentence is, for example:") == 1
+
+
+def test_first_faults_are_shown_and_all_are_counted() -> None:
+    with pytest.raises(FaultyFileError) as raised:
+        read_policy("tests:\n" + "- 7\n" * (FAULTS_SHOWN_MAX + 2), "a.yaml")
+    *shown, last = str(raised.value).splitlines()
+    assert len(shown) == FAULTS_SHOWN_MAX
+    assert last == f"a.yaml:{FAULTS_SHOWN_MAX + 2}:3: 2 more faults"
+    assert raised.value.count == FAULTS_SHOWN_MAX + 2
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from authorizerd.acl.policy.tokens import SentenceError
 from authorizerd.acl.zookeeper.paths import Pattern, parse_path
 from authorizerd.acl.zookeeper.znode import read_acls
 from authorizerd.cli.policy.document import read_policy
-from authorizerd.cli.policy.faults import FaultyFileError
+from authorizerd.cli.policy.faults import FAULTS_SHOWN_MAX, FaultyFileError
 from authorizerd.config.configuration import parse
 from authorizerd.config.errors import (
     ConfigurationError,
@@ -51,7 +51,8 @@ from tests.support.acls import acl
 
 DOCUMENTS: Final = ROOT / "docs"
 _SECRET_KEYS: Final = ("password", "jaas.config")
-FAULTS_SHOWN_MAX: Final = 400
+_LINES_MAX: Final = FAULTS_SHOWN_MAX * 4
+"""Of all faults: each has a sentence and a mark, and the first one has examples."""
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _ACLS: Final = [
     acl("User:alice", "READ", topic="orders"),
@@ -175,9 +176,9 @@ def _acl_texts() -> Iterator[bytes]:
 def _check_policy(data: bytes) -> None:
     """A policy is read, or each of its faults is reported with its place."""
     text = _text(data)
-    with rejected_with(FaultyFileError, lines=FAULTS_SHOWN_MAX, characters=OWN_CHARACTERS_MAX):
+    with rejected_with(FaultyFileError, lines=_LINES_MAX, characters=OWN_CHARACTERS_MAX):
         read_policy(text, "access.yaml")
-    with rejected_with(SentenceError, lines=FAULTS_SHOWN_MAX, characters=OWN_CHARACTERS_MAX):
+    with rejected_with(SentenceError, lines=_LINES_MAX, characters=OWN_CHARACTERS_MAX):
         read_sentence(text.partition("\n")[0], {"admins": ("User:a",)})
 
 
