@@ -311,6 +311,7 @@ class RefusedQuestions(HttpClient):
         self._ask_batch()
         for path, body, status, text in self.random.sample(QUESTIONS, len(QUESTIONS)):
             self._ask(path, body, status, text)
+        self.close()  # the daemon ends new connections that get nothing but errors
         if self.site.token is None:
             return
         wrong = self.random.choice(TOKENS)
