@@ -8,7 +8,7 @@ PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories chaos fuzz soak mutants stretches check bench peers conformance manual docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories chaos fuzz soak mutants stretches check bench peers conformance nightly advisories manual docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -109,6 +109,14 @@ peers:
 # WRITE=1 writes the matrix of admin clients to docs/conformance.md.
 conformance: setup-dev
 	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
+
+# Run all long tests one after the other, for about seven hours. PARTS="stories soak" runs only these.
+nightly:
+	.ci/nightly $(PARTS)
+
+# Look for known vulnerabilities of the libraries that are installed with the daemon.
+advisories: .venv-release/.setup
+	.venv-release/bin/pip-audit --disable-pip --require-hashes --strict -r requirements.lock
 
 # Render the chart as ops/container/kubernetes.yaml, for kubectl; needs helm (HELM=… names it).
 HELM ?= helm

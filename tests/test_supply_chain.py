@@ -13,8 +13,12 @@ import pytest
 from tests.support.named_tests import ROOT
 
 LOCKS: Final = sorted(ROOT.glob("requirements*.lock"))
-INSTALLERS: Final = ("Makefile", ".ci/run", "ops/container/Containerfile", "ops/container/build.sh")
+INSTALLERS: Final = (
+    *("Makefile", ".ci/run", ".ci/nightly", "ops/container/Containerfile"),
+    "ops/container/build.sh",
+)
 """The files whose commands install or download something."""
+WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 PRODUCT: Final = (
     *("acl", "actors", "cli", "config", "daemon", "image", "kafka_client", "metadata", "protocol"),
@@ -67,6 +71,19 @@ def test_ci_runs_only_targets_of_the_makefile() -> None:
     commands = (ROOT / ".ci" / "run").read_text().splitlines()[3:]
     assert commands
     assert all(re.fullmatch(r"make [a-z-]+", each) for each in commands)
+    # A command of a workflow is one of these scripts, or such a target.
+    for workflow in WORKFLOWS:
+        for command in re.findall(r"^ +- run: (.*)$", workflow.read_text(), re.MULTILINE):
+            assert re.fullmatch(r"\.ci/run|\.ci/nightly \S+ matrix.parts }}|make [a-z-]+", command)
+
+
+@pytest.mark.parametrize(
+    "path", [*WORKFLOWS, *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name
+)
+def test_actions_are_pinned_to_a_commit(path: Path) -> None:
+    """A tag of an action can be moved; a comment says which version the commit is."""
+    for action in re.findall(r"^ +(?:- )?uses: (.*)$", path.read_text(), re.MULTILINE):
+        assert re.fullmatch(r"[a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), action
 
 
 def test_security_rules_are_in_force() -> None:

@@ -1,0 +1,67 @@
+"""The script of all long tests, with a ``make`` that fails for one of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.named_tests import ROOT
+
+
+@pytest.fixture
+def nightly(tmp_path: Path) -> Path:
+    """A copy of the script, whose output is then below ``tmp_path``."""
+    script = tmp_path / "clone" / ".ci" / "nightly"
+    script.parent.mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "nightly", script)
+    make = tmp_path / "bin" / "make"
+    make.parent.mkdir()
+    make.write_text('#!/bin/sh\necho "$*"\n[ "$1" != soak ]\n')
+    make.chmod(0o755)
+    return script
+
+
+def run(script: Path, *parts: str) -> tuple[int, list[str]]:
+    """Return the exit code and the lines of both outputs."""
+    path = f"{script.parents[2] / 'bin'}:{os.environ['PATH']}"
+    ended = subprocess.run(
+        [script, *parts],
+        env={**os.environ, "PATH": path, "SEED": "7"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return ended.returncode, ended.stdout.splitlines()
+
+
+def test_a_failed_part_ends_no_other_part(nightly: Path) -> None:
+    code, lines = run(nightly)
+    assert code == 1
+    failed = [line.split()[0] for line in lines if " FAILED after " in line]
+    passed = [line.split()[0] for line in lines if " passed after " in line]
+    assert failed == ["soak", "soak-forward"]
+    assert len(passed) == 10
+    assert passed[-1] == "stretches"
+
+
+def test_seed_and_limits_reach_the_command(nightly: Path) -> None:
+    assert run(nightly, "stories")[0] == 0
+    log = nightly.parents[1] / ".run" / "nightly" / "stories.log"
+    assert log.read_text() == "stories STORIES=10000 SEED=7\n"
+
+
+def test_only_named_parts_run(nightly: Path) -> None:
+    code, lines = run(nightly, "chaos-alone", "faults")
+    assert code == 0
+    assert [line.split()[0] for line in lines] == ["faults", "chaos-alone"]
+
+
+def test_unknown_part_is_an_error_that_lists_the_parts(nightly: Path) -> None:
+    code, lines = run(nightly, "faults", "soaks")
+    assert code == 2
+    assert lines[0].startswith("nightly: unknown part 'soaks': expected one of faults stories fuzz")
