@@ -1,7 +1,8 @@
 """The changes of one AlterConfigs request: planned, checked, written, and in force.
 
 **Invariant:** the keystores and truststores that a request changes are read before anything is
-written. If one is unusable, nothing of its resource changes.
+written. If one is unusable, nothing of its resource changes. Guarded keys come into force only if
+the caller is still a super user then, because a reload may have removed it while it waited.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ConfigChange:
 
     Args:
         wanted: the resources without an error so far.
-        is_super_user: True if the caller may change guarded keys.
+        is_super_user: returns True if the caller may change guarded keys now.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class ConfigChange:
         image: View[ClusterImage],
         updates: ClusterUpdates,
         *,
-        is_super_user: bool,
+        is_super_user: Callable[[], bool],
     ) -> None:
         self._wanted = wanted
         self._settings = settings
@@ -100,6 +101,8 @@ class ConfigChange:
 
     def _on_applied(self) -> None:
         self._settings.refresh()
+        if self._guarded and not self._is_super_user():
+            return  # a reload has reset the guarded keys since the change was planned
         self._settings.set_guarded(self._guarded)
         # The image may have changed since `check`, so the final plan may refuse these changes.
         if self._apply_stores and not self._settings.store_keys.isdisjoint(self._guarded):

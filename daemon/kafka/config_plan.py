@@ -10,6 +10,7 @@ Source: KIP-133, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigurationControlMana
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from immutables import Map
@@ -32,7 +33,9 @@ class NotSuperUserError(Exception):
 class ConfigPlan:
     """One request's changes, resource by resource; later resources see the earlier changes."""
 
-    def __init__(self, image: ClusterImage, settings: Settings, *, is_super_user: bool) -> None:
+    def __init__(
+        self, image: ClusterImage, settings: Settings, *, is_super_user: Callable[[], bool]
+    ) -> None:
         self._settings = settings
         self._plugged = settings.plugged
         self._store_keys = settings.store_keys
@@ -70,7 +73,7 @@ class ConfigPlan:
             NotSuperUserError: there are such changes, and the caller is not a super user.
         """
         guarded = {key: changes[key] for key in changes if is_guarded(key, self._plugged)}
-        if guarded and not self._is_super_user:
+        if guarded and not self._is_super_user():
             raise NotSuperUserError(f"Only a super user may change {', '.join(sorted(guarded))}")
         return guarded
 

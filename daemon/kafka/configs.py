@@ -144,9 +144,9 @@ class ConfigHandlers:
         """
         asked: AlterConfigsRequest = await read_body(request)
         plugged = self._settings.plugged
-        is_super_user = context.principal in self._settings.super_users
+        was_super_user = self._is_super_user(context)
         # Parse guarded values only for super users: long lists take many milliseconds.
-        forbidden = frozenset[str]() if is_super_user else GUARDED | plugged
+        forbidden = frozenset[str]() if was_super_user else GUARDED | plugged
         want = want_replacement if request.api_key is ApiKey.ALTER_CONFIGS else want_incremental
         checked = await finish_in_turns(
             self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))
@@ -154,7 +154,12 @@ class ConfigHandlers:
         # As in Kafka, check the right only now: any caller is told that a resource is invalid.
         may = self._rights.may(context, Operation.ALTER_CONFIGS)
         change = ConfigChange(
-            checked.wanted, self._settings, self._image, self._updates, is_super_user=is_super_user
+            checked.wanted,
+            self._settings,
+            self._image,
+            self._updates,
+            # Values that were not parsed above must not become acceptable later.
+            is_super_user=lambda: was_super_user and self._is_super_user(context),
         )
         if may:
             altered = await change.make(validate_only=asked.validate_only)
@@ -169,6 +174,10 @@ class ConfigHandlers:
         return await self._write_altered(
             request, asked.resources, itertools.repeat(self._rights.not_ready_error)
         )
+
+    def _is_super_user(self, context: RequestContext) -> bool:
+        """Return True if the sender is a super user now."""
+        return context.principal in self._settings.super_users
 
     def _check_all(self, asked: Sequence[ResourceToAlter], want: Want) -> Steps[_Checked]:
         """Check, in steps, each resource for errors other than a missing right to alter it."""

@@ -173,7 +173,7 @@ KAFKA_MUTANTS: Final = (
     Mutant(
         name="a client that may alter configs can become a super user",
         file="daemon/kafka/config_plan.py",
-        text="if guarded and not self._is_super_user:",
+        text="if guarded and not self._is_super_user():",
         becomes="if guarded and not self:",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_only_a_super_user_may_alter_guarded_keys",
     ),

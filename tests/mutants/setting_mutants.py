@@ -45,9 +45,30 @@ SETTING_MUTANTS: Final = (
     Mutant(
         name="any client that may alter configs can replace certificates",
         file="daemon/kafka/config_plan.py",
-        text="        if guarded and not self._is_super_user:\n",
-        becomes="        if guarded.keys() - self._store_keys and not self._is_super_user:\n",
+        text="        if guarded and not self._is_super_user():\n",
+        becomes="        if guarded.keys() - self._store_keys and not self._is_super_user():\n",
         found_by="tests/daemon/kafka/test_store_configs.py::test_only_a_super_user_may_change_stores",
+    ),
+    Mutant(
+        name="a change that waited for a reload is made by a former super user",
+        file="daemon/kafka/configs.py",
+        text="lambda: was_super_user and self._is_super_user(context)",
+        becomes="lambda: was_super_user",
+        found_by="tests/daemon/kafka/test_store_configs.py::test_change_during_a_reload_needs_a_super_user_of_before_and_after_it",
+    ),
+    Mutant(
+        name="unchecked values of a new super user are set",
+        file="daemon/kafka/configs.py",
+        text="lambda: was_super_user and self._is_super_user(context)",
+        becomes="lambda: self._is_super_user(context)",
+        found_by="tests/daemon/kafka/test_store_configs.py::test_change_during_a_reload_needs_a_super_user_of_before_and_after_it",
+    ),
+    Mutant(
+        name="a removed super user comes back by a change under way",
+        file="daemon/kafka/config_change.py",
+        text="        if self._guarded and not self._is_super_user():\n",
+        becomes="        if not self._guarded:\n",
+        found_by="tests/daemon/kafka/test_guarded_configs.py::test_removed_super_user_cannot_come_back_by_a_change_under_way",
     ),
     Mutant(
         name="passwords of keystores are written to the log",

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import trio
+import trio.testing
 
 from authorizerd.config.alterations import AlterOperation
 from authorizerd.config.configuration import Configuration, Reloadable
@@ -23,6 +24,7 @@ from tests.daemon.config_requests import (
     NOT_AUTHORIZED,
     OK,
     SET,
+    Result,
     alter,
     altered,
     describe_key,
@@ -83,6 +85,26 @@ async def test_reload_restores_guarded_keys_from_the_file(service: KafkaService)
     assert max_connections(service) == 500
     entry = await describe_key(service, "authorizerd.log.level")
     assert (entry.value, entry.config_source) == ("ERROR", 4)
+
+
+async def test_removed_super_user_cannot_come_back_by_a_change_under_way(
+    service: KafkaService,
+) -> None:
+    """A reload removes ROOT while its change is being written."""
+    results: list[Result] = []
+
+    async def make_both_super_users() -> None:
+        results.extend(await alter(service, altered(("super.users", SET, f"{ROOT};{ALICE}"))))
+
+    async with trio.open_nursery() as nursery:
+        with service.log_held():
+            nursery.start_soon(make_both_super_users)
+            await trio.testing.wait_all_tasks_blocked()
+            service.read = lambda: read_configuration("super.users=User:other")
+            await service.settings.reload()
+    assert results == [OK]
+    assert service.settings.super_users == {"User:other"}
+    assert service.authorizer.current_state().settings.super_users == {"User:other"}
 
 
 async def test_reloads_are_counted(service: KafkaService) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ from tests.daemon.config_requests import (
     invalid,
     max_connections,
 )
-from tests.daemon.kafka_service import ALICE, KafkaService, read_configuration, start
+from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, read_configuration, start
 from tests.support.certificates import Authority, expired
 
 OWN = "listener.name.secure.ssl."
@@ -153,6 +154,37 @@ async def test_only_a_super_user_may_change_stores(site: Site, api_key: ApiKey) 
             version=version,
         )
         assert result == guarded(key)
+    assert site.serials() == before
+
+
+@pytest.mark.parametrize("principal", [ROOT, ALICE])
+async def test_change_during_a_reload_needs_a_super_user_of_before_and_after_it(
+    site: Site, principal: str
+) -> None:
+    """The reload makes ALICE the only super user, in the place of ROOT; the change waits for it."""
+    service, results = site.service, list[Result]()
+    reading, released = trio.Event(), threading.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def read_slowly() -> Configuration:
+        token.run_sync_soon(reading.set)
+        released.wait()
+        return site.configuration(f"super.users={ALICE}")
+
+    async def change() -> None:
+        changes = (LOCATION, SET, str(other)), ("super.users", SET, ROOT)
+        results.extend(await alter(service, altered(*changes), principal=principal))
+
+    other, before = site.authority.issue("other", "secure.test"), site.serials()
+    service.read = read_slowly
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(service.settings.reload)
+        await reading.wait()
+        nursery.start_soon(change)
+        await trio.testing.wait_all_tasks_blocked()
+        released.set()
+    assert results == [guarded(f"{LOCATION}, super.users")]
+    assert service.settings.super_users == {ALICE}
     assert site.serials() == before
 
 
