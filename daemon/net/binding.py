@@ -41,6 +41,10 @@ class SocketFile:
         self._path: Final = path
         self._descriptor: Final = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
 
+    def permit(self, mode: int) -> None:
+        """Set the file's permissions, even if its path names another file by now."""
+        os.chmod(f"/proc/self/fd/{self._descriptor}", mode)
+
     @property
     def is_in_place(self) -> bool:
         """True if clients that connect to the path reach this socket."""
@@ -244,7 +248,7 @@ async def bind_unix(path: Path, key: str) -> BoundEndpoint:
         await _remove_stale(trio.Path(path))
         await bound.bind(str(path))
         file = SocketFile(path)
-        await trio.Path(path).chmod(UNIX_MODE)
+        file.permit(UNIX_MODE)
     except OSError as error:
         bound.close()
         raise StartError(f"{key}: unix:{path}: {error.strerror or error}") from error

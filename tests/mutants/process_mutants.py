@@ -108,6 +108,13 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/net/test_binding.py::test_daemon_that_lost_its_socket_file_ends",
     ),
     Mutant(
+        name="a link in the place of a new Unix socket opens another file to the group",
+        file="daemon/net/binding.py",
+        text="        file.permit(UNIX_MODE)\n",
+        becomes="        path.chmod(UNIX_MODE)\n",
+        found_by="tests/daemon/net/test_binding.py::test_link_in_the_place_of_a_new_socket_changes_no_other_file",
+    ),
+    Mutant(
         name="the ready file is written through a symbolic link",
         file="daemon/telemetry/ready_file.py",
         text="os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW",

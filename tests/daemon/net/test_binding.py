@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from authorizerd.daemon.errors import StartError
-from authorizerd.daemon.net.binding import bind, bind_unix, listen_at
+from authorizerd.daemon.net import binding
+from authorizerd.daemon.net.binding import SocketFile, bind, bind_unix, listen_at
 from authorizerd.protocol.worker_feed import Place
 
 KEY = "authorizerd.decision.http"
@@ -81,6 +82,25 @@ async def test_unix_socket_refuses_until_it_listens_and_is_removed_at_the_end(
         pass
     endpoint.close()
     assert not path.exists()
+    endpoint.close()
+
+
+async def test_link_in_the_place_of_a_new_socket_changes_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user who may write to the folder replaces the socket as soon as it is bound."""
+    path, other = tmp_path / "stream", tmp_path / "secret"
+    other.touch(mode=0o600)
+
+    class ReplacedAtOnce(SocketFile):
+        def __init__(self, path: Path) -> None:
+            super().__init__(path)
+            path.unlink()
+            path.symlink_to(other)
+
+    monkeypatch.setattr(binding, "SocketFile", ReplacedAtOnce)
+    endpoint = await bind_unix(path, STREAM_KEY)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o600
     endpoint.close()
 
 
