@@ -17,7 +17,9 @@ from authorizerd.protocol.http.messages import (
     text_response,
 )
 
-_CACHEABLE: Final = ((b"Cache-Control", b"max-age=3600"),)
+_CACHED: Final = ((b"Cache-Control", b"max-age=3600"),)
+_NOT_CACHED: Final = ((b"Cache-Control", b"no-store"),)
+"""A cache that ignores Host would give one client's URL to others, which then send tokens there."""
 
 
 class DiscoveryHandler:
@@ -44,7 +46,8 @@ class DiscoveryHandler:
         if base_url is None:
             return text_response(400, "Host: expected the host and port of this server")
         body = encode_metadata(base_url, has_searches=self._has_searches)
-        return Response(status=200, body=body, content_type=JSON, headers=_CACHEABLE)
+        headers = _CACHED if self._base_url else _NOT_CACHED
+        return Response(status=200, body=body, content_type=JSON, headers=headers)
 
     def route(self, request: Request) -> Route | None:
         """Return None: no discovery request is answered at once."""

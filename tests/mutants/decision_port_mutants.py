@@ -8,6 +8,13 @@ from tests.mutants.mutant import Mutant
 
 DECISION_PORT_MUTANTS: Final = (
     Mutant(
+        name="caches may keep a URL that a client has chosen",
+        file="daemon/decisions/discovery.py",
+        text="_CACHED if self._base_url else _NOT_CACHED",
+        becomes="_CACHED",
+        found_by="tests/daemon/decisions/test_discovery.py::test_no_cache_keeps_a_url_that_a_client_has_chosen",
+    ),
+    Mutant(
         name="a question is decided for the host of the one before it",
         file="daemon/decisions/stream_server.py",
         text="if host != last_host:",

@@ -56,6 +56,15 @@ async def test_a_configured_url_counts_before_the_clients() -> None:
     assert metadata["access_evaluation_endpoint"].startswith("https://gw.example/kafka/access/")
 
 
+@pytest.mark.parametrize(
+    ("base_url", "caching"), [("", b"no-store"), ("https://gw.example", b"max-age=3600")]
+)
+async def test_no_cache_keeps_a_url_that_a_client_has_chosen(base_url: str, caching: bytes) -> None:
+    """A cache that ignores Host would send other clients, with their tokens, to this URL."""
+    answer = await new_handler(base_url)(get(host=b"evil.example"))
+    assert answer.headers == ((b"Cache-Control", caching),)
+
+
 async def test_endpoints_that_are_not_served_are_left_out() -> None:
     """An empty value would promise a search."""
     answer = await new_handler(has_searches=False)(get())
