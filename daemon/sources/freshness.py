@@ -1,7 +1,8 @@
 """Stop decisions when the state of a followed cluster is too old, or cannot be trusted.
 
 **Invariant:** once decisions have stopped because contact was lost, they resume only after the
-source has confirmed the state. After a fault, they never resume.
+source has confirmed the state, by an answer that is not too old itself. After a fault, they never
+resume.
 """
 
 from __future__ import annotations
@@ -63,10 +64,19 @@ class Freshness:
                     await self._applier.send(Suspend(STOPPED if self._status.fault else STALE))
             await self._confirmed.wait()
 
-    async def confirm(self) -> None:
-        """Note that everything passed on so far is the cluster's complete state as of now."""
+    async def confirm(self, as_of: float) -> bool:
+        """Note that everything passed on so far was the cluster's complete state.
+
+        Args:
+            as_of: trio's time at which it was. It may be long ago, if the answer was read late or
+                the disk was slow.
+
+        Returns: False if that is too long ago to decide by. Nothing has changed then.
+        """
         async with self._sending:
-            self._status.contact_time = trio.current_time()
+            if trio.current_time() >= as_of + self._stale_max_s:
+                return False
+            self._status.contact_time = as_of
             self._status.last_error = ""
             self._confirmed.set()
             if self._status.is_stale:
@@ -74,6 +84,7 @@ class Freshness:
                 _logger.warning("contact with the cluster is back")
                 if not self._status.fault:
                     await self._applier.send(Resume())
+        return True
 
     async def stop(self, reason: str, offset: int = -1) -> None:
         """Stop decisions until an operator acts and the daemon is restarted."""

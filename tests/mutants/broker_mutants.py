@@ -54,6 +54,15 @@ BROKER_MUTANTS: Final = (
         found_by=f"{_SOURCE_TESTS}::test_restart_continues_from_the_copy",
     ),
     Mutant(
+        name="decisions by the copy begin although the listing is too old",
+        file="daemon/sources/brokers/source.py",
+        text="            if await self._freshness.confirm(self._listed_as_of):\n",
+        becomes="            if not await self._freshness.confirm(self._listed_as_of) or True:\n",
+        found_by=(
+            f"{_SOURCE_TESTS}::test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung"
+        ),
+    ),
+    Mutant(
         name="the differences of a large listing are saved without a transaction",
         file="daemon/sources/brokers/listing_copy.py",
         text="        if len(groups) > 1:\n",

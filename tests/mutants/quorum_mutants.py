@@ -132,6 +132,25 @@ QUORUM_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="contact counts from when an answer was handled",
+        file="daemon/sources/quorum/source.py",
+        text="self._freshness.confirm(self._answered_as_of)",
+        becomes="self._freshness.confirm(trio.current_time())",
+        found_by=(
+            f"{_TESTS}/test_source.py"
+            "::test_decisions_do_not_resume_by_an_answer_from_before_the_disk_hung"
+        ),
+    ),
+    Mutant(
+        name="an answer that is read late is as new as when it is read",
+        file="daemon/sources/quorum/source.py",
+        text="self._answered_as_of = min(trio.current_time(), latest)",
+        becomes="self._answered_as_of = max(trio.current_time(), latest)",
+        found_by=(
+            f"{_TESTS}/test_source.py::test_decisions_do_not_resume_by_an_answer_that_is_read_late"
+        ),
+    ),
+    Mutant(
         name="a part of an answer counts as another answer of the leader",
         file="daemon/sources/quorum/link.py",
         text="        rest = replace(answer, high_watermark=-1, ",

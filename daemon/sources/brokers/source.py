@@ -7,6 +7,7 @@ saved. Until the first listing is accepted, no snapshot is published, unless the
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
@@ -109,6 +110,7 @@ class BrokersSource:
         self._broker_id = -1
         self._has_answered = False
         self._is_held = False
+        self._listed_as_of = -math.inf
         self._reported: set[str] = set()
 
     @property
@@ -259,6 +261,7 @@ class BrokersSource:
         """Ask for all ACLs, and compare them with those in force, unless the answer is equal."""
         await self._forget_pending()
         self._forget_old_barriers()
+        self._listed_as_of = trio.current_time()
         answer = await self._exchange.ask_listing()
         if not isinstance(answer, Answer):
             return answer
@@ -286,14 +289,12 @@ class BrokersSource:
                 )
             self._digest = pending.digest
             await self._forget_pending()
-        if self._is_held and not status.fault:
-            self._is_held = False
-            await applier.send(Resume())
         status.cluster_id, status.leader_id = self._cluster_id, self._broker_id
         status.high_watermark = status.read_offset = self._copy.last_offset
         if accept.is_current:
             status.lag_since = None
-            await self._freshness.confirm()
+            if await self._freshness.confirm(self._listed_as_of):
+                await self._release(applier)
         elif status.lag_since is None:
             status.lag_since = trio.current_time()
         self._reported.clear()
@@ -302,6 +303,12 @@ class BrokersSource:
             barrier = self._barriers.pop(key, None)
             if barrier is not None:
                 barrier.passed.set()
+
+    async def _release(self, applier: trio.MemorySendChannel[Message]) -> None:
+        """Let decisions begin, if they were held until the cluster has confirmed the copy."""
+        if self._is_held and not self._status.fault:
+            self._is_held = False
+            await applier.send(Resume())
 
     async def _forget_pending(self) -> None:
         pending, self._pending = self._pending, None

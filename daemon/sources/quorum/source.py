@@ -105,6 +105,7 @@ class QuorumSource:
         self._begun: Final = trio.Event()
         self._waiting: Final[dict[int, trio.Event]] = {}
         self._feed: Feed | None = None
+        self._answered_as_of = -math.inf
         self._machine = self._new_machine()
         self._learnt: Voters | None = None
         self._reported: Final = ContactReport(status, settings)
@@ -249,7 +250,7 @@ class QuorumSource:
             case ReportLoaded():
                 await feed.catch_up()
             case Confirm():
-                await self._freshness.confirm()
+                await self._freshness.confirm(self._answered_as_of)
             case ReleaseBarriers():
                 self._release(effect.ticket)
             case CountFailure():
@@ -311,12 +312,16 @@ class QuorumSource:
                 assert_never(request)
 
     async def _ask(self, request: AskCluster | SendFetch | SendFetchSnapshot) -> Event:
-        machine = self._machine
+        machine, asked_at = self._machine, trio.current_time()
         event = await self._link.ask(
             request,
             cluster_id=machine.cluster_id,
             is_behind=not 0 <= machine.high_watermark <= machine.committed_end,
         )
+        if isinstance(request, SendFetch):
+            # The leader answers within the wait. What takes longer is the answer's age.
+            latest = asked_at + request.max_wait_ms / 1000
+            self._answered_as_of = min(trio.current_time(), latest)
         if isinstance(event, ClusterAnswered):
             if not event.cluster_id:
                 self._reported.note_hidden_cluster(has_copy=self._copy.last_offset >= 0)

@@ -43,7 +43,7 @@ async def test_decisions_stop_when_the_last_contact_is_too_old(
     """Without any contact, the time counts from the start."""
     if has_contact:
         await trio.sleep(3)
-        await watched.freshness.confirm()
+        await watched.freshness.confirm(trio.current_time())
     await trio.sleep(STALE_SECONDS - 0.1)
     assert watched.sent == []
     await trio.sleep(0.2)
@@ -54,7 +54,7 @@ async def test_decisions_stop_when_the_last_contact_is_too_old(
 async def test_regular_contact_keeps_decisions(watched: Watched, autojump_clock: MockClock) -> None:
     for _ in range(20):
         await trio.sleep(STALE_SECONDS - 0.1)
-        await watched.freshness.confirm()
+        await watched.freshness.confirm(trio.current_time())
     assert watched.sent == []
 
 
@@ -64,9 +64,24 @@ async def test_decisions_resume_after_each_return_of_contact(
     for _ in range(3):
         await trio.sleep(STALE_SECONDS + 1)
         assert watched.sent == [Suspend(STALE)]
-        await watched.freshness.confirm()
+        await watched.freshness.confirm(trio.current_time())
         assert watched.sent == [Resume()]
         assert not watched.status.is_stale
+
+
+async def test_age_of_an_answer_counts(watched: Watched, autojump_clock: MockClock) -> None:
+    """An answer that is too old itself changes nothing."""
+    await trio.sleep(STALE_SECONDS + 1)
+    assert watched.sent == [Suspend(STALE)]
+    assert not await watched.freshness.confirm(trio.current_time() - STALE_SECONDS)
+    assert watched.sent == []
+    assert watched.status.is_stale
+    assert await watched.freshness.confirm(trio.current_time() - STALE_SECONDS + 2)
+    assert watched.sent == [Resume()]
+    await trio.sleep(1.9)
+    assert watched.sent == []
+    await trio.sleep(0.2)
+    assert watched.sent == [Suspend(STALE)]
 
 
 async def test_decisions_never_resume_after_a_fault(
@@ -74,7 +89,7 @@ async def test_decisions_never_resume_after_a_fault(
 ) -> None:
     await watched.freshness.stop("the cluster was restored", 7)
     await trio.sleep(STALE_SECONDS + 1)
-    await watched.freshness.confirm()
+    await watched.freshness.confirm(trio.current_time())
     assert watched.sent == [Suspend(STOPPED)] * 2, "callers are not told that this is stale"
     await watched.freshness.stop("something else", 9)
     assert (watched.status.fault, watched.status.fault_offset) == ("the cluster was restored", 7)

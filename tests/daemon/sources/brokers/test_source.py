@@ -9,7 +9,8 @@ from functools import partial
 from operator import is_not
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
+from unittest.mock import patch
 
 import pytest
 import trio
@@ -314,6 +315,36 @@ async def test_all_brokers_stopped_are_stale_then_not_ready_then_back(
             broker.is_down = False
         await follower.until(lambda: follower.acls == {READ}, 60)
         assert not follower.status.is_stale
+
+
+async def test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Nothing has confirmed the state since that listing. A new process holds its copy, too."""
+    append: Any = ListingCopy.append
+
+    async def hang(*arguments: object) -> None:
+        for broker in cluster.brokers.values():
+            broker.is_down = True
+        await trio.sleep(STALE + 10)
+        await append(*arguments)
+
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        with patch.object(ListingCopy, "append", hang):
+            cluster.change(WRITE)
+            await trio.sleep(STALE + 30)
+        assert follower.acls is None
+        cluster.change(ODD)
+    for broker in cluster.brokers.values():
+        broker.is_down = False
+    async with following(cluster, tmp_path) as follower:
+        with patch.object(ListingCopy, "append", hang):
+            await trio.sleep(STALE + 30)
+        assert follower.published == [None]
+        for broker in cluster.brokers.values():
+            broker.is_down = False
+        await follower.until(lambda: follower.acls == {READ, WRITE, ODD})
 
 
 @pytest.mark.parametrize("cut", [0, 3, 20, 40])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from threading import Event as ThreadEvent
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +15,7 @@ import trio
 from authorizerd.acl.steps import finish
 from authorizerd.daemon.sources.quorum import machine
 from authorizerd.daemon.sources.quorum.feed import Feed
-from authorizerd.daemon.sources.quorum.link import BATCHES_PER_EVENT
+from authorizerd.daemon.sources.quorum.link import BATCHES_PER_EVENT, Link
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import Event, FetchAnswered, Turn
 from authorizerd.image.changes import TopicAdded
@@ -387,6 +388,55 @@ async def test_decisions_stop_when_the_contact_is_lost_for_too_long(
     assert following.status.is_stale
     quorum.commit()
     await following.wait_for(1)
+
+
+async def test_decisions_do_not_resume_by_an_answer_from_before_the_disk_hung(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """Nothing has confirmed the state since that answer."""
+    quorum.append(added(1))
+    following = follow(stale_max_ms=1_000)
+    await following.wait_for(1)
+    hung, is_back = trio.Event(), ThreadEvent()
+
+    def hang(batches: Sequence[RecordBatch]) -> None:
+        trio.from_thread.run_sync(hung.set)
+        is_back.wait(SECONDS_MAX)
+
+    with patch.object(following.copy, "append", hang):
+        quorum.append(added(2))
+        await hung.wait()
+        for node_id in quorum.controllers:
+            quorum.kill(node_id)
+        await following.wait_for_silence()
+        is_back.set()
+        await trio.sleep(0.5)
+    assert following.numbers == set()
+    assert following.status.is_stale
+
+
+async def test_decisions_do_not_resume_by_an_answer_that_is_read_late(
+    quorum: ScriptedQuorum, follow: Callable[..., Following]
+) -> None:
+    """As after the process was stopped: the answer was in the socket's buffer all the time."""
+    quorum.append(added(1))
+    following = follow(stale_max_ms=1_000)
+    await following.wait_for(1)
+    ask: Any = Link.ask
+
+    async def ask_and_stop(*arguments: object, **named: object) -> object:
+        event = await ask(*arguments, **named)
+        for node_id in quorum.controllers:
+            quorum.kill(node_id)
+        await following.wait_for_silence()
+        await trio.sleep(1)
+        return event
+
+    with patch.object(Link, "ask", ask_and_stop):
+        await following.wait_for_silence()
+        await trio.sleep(1.5)
+    assert following.numbers == set()
+    assert following.status.is_stale
 
 
 async def test_a_restored_cluster_stops_decisions(
