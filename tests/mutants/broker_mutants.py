@@ -63,6 +63,21 @@ BROKER_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="a barrier passes by a listing that was asked for before it",
+        file="daemon/sources/brokers/source.py",
+        text="        answer = await self._exchange.ask_listing()\n",
+        becomes=(
+            "        answer = await self._exchange.ask_listing()\n"
+            "        expectations = {\n"
+            "            key: each.expectation for key, each in self._barriers.items()\n"
+            "        }\n"
+        ),
+        found_by=(
+            f"{_SOURCE_TESTS}"
+            "::test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_later"
+        ),
+    ),
+    Mutant(
         name="the differences of a large listing are saved without a transaction",
         file="daemon/sources/brokers/listing_copy.py",
         text="        if len(groups) > 1:\n",

@@ -262,11 +262,12 @@ class BrokersSource:
         await self._forget_pending()
         self._forget_old_barriers()
         self._listed_as_of = trio.current_time()
+        # Not later: the answer may be older than barriers that are made while it is awaited.
+        expectations = {key: each.expectation for key, each in self._barriers.items()}
         answer = await self._exchange.ask_listing()
         if not isinstance(answer, Answer):
             return answer
         snapshot = self._applied.newest or EMPTY_SNAPSHOT
-        expectations = {key: each.expectation for key, each in self._barriers.items()}
         if answer.digest == self._digest:
             shown = await finish_in_turns(find_shown(snapshot.acls, expectations))
             return _listed(answer, shown, is_equal=True)

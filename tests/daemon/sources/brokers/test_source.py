@@ -24,6 +24,7 @@ from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.config.follow import FollowSettings, Server, SourceKind
 from authorizerd.daemon.sources.brokers import listing_copy
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
+from authorizerd.daemon.sources.brokers.exchange import Exchange
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
@@ -480,6 +481,37 @@ async def test_barrier_waits_for_the_listing_with_its_changes(
         await follower.source.barrier([WRITE], [AclFilter(operation=READ.operation)])
         assert follower.acls == {WRITE}
         assert trio.current_time() - started < 0.5
+
+
+async def test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_later(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """The answer that is under way may lack what was committed before the call."""
+    ask = Exchange.ask_listing
+    asked, may_answer = trio.Event(), trio.Event()
+
+    async def answer_late(exchange: Exchange) -> object:
+        answer = await ask(exchange)
+        asked.set()
+        await may_answer.wait()
+        return answer
+
+    async with following(cluster, tmp_path) as follower, trio.open_nursery() as nursery:
+        await follower.until(lambda: follower.acls == {READ})
+        with patch.object(Exchange, "ask_listing", answer_late):
+            await asked.wait()
+        cluster.change(WRITE)
+
+        async def wait() -> None:
+            await follower.source.barrier([], [])
+            assert follower.acls == {READ, WRITE}
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(wait)
+        await trio.sleep(1)
+        may_answer.set()
+        with trio.fail_after(5):
+            await trio.sleep_forever()
 
 
 async def test_barrier_polls_until_the_broker_shows_its_changes(
