@@ -8,6 +8,7 @@ ignore signals sent to them directly; the daemon passes on what they need.
 from __future__ import annotations
 
 import logging
+import math
 import signal
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
@@ -178,7 +179,12 @@ class Worker(Follower):
 
     async def _obey(self, source: FeedSource) -> None:
         async with trio.open_nursery() as self._serving:
-            await source.run(self._feed, self._applier.applied, self)
+            await source.run(
+                self._feed,
+                self._applier.applied,
+                self,
+                silence_seconds_max=_silence_seconds_max(self._configuration),
+            )
             self._serving.cancel_scope.cancel()
 
     async def _run_audit(self) -> None:
@@ -232,3 +238,13 @@ class Worker(Follower):
             log_statistics(),
             self._watchers.statistics,
         )
+
+
+def _silence_seconds_max(configuration: Configuration) -> float:
+    """Return how long a worker decides without an order from its daemon, which sends one a second.
+
+    A log of the daemon's own changes only through the daemon, so decisions by it stay right.
+    """
+    if configuration.follow is None:
+        return math.inf
+    return 2 * configuration.worker_timeout_ms / 1000

@@ -176,6 +176,21 @@ def test_lost_contact_stops_decisions_until_it_is_back(
         assert (follower.may_read("topic-1"), follower.may_read("topic-2")) == (False, True)
 
 
+def test_workers_of_a_hanging_daemon_stop_deciding(quorum: QuorumThread, tmp_path: Path) -> None:
+    """They decide again once the daemon is back, and has read what was missed."""
+    with following(
+        quorum, tmp_path, authorizerd_workers="2", authorizerd_worker_timeout_ms="2000"
+    ) as follower:
+        follower.wait_for("ready: 2 ACLs")
+        follower.process.send_signal(signal.SIGSTOP)
+        try:
+            quorum.do(ScriptedQuorum.append, removed(1))
+            wait_until(lambda: follower.may_read("topic-1") == STOPPED, "decisions stop")
+        finally:
+            follower.process.send_signal(signal.SIGCONT)
+        wait_until(lambda: follower.may_read("topic-1") is False, "the removal is applied")
+
+
 def test_deposed_leader_is_no_contact(quorum: QuorumThread, tmp_path: Path) -> None:
     """It goes on answering with its old watermark, but others know a newer epoch."""
     with following(quorum, tmp_path) as follower:

@@ -60,6 +60,25 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
     ),
     Mutant(
+        name="workers go on deciding although a follower hangs",
+        file="daemon/worker.py",
+        text="    return 2 * configuration.worker_timeout_ms / 1000\n",
+        becomes="    return math.inf\n",
+        found_by=(
+            "tests/end_to_end/test_follow_quorum.py::test_workers_of_a_hanging_daemon_stop_deciding"
+        ),
+    ),
+    Mutant(
+        name="an order of a daemon that had stopped decisions lets its worker decide",
+        file="daemon/workers/feed_source.py",
+        text="Suspend(reason) if reason else Resume()",
+        becomes="Resume()",
+        found_by=(
+            "tests/daemon/workers/test_feed_source.py"
+            "::test_silent_daemon_stops_decisions_until_it_sends_an_order"
+        ),
+    ),
+    Mutant(
         name="the log's queue grows without bound",
         file="daemon/logging/queue.py",
         text="if self._size + len(data) > QUEUE_BYTES_MAX:",
