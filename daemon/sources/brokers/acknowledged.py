@@ -46,10 +46,6 @@ class Acknowledged:
         """Expect a change from now on."""
         self._changes[key] = _Change(now)
 
-    def forget(self, key: int) -> None:
-        """Expect this change no longer."""
-        self._changes.pop(key, None)
-
     def note_commit(self, high_watermark: int, asked: float) -> None:
         """Note a high watermark that was asked for at ``asked``, after these changes."""
         for each in self._changes.values():

@@ -133,10 +133,6 @@ class Machine:
         self._acknowledged.add(key, now)
         self._pauses.become_eager()
 
-    def forget(self, key: int) -> None:
-        """Expect changes no longer."""
-        self._acknowledged.forget(key)
-
     def _run(self) -> _Script[None]:
         while True:
             target = self._choose()
