@@ -16,7 +16,14 @@ BROKER_MUTANTS: Final = (
         file=_MACHINE,
         text="        if log_end >= demanded:\n",
         becomes="        if log_end >= demanded - 1:\n",
-        found_by=f"{_TESTS}::test_failover_waits_for_what_was_published",
+        found_by=f"{_TESTS}::test_failover_waits_for_what_was_committed_at_the_connection",
+    ),
+    Mutant(
+        name="a broker that lags is listed if it has what was published",
+        file=_MACHINE,
+        text="committed = quorum.high_watermark if committed < 0 else committed",
+        becomes="committed = self._high_watermark",
+        found_by=f"{_TESTS}::test_start_waits_for_what_is_committed_then",
     ),
     Mutant(
         name="a quorum without a leader counts as one that hides its brokers",

@@ -7,8 +7,10 @@ older than what was published.
 **Invariant:** the first listing of a connection is accepted only if the broker is known to have
 everything that was published or acknowledged before:
 
-- The quorum's high watermark after each accepted listing is remembered. A broker must have reached
-  it in its log, plus ``SETTLE_SECONDS``, since it applies records after it has fetched them.
+- A broker's log must have reached the quorum's high watermark that is first reported to the
+  connection, plus ``SETTLE_SECONDS``, since it applies records after it has fetched them. So its
+  first listing is also current. A watermark below that of the last accepted listing is not
+  believed.
 - Where the quorum's state cannot be had, the listing must show all acknowledged changes, and a
   listing that differs from what is in force must still differ a poll later.
 
@@ -184,6 +186,7 @@ class Machine:
     def _await_broker(self, broker_id: int, brokers: Sequence[Target]) -> _Script[_Pin]:
         """Wait until a broker has everything that was published or acknowledged."""
         give_up = self._now + CATCH_UP_SECONDS
+        committed = -1
         while True:
             asked = self._now
             quorum = yield from _ask(AskQuorum())
@@ -192,7 +195,10 @@ class Machine:
             if not isinstance(quorum, Quorum):
                 problem = _describe(quorum)
             else:
-                problem = self._find_lack(broker_id, quorum, asked)
+                problem = self._note_commit(quorum, asked)
+                if not problem:
+                    committed = quorum.high_watermark if committed < 0 else committed
+                    problem = self._find_lack(broker_id, quorum, committed)
                 if not problem:
                     self._note_applied(broker_id, quorum)
                     yield Wait(SETTLE_SECONDS)
@@ -203,14 +209,9 @@ class Machine:
                 raise _LostError(problem)
             yield Wait(CATCH_UP_POLL_SECONDS)
 
-    def _find_lack(self, broker_id: int, quorum: Quorum, asked: float) -> str:
-        """Return what the broker lacks, or an empty text. ``quorum`` was asked for at ``asked``."""
-        fault = self._note_commit(quorum, asked)
-        if fault:
-            return fault
-        # Before the first listing, everything is demanded that is committed by now.
-        published = self._high_watermark if self._high_watermark >= 0 else quorum.high_watermark
-        demanded = max(published, self._acknowledged.high_watermark)
+    def _find_lack(self, broker_id: int, quorum: Quorum, committed: int) -> str:
+        """Return what the broker lacks of what was committed or acknowledged, or an empty text."""
+        demanded = max(committed, self._acknowledged.high_watermark)
         log_end = quorum.log_ends.get(broker_id, -1)
         if log_end >= demanded:
             return ""

@@ -36,8 +36,8 @@ from authorizerd.metadata.storage import PRIVATE_DISK
 from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.daemon.sources.brokers.brokers_in_memory import CLUSTER_ID, InMemoryCluster, denied
 from tests.support.acls import acl
+from tests.support.scripted_brokers import CLUSTER_ID, InMemoryCluster, denied
 
 T = TypeVar("T")
 
