@@ -210,6 +210,9 @@ class Authorizer(ABC):
         """Yield the ACLs that ``filter`` matches, in slices, all of one state.
 
         Other tasks run between two slices, so each must take little time. A slice may be empty.
+
+        Raises:
+            NotReadyError: there is no state to list.
         """
 
     def acl_offset(self) -> int | None:

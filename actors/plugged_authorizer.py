@@ -227,8 +227,9 @@ class PluggedAuthorizer(DecidingAuthorizer):
         Raises:
             AuthorizerFaultError: the authorizer failed, or returned something other than ACLs.
         """
+        passed = (SecurityDisabledError, NotReadyError)
         try:
-            for acls in guard(lambda: self._authorizer.acls(filter), SecurityDisabledError):
+            for acls in guard(lambda: self._authorizer.acls(filter), *passed):
                 yield from check_slices(acls)
         except AuthorizerFaultError as fault:
             self._on_failure(fault)

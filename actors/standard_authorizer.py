@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.filters import match_acls
 from authorizerd.acl.model import Acl, AclFilter, PatternType, Question
 from authorizerd.acl.snapshot import AclSnapshot
@@ -160,11 +160,16 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
     def acls(self, filter: AclFilter) -> Iterator[Sequence[Acl]]:
         """Yield, in slices, the ACLs that ``filter`` matches, all of one snapshot.
 
-        Yield nothing until the ACLs are loaded.
+        Yield nothing until the ACLs are loaded, as Kafka does.
+
+        Raises:
+            NotReadyError: decisions are stopped; an empty listing would mean that there are none.
         """
         snapshot = self._snapshot.newest
         if snapshot is not None:
             yield from match_acls(snapshot, filter)
+        elif self.not_ready_reason != NOT_LOADED:
+            raise NotReadyError(self.not_ready_reason)
 
     def acl_offset(self) -> int | None:
         """Return the snapshot's log offset, or None if the ACLs are changed elsewhere, too."""

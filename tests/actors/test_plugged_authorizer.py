@@ -218,6 +218,13 @@ def test_a_failed_listing_is_an_error(error: BaseException) -> None:
     assert [fault.__cause__ for fault in faults] == [error]
 
 
+def test_listing_that_is_not_ready_is_no_fault() -> None:
+    authorizer, faults = plugged(Plug(NotReadyError("later")))
+    with pytest.raises(NotReadyError):
+        list(authorizer.acls(AclFilter()))
+    assert faults == []
+
+
 @pytest.mark.parametrize("acls", [None, "ab", [ACL, 1], {ACL: 1}])
 def test_an_invalid_list_of_acls_is_an_error(acls: object) -> None:
     """The error is raised before anything is sent to the client."""

@@ -66,6 +66,17 @@ def test_acls_are_listed_and_counted_once_loaded() -> None:
     assert authorizer.serves("User:a")
 
 
+def test_acls_are_not_listed_while_decisions_are_stopped() -> None:
+    """An empty list would tell a super user that there are none."""
+    updates = cast(Updates, None)
+    published: Published[AclSnapshot | None] = Published(None)
+    authorizer = StandardAuthorizer(published, updates, why_no_snapshot=lambda: "the ACLs are old")
+    with pytest.raises(NotReadyError, match="the ACLs are old"):
+        listed(authorizer)
+    published.publish(LOADED)
+    assert listed(authorizer) == [READ_T]
+
+
 def test_updates_learn_who_asks_for_them() -> None:
     """A daemon that forwards changes decides by the caller's log-in."""
     asked: list[tuple[object, RequestContext]] = []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.acl.model import Acl
 from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     encode_create_acls_request,
@@ -45,6 +46,15 @@ def create(follower: Follower, number: int) -> ApiError | None:
     finally:
         connection.close()
     return result
+
+
+def describe(follower: Follower) -> list[Acl] | ApiError:
+    """List the ACLs as a super user."""
+    connection = KafkaConnection(follower.listener)
+    try:
+        return connection.describe()
+    finally:
+        connection.close()
 
 
 def count_snapshot_requests(quorum: QuorumThread) -> int:
@@ -167,6 +177,9 @@ def test_lost_contact_stops_decisions_until_it_is_back(
         follower.wait_for("decisions have stopped: the last contact was")
         assert follower.may_read("topic-1") == STOPPED
         assert b"NOT_READY: the ACLs are stale: contact" in follower.evaluate("topic-1").body
+        listed = describe(follower)
+        assert isinstance(listed, ApiError), "an empty list would be wrong"
+        assert listed.code == ErrorCode.AUTHORIZER_NOT_READY
         assert follower.metric("authorizerd_source_stale") == 1
         for node_id in (1, 2, 3):
             quorum.start(node_id)
