@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
+from authorizerd.image.changes import CredentialAdded, CredentialRemoved
 from authorizerd.protocol.kafka.fetch import EpochEnd, FetchPosition, SnapshotId
 from authorizerd.protocol.records.batch import RecordBatch, decode_batch, encode_batch
 from authorizerd.protocol.records.control import Record, leader_change
@@ -95,9 +96,10 @@ class ReplicaLog:
             if each.batch.last_offset == end_offset - 1
         ]
         added = [AclAdded(key, acl) for key, acl in self.acls(end_offset).items()]
+        users = self._credentials(end_offset)
         taken = SnapshotId(end_offset, epoch)
         batches = checkpoint_batches(
-            [METADATA_VERSION, *added], epoch=epoch, controls=self.controls
+            [METADATA_VERSION, *users, *added], epoch=epoch, controls=self.controls
         )
         if not keeps_log:
             self.snapshots.clear()
@@ -115,6 +117,16 @@ class ReplicaLog:
             elif isinstance(record, AclRemoved):
                 acls.pop(record.id, None)
         return acls
+
+    def _credentials(self, end_offset: int) -> list[CredentialAdded]:
+        """Return the SCRAM credentials of all records below ``end_offset``."""
+        credentials: dict[tuple[str, int], CredentialAdded] = {}
+        for record in self._records(end_offset):
+            if isinstance(record, CredentialAdded):
+                credentials[record.user, record.mechanism] = record
+            elif isinstance(record, CredentialRemoved):
+                credentials.pop((record.user, record.mechanism), None)
+        return list(credentials.values())
 
     def _records(self, end_offset: int) -> Iterator[AnyRecord]:
         for entry in self.entries:

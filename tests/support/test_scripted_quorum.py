@@ -12,6 +12,7 @@ from trio.testing import MockClock
 from authorizerd.acl.model import AclFilter
 from authorizerd.config.follow import FollowSettings, SourceKind
 from authorizerd.daemon.sources.nodes import NodeOpener
+from authorizerd.image.changes import CredentialRemoved
 from authorizerd.kafka_client.connection import Call, Node
 from authorizerd.kafka_client.errors import ConnectionFailedError, UnservedError
 from authorizerd.kafka_client.quorum_calls import (
@@ -32,9 +33,11 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, FetchPosition, SnapshotId
 from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.records.metadata import encode_value
 from tests.support.acls import acl
 from tests.support.envelopes import envelope_call
 from tests.support.log_files import added
+from tests.support.sasl import credential_of
 from tests.support.scripted_quorum import Fault, ScriptedQuorum
 
 START = FetchPosition(offset=0, last_epoch=0, leader_epoch=1)
@@ -172,6 +175,14 @@ async def test_snapshot_is_fetched_in_pieces(quorum: ScriptedQuorum, node: Node)
     assert data == quorum.leader.log.snapshots[taken]
     rest = await fetch(node, replace(START, offset=11, last_epoch=1))
     assert (rest.snapshot, rest.records) == (None, b"")
+
+
+async def test_snapshot_has_the_users(quorum: ScriptedQuorum) -> None:
+    kept, deleted = (credential_of(name, "secret") for name in "ab")
+    quorum.append(kept, deleted)
+    quorum.append(CredentialRemoved(deleted.user, deleted.mechanism))
+    data = quorum.leader.log.snapshots[quorum.take_snapshot()]
+    assert [encode_value(each) in data for each in (kept, deleted)] == [True, False]
 
 
 @pytest.mark.parametrize("hides", [True, False])
