@@ -176,6 +176,13 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_dispatch.py::test_metadata_is_refused_before_loading",
     ),
     Mutant(
+        name="an empty list of ACLs is answered while decisions are stopped",
+        file="actors/standard_authorizer.py",
+        text="            raise NotReadyError(self.not_ready_reason)\n",
+        becomes="            return\n",
+        found_by="tests/actors/test_standard_authorizer.py::test_acls_are_not_listed_while_decisions_are_stopped",
+    ),
+    Mutant(
         name="every endpoint may start early",
         file="actors/standard_authorizer.py",
         text="if name in server_info.early_start_listeners or",
