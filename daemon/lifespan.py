@@ -257,7 +257,7 @@ class Daemon:
     async def _load(self) -> None:
         """Load the log, then report that the daemon is ready."""
         parts, started = self._parts, trio.current_time()
-        snapshot = await load_log(parts)
+        loaded = await load_log(parts)
         self._cluster.cluster_id = parts.origin.cluster_id  # known by now, if not before
         await self._gate.wait_until_all_open()
         for name in self._servers:
@@ -265,8 +265,8 @@ class Daemon:
         report_log(parts.origin.source)
         _logger.info(
             "ready: %s at log offset %d, loaded in %.3f s",
-            count_of(len(snapshot.acls), "ACL"),
-            snapshot.offset,
+            count_of(loaded.acls, "ACL"),
+            loaded.offset,
             trio.current_time() - started,
         )
         if parts.configuration.console:
@@ -274,7 +274,7 @@ class Daemon:
             address = self._endpoints[ADMIN_HTTP].address
             _logger.info("web console: %s://%s/console/", scheme, address)
         if self._ready_file is not None:
-            ready = self._describe_endpoints(snapshot.offset)
+            ready = self._describe_endpoints(loaded.offset)
             await run_in_thread(write_ready_file, self._ready_file, ready)
         self._service_manager.report_ready()
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
-from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.source import Source
@@ -13,10 +13,18 @@ from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
 _logger = logging.getLogger("authorizerd")
 
 
-async def load_log(parts: Parts) -> AclSnapshot:
-    """Load the log and open the endpoints; return the loaded ACLs.
+class Loaded(NamedTuple):
+    """How many ACLs were loaded, and the log offset of the last record."""
 
-    With workers, this waits until all of them listen.
+    acls: int
+    offset: int
+
+
+async def load_log(parts: Parts) -> Loaded:
+    """Load the log and open the endpoints.
+
+    With workers, this waits until all of them listen. It does not hold the loaded snapshot
+    meanwhile: freeing one that is thousands of changes old would block the event loop.
 
     Raises:
         StartError: the log is damaged, or cannot be read or written.
@@ -29,13 +37,15 @@ async def load_log(parts: Parts) -> AclSnapshot:
         raise
     snapshot = await parts.applier.snapshot.wait_until(lambda newest: newest is not None)
     assert snapshot is not None
+    loaded = Loaded(len(snapshot.acls), snapshot.offset)
+    del snapshot
     # Apply the log's dynamic configs first: they may limit who is served.
     parts.settings.refresh()
     parts.standard.complete_initial_load()
     if parts.workers is not None:
         parts.workers.begin()
         await parts.workers.wait_until_complete()
-    return snapshot
+    return loaded
 
 
 def report_log(source: Source) -> None:
