@@ -226,6 +226,22 @@ async def test_equal_answers_are_not_decoded(
         assert follower.status.contact_time != contact
 
 
+async def test_copy_is_held_back_while_no_broker_is_current(
+    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """A broker that has the copy's state, but not what is committed, is no contact."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+    cluster.change(WRITE, lagging=(1, 2))
+    async with following(cluster, tmp_path) as follower:
+        await trio.sleep(STALE / 2)
+        assert follower.acls is None
+        assert follower.status.contact_time is None
+        for broker in cluster.brokers.values():
+            broker.acls, broker.log_end = {READ, WRITE}, cluster.high_watermark
+        await follower.until(lambda: follower.acls == {READ, WRITE})
+
+
 async def test_restart_continues_from_the_copy(
     cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
