@@ -30,7 +30,6 @@ from authorizerd.daemon.console.requests import (
     read_form,
 )
 from authorizerd.daemon.console.sessions import LogInLimit, Sessions
-from authorizerd.daemon.console.slots import Slots
 from authorizerd.daemon.console.visits import (
     DecisionHandler,
     Page,
@@ -39,6 +38,7 @@ from authorizerd.daemon.console.visits import (
 )
 from authorizerd.daemon.decisions.acl_surface import refuse_for_now
 from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.slots import Slots
 from authorizerd.daemon.http.server import Handler
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
@@ -78,6 +78,8 @@ _LOG_IN_BYTES_MAX: Final = 16 * 1024
 """The token, and the address of the page to show."""
 _QUERY: Final = re.compile(r"[!-~]*")
 _UNAUTHORIZED: Final = 401
+_STRANGER: Final = ""
+"""All visitors who are not logged in count as one."""
 
 
 class Console:
@@ -160,7 +162,7 @@ class Console:
             is_log_in = request.path == LOG_IN_PATH
             return await self._log_in(request) if is_log_in else self._log_out(request)
         token, caller = self._identify(request)
-        end = self._pages_made.take(caller)
+        end = self._pages_made.take(_visitor(caller))
         if end is None:
             return refuse_for_now("too many pages are being made: try again")
         try:
@@ -175,7 +177,7 @@ class Console:
         self, response: StreamedResponse, caller: Caller | None
     ) -> Response | StreamedResponse:
         """Return a download that counts until it ends, or a refusal if there are too many."""
-        give_back = self._downloads.take(caller)
+        give_back = self._downloads.take(_visitor(caller))
         if give_back is None:
             response.close()
             return refuse_for_now("too many downloads are under way: try again")
@@ -287,6 +289,11 @@ class Console:
         return Response(
             status=view.status, body=body, content_type=_HTML, headers=(_NO_STORE, *view.headers)
         )
+
+
+def _visitor(caller: Caller | None) -> str | None:
+    """Return whose places a request takes: see ``Slots``."""
+    return _STRANGER if caller is None else caller.principal
 
 
 def _describe_error(

@@ -1,7 +1,8 @@
 """``GET /v1/acls``: the ACLs at one offset, from which a watch can begin.
 
 **Invariant:** a listing shows exactly the ACLs of one snapshot that its filter matches, each once,
-or the client sees that it is incomplete. Its memory does not grow with the number of ACLs.
+or the client sees that it is incomplete. Its memory does not grow with the number of ACLs. One
+caller cannot keep all others out.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from authorizerd.daemon.decisions.acl_surface import (
 )
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.past import Past
+from authorizerd.daemon.decisions.slots import Slots
 from authorizerd.daemon.errors import ClosingError, PastRefusedError, PastUnavailableError
 from authorizerd.protocol.decisions.acl_feed import (
     encode_listed,
@@ -44,6 +46,7 @@ ACLS_PATH: Final = "/v1/acls"
 SURFACE: Final = "ListAcls"
 LISTINGS_AT_ONCE_MAX: Final = 8
 """A listing keeps its ACLs in memory, although they may be removed meanwhile."""
+LISTINGS_OF_A_CALLER_MAX: Final = LISTINGS_AT_ONCE_MAX // 2
 LISTING_SECONDS_MAX: Final = 120.0
 STALL_SECONDS: Final = 30.0
 _ACLS_PER_STEP: Final = 32
@@ -59,7 +62,7 @@ class AclListHandler(AclSurface):
     def __init__(self, decider: Decider, callers: Callers, past: Past | None = None) -> None:
         super().__init__(SURFACE, decider, callers)
         self._past: Final = past
-        self._under_way = 0
+        self._places: Final = Slots(LISTINGS_AT_ONCE_MAX, LISTINGS_OF_A_CALLER_MAX)
 
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
         parameters = parse_query(request.query)
@@ -68,21 +71,24 @@ class AclListHandler(AclSurface):
         assert snapshot is not None, "checked"
         write: Callable[[Send], Awaitable[None]] = _Listing(snapshot, wanted).write
         if as_of is not None:
-            write = await self._list_past(as_of, wanted)
-        if self._under_way >= LISTINGS_AT_ONCE_MAX:
+            write = await self._list_past(as_of, wanted, caller.principal)
+        give_back = self._places.take(caller.principal)
+        if give_back is None:
             return refuse_for_now(
-                f"{LISTINGS_AT_ONCE_MAX} listings are under way, which is the limit: retry later"
+                f"{LISTINGS_AT_ONCE_MAX} listings are under way, or"
+                f" {LISTINGS_OF_A_CALLER_MAX} of this caller, which is the limit: retry later"
             )
-        self._under_way += 1
         return StreamedResponse(
             write=write,
-            close=self._end_listing,
+            close=give_back,
             content_type=LINES,
             headers=(NO_STORE,),
             stall_seconds=STALL_SECONDS,
         )
 
-    async def _list_past(self, as_of: AsOf, wanted: AclFilter) -> Callable[[Send], Awaitable[None]]:
+    async def _list_past(
+        self, as_of: AsOf, wanted: AclFilter, principal: str | None
+    ) -> Callable[[Send], Awaitable[None]]:
         """Return what lists the ACLs of an earlier moment, once it is known that it can be read.
 
         Raises:
@@ -91,14 +97,14 @@ class AclListHandler(AclSurface):
         past = self._past
         if past is None:
             raise PastRefusedError("as_of: this daemon answers no questions about the past")
-        async with past.state_at(as_of) as then:
+        async with past.state_at(as_of, principal) as then:
             if as_of.offset is None:
                 as_of = AsOf(offset=then.moment.offset)
 
         async def write(send: Send) -> None:
             # Again, because only within this context the state is freed in steps after its use.
             try:
-                async with past.state_at(as_of) as then:
+                async with past.state_at(as_of, principal) as then:
                     snapshot = then.state.snapshot
                     assert snapshot is not None, "a state of the past has ACLs"
                     await _Listing(snapshot, wanted, make_as_of(then.moment)).write(send)
@@ -106,9 +112,6 @@ class AclListHandler(AclSurface):
                 raise ClosingError(f"a listing of the past ended early: {error}") from error
 
         return write
-
-    def _end_listing(self) -> None:
-        self._under_way -= 1
 
 
 class _Listing:

@@ -146,7 +146,9 @@ class AuthZenHandler(HttpSurface):
         else:
             self._check_may_see_acls(caller, state)
             answer, _ = self._decide(state, caller, question)
-            answer = add_explanation(answer, await explainer.explain(state, question))
+            answer = add_explanation(
+                answer, await explainer.explain(state, question, caller.principal)
+            )
         return Response(status=200, body=answer, content_type=JSON)
 
     async def _evaluate_past(
@@ -158,12 +160,12 @@ class AuthZenHandler(HttpSurface):
         explains = evaluation.context is not None and evaluation.context.explain
         if explains:
             self._check_may_see_acls(caller, now)
-        async with self._past_at(as_of) as then:
+        async with self._past_at(as_of, caller) as then:
             decision = then.decide(question)
             answer = encode_answer(decision, then.state.offset, question)
             if explains and self._explainer is not None:
                 answer = add_explanation(
-                    answer, await self._explainer.explain(then.state, question)
+                    answer, await self._explainer.explain(then.state, question, caller.principal)
                 )
             answer = add_as_of(
                 answer, await then.describe(question, partial(caller.may_ask_about_others, now))
@@ -179,7 +181,7 @@ class AuthZenHandler(HttpSurface):
         if as_of is None:
             decide = partial(self._decide_one, self._decider.current_state(), caller)
             return await self._evaluate_each(request, evaluations, decide, len(body))
-        async with self._past_at(as_of) as then:
+        async with self._past_at(as_of, caller) as then:
             moment = make_as_of(then.moment)
             decide = partial(self._decide_one_of_past, then, moment, caller)
             return await self._evaluate_each(request, evaluations, decide, len(body))

@@ -15,7 +15,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
 from authorizerd.actors.decider import DecisionContext, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.question_surface import QuestionSurface
@@ -38,17 +38,22 @@ class Explainer:
         self._decider: Final = decider
         self._work: Final = work
 
-    async def explain(self, state: DecisionState, question: Question) -> bytes:
+    async def explain(
+        self, state: DecisionState, question: Question, principal: str | None
+    ) -> bytes:
         """Return the JSON of the explanation of a question, by the state that decides it.
 
         The question must have been decided, so that it is counted and audited.
+
+        Args:
+            principal: that of the caller; see ``LongWork.run``.
 
         Raises:
             NotReadyError: the ACLs are not loaded yet.
             BusyError: see ``LongWork.run``.
         """
         snapshot = self._decider.check_ready(state)
-        return await self._work.run(_explain(snapshot, state.settings, question))
+        return await self._work.run(_explain(snapshot, state.settings, question), principal)
 
 
 def _explain(
@@ -73,15 +78,17 @@ class ExplainHandler(QuestionSurface):
         self._explainer: Final = explainer
         self._context: Final = DecisionContext(SURFACE, self._counts)
 
-    async def _find(self, state: DecisionState, question: Question, as_of: AsOf | None) -> bytes:
+    async def _find(
+        self, caller: Caller, state: DecisionState, question: Question, as_of: AsOf | None
+    ) -> bytes:
         if as_of is not None:
-            return await self._explain_past(as_of, question)
+            return await self._explain_past(caller, as_of, question)
         self._decider.decide(state, question, self._context)
-        return await self._explainer.explain(state, question)
+        return await self._explainer.explain(state, question, caller.principal)
 
-    async def _explain_past(self, as_of: AsOf, question: Question) -> bytes:
-        async with self._past_at(as_of) as then:
+    async def _explain_past(self, caller: Caller, as_of: AsOf, question: Question) -> bytes:
+        async with self._past_at(as_of, caller) as then:
             self._count_past(then.decide(question).allowed)
-            explanation = await self._explainer.explain(then.state, question)
+            explanation = await self._explainer.explain(then.state, question, caller.principal)
             about = await then.describe(question, lambda: True)
             return add_as_of_to_explanation(explanation, about)

@@ -43,9 +43,11 @@ class HistoryHandler(QuestionSurface):
             may_list = partial(caller.may_list_acls, state)
             self._check_right(caller, may_list, to, Operation.DESCRIBE)
 
-    async def _find(self, state: DecisionState, question: Question, as_of: AsOf | None) -> bytes:
+    async def _find(
+        self, caller: Caller, state: DecisionState, question: Question, as_of: AsOf | None
+    ) -> bytes:
         assert as_of is not None, "checked"
-        async with self._past_at(as_of) as then:
+        async with self._past_at(as_of, caller) as then:
             allowed = then.decide(question).allowed
             self._count_past(allowed)
             changes = await then.find_answer_changes(question)

@@ -127,12 +127,12 @@ class HttpSurface(ABC):
         return Route(answer, JSON)
 
     @asynccontextmanager
-    async def _past_at(self, as_of: AsOf) -> AsyncIterator[PastState]:
+    async def _past_at(self, as_of: AsOf, caller: Caller) -> AsyncIterator[PastState]:
         """Provide the state of an earlier moment; see ``Past.state_at``."""
         if self._past is None:
             raise PastRefusedError("as_of: this daemon answers no questions about the past")
         try:
-            async with self._past.state_at(as_of) as then:
+            async with self._past.state_at(as_of, caller.principal) as then:
                 yield then
         except (PastRefusedError, InvalidQuestionError):
             self._past_counts.invalid += 1

@@ -5,7 +5,7 @@ in turns, from the newest snapshot.
 
 **Invariant:** a state is exact, or there is an error. Only a request that asks for the past gets
 such a state, and its answer says so. One read runs at a time; reading, waiting and undoing have
-limits. A state is freed in steps once nobody uses it.
+limits, and one caller cannot take all places. A state is freed in steps once nobody uses it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from authorizerd.acl.steps import free
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
+from authorizerd.daemon.decisions.slots import Slots
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
@@ -68,6 +69,8 @@ newest state of its time, and freeing that takes longer the more has changed sin
 CHECK_SECONDS: Final = 0.25
 WAITING_MAX: Final = 16
 """The maximum number of requests that wait for a read."""
+SHARE_MAX: Final = WAITING_MAX // 2
+"""The maximum number of one caller's requests that read or wait."""
 SECONDS_MAX: Final = 10.0
 """The maximum time in which a state is read and made."""
 
@@ -109,9 +112,16 @@ class PastState:
     """
 
     def __init__(
-        self, past: Past, state: DecisionState, moment: Moment, now: DecisionState, kept: _Kept
+        self,
+        past: Past,
+        state: DecisionState,
+        moment: Moment,
+        now: DecisionState,
+        kept: _Kept,
+        principal: str | None,
     ) -> None:
         self._past: Final = past
+        self._principal: Final = principal
         self._kept: Final = kept
         self.state: Final = state
         self.moment: Final = moment
@@ -165,7 +175,7 @@ class PastState:
         """
         now = self.now.snapshot
         assert now is not None, "it was made from the newest state"
-        later = await self._past.read_later(self._kept.newest_offset, now.offset)
+        later = await self._past.read_later(self._kept.newest_offset, now.offset, self._principal)
         changes = [*self._kept.changes, *later]
         with _named_errors():
             return await finish_in_turns(
@@ -196,6 +206,7 @@ class Past:
         self._now_ms: Final = now_ms
         self._heap: Final = heap
         self._turn: Final = trio.Lock()
+        self._places: Final = Slots(WAITING_MAX + 1, SHARE_MAX)
         self._kept: Final[dict[int, _Kept]] = {}
         self._added = trio.Event()
 
@@ -210,8 +221,11 @@ class Past:
             self._added = trio.Event()
 
     @asynccontextmanager
-    async def state_at(self, as_of: AsOf) -> AsyncIterator[PastState]:
+    async def state_at(self, as_of: AsOf, principal: str | None = None) -> AsyncIterator[PastState]:
         """Provide the state at a moment, for as long as the context lasts.
+
+        Args:
+            principal: the caller's, None if callers cannot be told apart.
 
         Raises:
             PastRefusedError: the moment is too old, or in the future.
@@ -223,23 +237,22 @@ class Past:
         now = self._decider.current_state()
         if not isinstance(self._decider, StandardDecider):
             raise PastRefusedError("as_of: authorizer.class.name names a class without a past")
-        kept = await self._find_or_make(as_of, self._decider.check_ready(now))
+        kept = await self._find_or_make(as_of, self._decider.check_ready(now), principal)
         kept.users += 1
         try:
-            yield PastState(
-                self, DecisionState(kept.snapshot, now.settings), kept.moment, now, kept
-            )
+            then = DecisionState(kept.snapshot, now.settings)
+            yield PastState(self, then, kept.moment, now, kept, principal)
         finally:
             kept.users -= 1
             kept.used_at = trio.current_time()
             if not kept.users and kept not in self._kept.values():
                 await kept.free()
 
-    async def _find_or_make(self, as_of: AsOf, newest: AclSnapshot) -> _Kept:
+    async def _find_or_make(self, as_of: AsOf, newest: AclSnapshot, principal: str | None) -> _Kept:
         kept = self._find(as_of)
         if kept is not None:
             return kept
-        with self._limits():
+        with self._limits(principal):
             async with self._turn:
                 # Another request may have asked for it, too.
                 return self._find(as_of) or await self._make(as_of, newest)
@@ -249,11 +262,15 @@ class Past:
         return None if as_of.offset is None else self._kept.get(as_of.offset)
 
     @contextmanager
-    def _limits(self) -> Iterator[None]:
-        if self._turn.statistics().tasks_waiting >= WAITING_MAX:
+    def _limits(self, principal: str | None) -> Iterator[None]:
+        give_back = self._places.take(principal)
+        if give_back is None:
             raise PastUnavailableError("too many requests ask for the past: try again later")
-        with trio.move_on_after(SECONDS_MAX) as scope, _named_errors():
-            yield
+        try:
+            with trio.move_on_after(SECONDS_MAX) as scope, _named_errors():
+                yield
+        finally:
+            give_back()
         if scope.cancelled_caught:
             raise PastUnavailableError(
                 f"the past could not be read in {SECONDS_MAX:.0f} s: try again later, or ask about "
@@ -278,11 +295,13 @@ class Past:
         await self._keep(offset, kept)
         return kept
 
-    async def read_later(self, offset: int, newest: int) -> tuple[PastChange, ...]:
+    async def read_later(
+        self, offset: int, newest: int, principal: str | None
+    ) -> tuple[PastChange, ...]:
         """Return the changes after ``offset`` up to ``newest``; see ``state_at`` for errors."""
         if offset == newest:
             return ()
-        with self._limits():
+        with self._limits(principal):
             async with self._turn:
                 after = await self._read(
                     lambda log: read_changes_after(

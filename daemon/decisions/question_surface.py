@@ -61,7 +61,7 @@ class QuestionSurface(HttpSurface):
             self._counts.invalid += 1
             raise
         self._check_may_see_acls(caller, state)
-        body = await self._find(state, question, as_of)
+        body = await self._find(caller, state, question, as_of)
         return Response(status=200, body=body, content_type=JSON)
 
     def _check_moment(self, as_of: AsOf | None) -> AsOf | None:
@@ -73,5 +73,7 @@ class QuestionSurface(HttpSurface):
         return as_of
 
     @abstractmethod
-    async def _find(self, state: DecisionState, question: Question, as_of: AsOf | None) -> bytes:
+    async def _find(
+        self, caller: Caller, state: DecisionState, question: Question, as_of: AsOf | None
+    ) -> bytes:
         """Return the JSON of the answer; raises what ``_respond`` turns into a response."""

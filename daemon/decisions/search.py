@@ -143,10 +143,10 @@ class SearchHandler(HttpSurface):
             raise
         asked = _Asked(request.path, caller.principal, search.page or _NO_PAGE, query)
         if as_of is not None:
-            return await self._search_past(as_of, asked, image)
+            return await self._search_past(caller, as_of, asked, image)
         searched = State(snapshot, state.settings, image.topics, asked.own_only(state.settings))
         try:
-            page, token = await self._work.run(self._find(asked, searched, image))
+            page, token = await self._work.run(self._find(asked, searched, image), asked.caller)
         except (AuthZenError, InvalidQuestionError, SearchLimitError):
             self._counts.invalid += 1
             raise
@@ -156,9 +156,11 @@ class SearchHandler(HttpSurface):
         self._report(asked, state, len(page.results))
         return _respond(page.results, page.context, token)
 
-    async def _search_past(self, as_of: AsOf, asked: _Asked, image: ClusterImage) -> Response:
+    async def _search_past(
+        self, caller: Caller, as_of: AsOf, asked: _Asked, image: ClusterImage
+    ) -> Response:
         """Search the ACLs of an earlier moment. It is counted, but not audited."""
-        async with self._past_at(as_of) as then:
+        async with self._past_at(as_of, caller) as then:
             snapshot = self._searched.check_ready(then.state)
             searched = State(
                 snapshot,
@@ -168,7 +170,7 @@ class SearchHandler(HttpSurface):
                 then.now.snapshot,
             )
             try:
-                page, token = await self._work.run(self._find(asked, searched, image))
+                page, token = await self._work.run(self._find(asked, searched, image), asked.caller)
             except (AuthZenError, InvalidQuestionError, SearchLimitError):
                 self._past_counts.invalid += 1
                 raise

@@ -10,7 +10,7 @@ _HANDLER: Final = "tests/daemon/console/test_handler.py"
 _RENDERING: Final = "tests/daemon/console/test_rendering.py"
 _REQUESTS: Final = "tests/daemon/console/test_requests.py"
 _SESSIONS: Final = "tests/daemon/console/test_sessions.py"
-_SLOTS: Final = "tests/daemon/console/test_slots.py"
+_SLOTS: Final = "tests/daemon/decisions/test_slots.py"
 _EXPORTS: Final = "tests/daemon/console/test_exports.py"
 _ACCESS: Final = "tests/daemon/console/pages/test_access.py"
 _HOSTS: Final = "tests/daemon/decisions/test_search_hosts.py"
@@ -74,17 +74,17 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="any number of pages and downloads is under way",
-        file="daemon/console/slots.py",
+        file="daemon/decisions/slots.py",
         text="        if self._taken.total() >= self._total or",
         becomes="        if",
-        found_by=f"{_SLOTS}::test_visitor_has_at_most_its_share",
+        found_by=f"{_SLOTS}::test_caller_has_at_most_its_share",
     ),
     Mutant(
         name="one visitor has all places",
-        file="daemon/console/slots.py",
-        text=" or self._taken[visitor] >= share:\n",
+        file="daemon/decisions/slots.py",
+        text=" or self._taken[principal] >= share:\n",
         becomes=" or share < 0:\n",
-        found_by=f"{_SLOTS}::test_visitor_has_at_most_its_share",
+        found_by=f"{_SLOTS}::test_caller_has_at_most_its_share",
     ),
     Mutant(
         name="a download gives its place back before it ends",

@@ -8,6 +8,34 @@ from tests.mutants.mutant import Mutant
 
 DECISION_PORT_MUTANTS: Final = (
     Mutant(
+        name="one caller's searches take all places",
+        file="daemon/decisions/long_work.py",
+        text="Slots(WAITING_MAX + 1, SHARE_MAX)",
+        becomes="Slots(WAITING_MAX + 1, WAITING_MAX + 1)",
+        found_by="tests/daemon/decisions/test_search_rights.py::test_one_caller_cannot_take_all_places",
+    ),
+    Mutant(
+        name="one caller's questions about the past take all places",
+        file="daemon/decisions/past.py",
+        text="Slots(WAITING_MAX + 1, SHARE_MAX)",
+        becomes="Slots(WAITING_MAX + 1, WAITING_MAX + 1)",
+        found_by="tests/daemon/decisions/test_past.py::test_one_caller_cannot_take_all_places",
+    ),
+    Mutant(
+        name="one caller's listings take all places",
+        file="daemon/decisions/acl_list.py",
+        text="Slots(LISTINGS_AT_ONCE_MAX, LISTINGS_OF_A_CALLER_MAX)",
+        becomes="Slots(LISTINGS_AT_ONCE_MAX, LISTINGS_AT_ONCE_MAX)",
+        found_by="tests/daemon/decisions/test_acl_list.py::test_one_caller_cannot_begin_all_listings",
+    ),
+    Mutant(
+        name="searches of all callers share their places",
+        file="daemon/decisions/search.py",
+        text="image), asked.caller)\n        except",
+        becomes="image), None)\n        except",
+        found_by="tests/daemon/decisions/test_search_rights.py::test_one_caller_cannot_take_all_places",
+    ),
+    Mutant(
         name="caches may keep a URL that a client has chosen",
         file="daemon/decisions/discovery.py",
         text="_CACHED if self._base_url else _NOT_CACHED",

@@ -29,6 +29,7 @@ from authorizerd.daemon.decisions.acl_list import (
     ACLS_PATH,
     LISTING_SECONDS_MAX,
     LISTINGS_AT_ONCE_MAX,
+    LISTINGS_OF_A_CALLER_MAX,
 )
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.protocol.http.streamed import StreamedResponse
@@ -175,11 +176,29 @@ async def test_listing_that_takes_too_long_is_cut_off(
     response.close()
 
 
+async def test_one_caller_cannot_begin_all_listings(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """It could read all of them slowly, and keep everybody else out."""
+    place = AclPlace(tmp_path)
+    await place.load(nursery, numbered(1, DESCRIBE))
+    for _ in range(LISTINGS_OF_A_CALLER_MAX):
+        assert isinstance(await place.ask(ACLS_PATH), StreamedResponse)
+    status, text = await place.refusal(ACLS_PATH)
+    assert (status, f"{LISTINGS_OF_A_CALLER_MAX} of this caller" in text) == (503, True)
+    assert isinstance(await place.ask(ACLS_PATH, token="proxy.secret"), StreamedResponse)
+
+
 async def test_listings_at_once_are_limited(nursery: trio.Nursery, tmp_path: Path) -> None:
     place = AclPlace(tmp_path)
-    await place.load(nursery)
-    begun = [await place.ask(ACLS_PATH) for _ in range(LISTINGS_AT_ONCE_MAX)]
-    status, text = await place.refusal(ACLS_PATH)
+    await place.load(
+        nursery, numbered(1, DESCRIBE), numbered(2, acl(OTHER, "DESCRIBE", cluster=True))
+    )
+    begun = [
+        await place.ask(ACLS_PATH, token=token)
+        for token in ("root.secret", "proxy.secret")
+        for _ in range(LISTINGS_AT_ONCE_MAX // 2)
+    ]
+    assert all(isinstance(each, StreamedResponse) for each in begun)
+    status, text = await place.refusal(ACLS_PATH, token="other.secret")
     assert (status, "listings are under way" in text) == (503, True)
     first = begun[0]
     assert isinstance(first, StreamedResponse)

@@ -21,6 +21,7 @@ from authorizerd.daemon.decisions import past as past_module
 from authorizerd.daemon.decisions.past import (
     CHECK_SECONDS,
     KEPT_SECONDS,
+    SHARE_MAX,
     STATES_KEPT_MAX,
     WAITING_MAX,
     Past,
@@ -228,6 +229,26 @@ async def test_waiting_requests_are_limited(
     with pytest.raises(PastUnavailableError, match="too many requests ask for the past"):
         await small.at(AsOf(offset=4))
     reads.release()
+
+
+async def test_one_caller_cannot_take_all_places(
+    small: Fixture, monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    reads = BlockedReads(monkeypatch)
+
+    async def ask(offset: int, principal: str) -> None:
+        async with small.past.state_at(AsOf(offset=offset), principal):
+            pass
+
+    for offset in (2, *[3] * (SHARE_MAX - 1)):
+        nursery.start_soon(ask, offset, "User:greedy")
+    await wait_all_tasks_blocked(0.01)
+    with pytest.raises(PastUnavailableError, match="too many requests ask for the past"):
+        await ask(4, "User:greedy")
+    async with trio.open_nursery() as others:
+        others.start_soon(ask, 4, "User:other")
+        await wait_all_tasks_blocked(0.01)
+        reads.release()
 
 
 async def test_read_has_a_time_limit(small: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import trio.testing
 
 from authorizerd.acl.steps import Steps
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
-from authorizerd.daemon.decisions.long_work import WAITING_MAX, LongWork
+from authorizerd.daemon.decisions.long_work import SHARE_MAX, WAITING_MAX, LongWork
 from authorizerd.daemon.errors import BusyError
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
@@ -321,10 +321,36 @@ async def test_waiting_long_work_is_limited() -> None:
     assert await work.run(steps([], "last", 1)) == "last"
 
 
+async def test_one_caller_cannot_take_all_places(tmp_path: Path) -> None:
+    """Searches of its own rights, which every caller may make, would keep all others out."""
+    place = SearchPlace(tmp_path, cluster_action(PROXY))
+    body, released, answers = search_body("action", "other"), trio.Event(), list[Response]()
+
+    def wait_for_release() -> Steps[None]:
+        while not released.is_set():
+            yield
+
+    async def ask_as_proxy() -> None:
+        answers.append(await place.post("action", body, caller="proxy"))
+
+    async with trio.open_nursery() as running:
+        for _ in range(SHARE_MAX):
+            running.start_soon(place.work.run, wait_for_release(), OTHER)
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        refused = await place.post("action", body, caller="other")
+        assert (refused.status, b"of this caller" in refused.body) == (503, True)
+        running.start_soon(ask_as_proxy)
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        released.set()
+    assert [each.status for each in answers] == [200]
+
+
 async def test_refused_search_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     place = SearchPlace(None, READ)
 
-    async def refuse(work: LongWork, steps: Steps[object]) -> object:
+    async def refuse(work: LongWork, steps: Steps[object], principal: str | None) -> object:
         raise BusyError("too many searches: retry later")
 
     monkeypatch.setattr(LongWork, "run", refuse)
