@@ -1,8 +1,9 @@
 """The SCRAM credentials that log-ins are checked against: those in the log, and made-up ones.
 
 **Invariant:** an unknown user gets a made-up credential, with which every log-in fails. It is the
-same after each restart, and it is computed for every look-up, of known users too. So neither an
-answer nor the time that it takes reveals which users exist.
+same until the daemon ends, and it is computed for every look-up, of known users too. So neither an
+answer nor the time that it takes reveals which users exist. With a log of its own, the daemon makes
+up the same credential after a restart. A follower does not, because its copy has no directory id.
 
 Source: RFC 5802, section 5.1 (the salt of unknown users); Kafka 4.3 ScramFormatter, whose salts and
 default iterations the made-up credentials have.
@@ -96,7 +97,8 @@ def _is_usable(credential: ScramCredential, mechanism: ScramMechanism) -> bool:
 def derive_secret(properties: MetaProperties) -> bytes:
     """Return a secret derived from the log directory's id, which no answer contains.
 
-    Directories from before Kafka 3.7 have no directory id; they get another secret at each start.
+    Directories from before Kafka 3.7, and copies of a followed log, have no directory id; they get
+    another secret at each start.
     """
     if not properties.directory_id:
         return os.urandom(_SECRET_BYTES)
