@@ -17,7 +17,7 @@ from authorizerd.acl.printable import escape_unprintable
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import Cause, HandshakeFailedError
 from authorizerd.tls.errors import StoreError
-from authorizerd.tls.material import Validity, describe_certificate
+from authorizerd.tls.material import CERTIFICATE_ERRORS, Validity, describe_certificate
 
 # Source: OpenSSL x509_vfy.h.
 _ISSUER_UNKNOWN: Final = frozenset((2, 20, 21))
@@ -90,7 +90,7 @@ def read_host_names(certificate: bytes) -> Sequence[str]:
     try:
         parsed = x509.load_der_x509_certificate(certificate)
         names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+    except (x509.ExtensionNotFound, *CERTIFICATE_ERRORS):
         return []
     addresses = names.get_values_for_type(x509.IPAddress)
     return [*names.get_values_for_type(x509.DNSName), *map(str, addresses)]

@@ -28,6 +28,14 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCert
 from authorizerd.config.tls import Store, StoreType, TlsSettings
 from authorizerd.tls.errors import StoreError
 
+CERTIFICATE_ERRORS: Final = (
+    ValueError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
+"""The errors of reading a malformed certificate or its extensions."""
 STORE_BYTES_MAX: Final = 4 * 1024 * 1024
 CERTIFICATES_MAX: Final = 1000
 
@@ -106,7 +114,7 @@ def describe_certificate(certificate: bytes) -> Validity:
             not_before=parsed.not_valid_before_utc,
             not_after=parsed.not_valid_after_utc,
         )
-    except ValueError as error:
+    except CERTIFICATE_ERRORS as error:
         raise StoreError(f"malformed certificate: {error}") from None
 
 
@@ -138,7 +146,7 @@ def find_other_name(before: bytes, after: bytes, settings: TlsSettings) -> str |
 def _alternative_names(certificate: x509.Certificate) -> set[str]:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
+    except (x509.ExtensionNotFound, *CERTIFICATE_ERRORS):
         return set()
     return {str(each.value) for each in names}
 
@@ -260,7 +268,7 @@ def _pem_certificates(store: Store, data: bytes) -> tuple[bytes, ...]:
     for number, block in enumerate(blocks, start=1):
         try:
             loaded = x509.load_pem_x509_certificate(_normalize(block, b"CERTIFICATE"))
-        except ValueError as error:
+        except CERTIFICATE_ERRORS as error:
             raise _unusable(store, f"certificate {number} is malformed: {error}") from None
         certificates.append(loaded.public_bytes(Encoding.DER))
     return tuple(certificates)
@@ -293,7 +301,7 @@ def _order_chain(leaf: bytes, others: list[bytes]) -> tuple[bytes, ...]:
 def _fits(certificate: bytes, public_key: object) -> bool:
     try:
         return x509.load_der_x509_certificate(certificate).public_key() == public_key
-    except (UnsupportedAlgorithm, ValueError):
+    except CERTIFICATE_ERRORS:
         return False
 
 

@@ -20,7 +20,7 @@ from authorizerd.config.tls import ClientAuth, TlsSettings
 from authorizerd.tls.context import new_server_context
 from authorizerd.tls.distinguished_name import rfc2253, subject_name
 from authorizerd.tls.errors import TlsError
-from authorizerd.tls.material import Material
+from authorizerd.tls.material import CERTIFICATE_ERRORS, Material
 from authorizerd.tls.stream import TlsStream, Working
 
 
@@ -112,7 +112,7 @@ def identify(certificate: bytes, mapping: PrincipalMapping) -> Identity:
     try:
         name = mapping.apply(rfc2253(subject_name(certificate)))
         not_after = x509.load_der_x509_certificate(certificate).not_valid_after_utc
-    except (ValueError, PrincipalMappingError) as error:
+    except (*CERTIFICATE_ERRORS, PrincipalMappingError) as error:
         raise TlsError(f"the client's certificate gives no principal: {error}") from None
     return Identity(f"User:{name}", not_after)
 

@@ -10,7 +10,7 @@ import pytest
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.certificate_faults import explain_certificate, read_host_names
 from authorizerd.kafka_client.errors import Cause
-from tests.support.certificates import Authority
+from tests.support.certificates import Authority, with_unknown_version
 
 HOST = Address("h", 9093)
 WRONG_HOST, SELF_SIGNED, EXPIRED, NOT_YET_VALID, REVOKED = 62, 18, 10, 9, 23
@@ -54,6 +54,13 @@ def test_unknown_or_malformed_certificate_is_explained_by_the_code_alone(
     assert error.cause is cause
     assert error.text.startswith("h:9093: the server's certificate ")
     assert text in error.text
+
+
+def test_certificate_of_an_unknown_version_is_explained_by_the_code_alone(tmp_path: Path) -> None:
+    """A server that nobody has verified may send one. Its error is not a ValueError."""
+    certificate = with_unknown_version(issue(tmp_path, "a.test"))
+    error = explain_certificate(HOST, rejection(WRONG_HOST), certificate)
+    assert error.text == "h:9093: the server's certificate is for no host, not for h"
 
 
 def test_expired_ca_is_not_blamed_on_the_certificate(tmp_path: Path) -> None:

@@ -214,4 +214,10 @@ TLS_MUTANTS: Final = (
         becomes="if connection.expires_at is None:",
         found_by="tests/daemon/net/test_connection_server.py::test_identity_ends_with_its_certificate",
     ),
+    Mutant(
+        name="a server's certificate with an unknown version ends the program",
+        file="tls/material.py",
+        text="    x509.InvalidVersion,\n",
+        found_by="tests/kafka_client/test_certificate_faults.py::test_certificate_of_an_unknown_version_is_explained_by_the_code_alone",
+    ),
 )

@@ -16,6 +16,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tests.support.daemon_process import SECONDS_MAX, connect
 
+_VERSION_3 = bytes.fromhex("a003020102")
+"""The field ``version`` of a certificate, which counts from 0."""
+
 
 class Authority:
     """A CA that writes PEM files into ``folder``; ``ca_file`` has its own certificate."""
@@ -103,3 +106,9 @@ def connect_tls(
         plain.close()
         raise
     return secured
+
+
+def with_unknown_version(certificate: bytes) -> bytes:
+    """Return a certificate in DER with version 30 instead of 3. Its signature does not fit."""
+    assert certificate.count(_VERSION_3) == 1
+    return certificate.replace(_VERSION_3, _VERSION_3[:-1] + b"\x1d")

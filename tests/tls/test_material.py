@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from authorizerd.tls.material import (
     describe_certificate,
     read_material,
 )
-from tests.support.certificates import Authority
+from tests.support.certificates import Authority, with_unknown_version
 
 NAMES = {key.name: key.name for key in ssl_keys()}
 PASSWORD = "marker-password"
@@ -162,6 +163,7 @@ def test_keystore_gives_the_key_and_its_certificate(
         ("{encrypted}{cert}", {"key_password": "x"}, "cannot be decrypted with ssl.key.password"),
         ("{other}{cert}", {}, "the private key does not belong to the first certificate"),
         ("{key}-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----", {}, "certificate 1 is"),
+        ("{key}{unknown}", {}, "certificate 1 is malformed: 29 is not a valid X509 version"),
         (bytes(STORE_BYTES_MAX + 1), {}, f"expected at most {STORE_BYTES_MAX} bytes"),
     ],
 )
@@ -176,7 +178,10 @@ def test_unusable_keystore_is_rejected_without_secrets(
     path = tmp_path / "store"
     if isinstance(content, str):
         other = authority.issue("other", "localhost").read_text().partition("-----BEGIN CERT")[0]
-        content = content.format(key=pem[0], cert=pem[1], encrypted=encrypt(pem[0]), other=other)
+        unknown = ssl.DER_cert_to_PEM_cert(with_unknown_version(ssl.PEM_cert_to_DER_cert(pem[1])))
+        content = content.format(
+            key=pem[0], cert=pem[1], encrypted=encrypt(pem[0]), other=other, unknown=unknown
+        )
     if content is not None:
         store_file(tmp_path, content)
     with pytest.raises(StoreError) as error:

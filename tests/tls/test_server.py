@@ -11,13 +11,13 @@ import pytest
 import trio
 
 from authorizerd.config.principal_mapping import PrincipalMapping
-from authorizerd.config.tls import ClientAuth, TlsSettings, new_tls_settings
+from authorizerd.config.tls import DEFAULT_MAPPING, ClientAuth, TlsSettings, new_tls_settings
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import read_material
-from authorizerd.tls.server import Identity, TlsServer, prepare_tls
+from authorizerd.tls.server import Identity, TlsServer, identify, prepare_tls
 from authorizerd.tls.stream import TlsStream, Working
-from tests.support.certificates import Authority
+from tests.support.certificates import Authority, with_unknown_version
 
 NAMES = {key.name: key.name for key in ssl_keys()}
 
@@ -94,6 +94,13 @@ async def test_client_whose_name_no_rule_maps_is_refused(authority: Authority) -
     server = new_server(server_settings(authority, "RULE:^CN=x$/x/"))
     with pytest.raises(TlsError, match="gives no principal"):
         await accept(server, context)
+
+
+def test_certificate_of_an_unknown_version_is_refused(authority: Authority) -> None:
+    pem = authority.issue("client").read_text()
+    certificate = ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE") :])
+    with pytest.raises(TlsError, match="gives no principal"):
+        identify(with_unknown_version(certificate), DEFAULT_MAPPING)
 
 
 async def test_resumed_session_does_not_outlive_the_certificate(
