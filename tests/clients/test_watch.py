@@ -224,6 +224,7 @@ def test_state_of_the_daemon_is_an_event() -> None:
         b'event: acls\ndata: {"offset":2,"more":false,"changes":[{"change":"add","id":"i"}]}\n\n',
         b"event: suspended\ndata: {}\n\n",
         b"id: x\n\n",
+        b"id: " + b"1" * 5_000 + b"\n\n",
         b"event: acls\ndata: \xff\n\n",
         b"event: acls\ndata: " + b"[" * 100_000 + b"\n\n",
     ],
@@ -231,6 +232,21 @@ def test_state_of_the_daemon_is_an_event() -> None:
 def test_other_data_ends_the_watch(block: bytes) -> None:
     with pytest.raises(ProtocolError):
         events_of(block)
+
+
+def test_changes_before_a_fault_are_listed_again() -> None:
+    """Those in the same bytes are lost with it, so the next request must not go on after them."""
+    follower = Follower(None)
+    follower.begin(ADDRESS)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    listing = b'{"offset":1}\n{"count":0}\n'
+    follower.receive_data(head + b"%x\r\n%b\r\n" % (len(listing), listing))
+    follower.begin(ADDRESS)
+    change = b'id: 2\nevent: acls\ndata: {"offset":2,"more":false,"changes":[]}\n\n'
+    block = change + b"event: acls\ndata: x\n\n"
+    with pytest.raises(ProtocolError):
+        follower.receive_data(head + b"%x\r\n%b\r\n" % (len(block), block))
+    assert follower.begin(ADDRESS).startswith(b"GET /v1/acls ")
 
 
 @pytest.mark.parametrize(

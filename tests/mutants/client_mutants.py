@@ -228,4 +228,11 @@ CLIENT_MUTANTS: Final = (
         becomes="if (this.#tls && !this.#isEstablished) {",
         found_by=f"{_JAVASCRIPT}::test_fault_is_named_at_once",
     ),
+    Mutant(
+        name="a watch goes on after changes that a fault has hidden",
+        file="clients/python/src/authorizerd_client/following.py",
+        text="self._offset = None  # the events before the fault are lost",
+        becomes="pass",
+        found_by="tests/clients/test_watch.py::test_changes_before_a_fault_are_listed_again",
+    ),
 )

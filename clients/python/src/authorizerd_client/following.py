@@ -8,6 +8,7 @@ events begin again with a ``Listing``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 RETRY_SECONDS: Final = 1.0
 _OK, _GONE, _UNAVAILABLE = 200, 410, 503
 _TEXT_BYTES_MAX: Final = 64 * 1024
+_OFFSET: Final = re.compile(r"-?[0-9]{1,19}")
 
 
 class Follower:
@@ -99,7 +101,11 @@ class Follower:
             self._read_refusal(body)
             return []
         read = self._read_listed if self._is_listing else self._read_field
-        events = [event for line in self._split(body) for event in read(line)]
+        try:
+            events = [event for line in self._split(body) for event in read(line)]
+        except ProtocolError:
+            self._offset = None  # the events before the fault are lost
+            raise
         if self._answer.is_complete and not self.needs_connection:
             if self._is_listing:
                 raise ConnectionLostError("the listing is incomplete")
@@ -143,7 +149,7 @@ class Follower:
         if "data" in fields:
             yield from self._read_event(fields.get("event", ""), _parse(fields["data"]))
         if "id" in fields:
-            if not fields["id"].removeprefix("-").isdecimal():
+            if not _OFFSET.fullmatch(fields["id"]):
                 raise _unexpected()
             self._offset = int(fields["id"])
 
