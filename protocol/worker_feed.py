@@ -17,6 +17,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import astuple
 
+from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.acl.difference import plan_differences
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
@@ -229,8 +230,9 @@ class FeedReader(Generic[T]):
             return None
         try:
             return self._decoder.decode(data)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise self._frames.refuse(f"expected a message of the feed: {error}", 0) from None
+        except DECODING_ERRORS as error:
+            reason = describe_decoding_error(error)
+            raise self._frames.refuse(f"expected a message of the feed: {reason}", 0) from None
 
 
 def order_reader() -> FeedReader[Order]:

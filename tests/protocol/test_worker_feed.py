@@ -180,7 +180,8 @@ def test_removal_has_only_an_id() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\x90", b"\x92\x63\x01", b"\x91\x04", b"\xc1", b"\x92\x04\xa1"]
+    "data",
+    [b"", b"\x90", b"\x92\x63\x01", b"\x91\x04", b"\xc1", b"\x92\x04\xa1", b"\x93\x08\1\xa1\xff"],
 )
 def test_invalid_order_ends_the_feed(data: bytes) -> None:
     reader = order_reader()
