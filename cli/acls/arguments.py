@@ -188,11 +188,11 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
             raise UsageError(
                 f"{flag if word.startswith('--') else word[1]} is not a recognized option"
             )
-        given = values.setdefault(flag, [])
-        given += _argument(flag, value if equals else None, rest)
+        given = _argument(flag, value if equals else None, rest)
         # Python decodes bytes that are not UTF-8 as surrogates.
         if any("\ud800" <= character <= "\udfff" for text in given for character in text):
             raise UsageError(f"The value of option {flag} is not valid UTF-8")
+        values.setdefault(flag, []).extend(given)
     return Arguments(values)
 
 

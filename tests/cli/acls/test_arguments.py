@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +73,19 @@ def test_absent_flag_has_no_values() -> None:
 def test_repeated_flag_is_rejected_where_one_value_is_expected() -> None:
     with pytest.raises(CommandError, match="Found multiple arguments for option log-dir"):
         parse_arguments(["--log-dir", "a", "--log-dir", "b"]).value("log-dir")
+
+
+def test_values_of_a_repeated_flag_are_checked_once() -> None:
+    class Value(str):
+        __slots__ = ()
+        read = 0
+
+        def __iter__(self) -> Iterator[str]:
+            Value.read += 1
+            return super().__iter__()
+
+    assert len(parse_arguments(["--topic", Value("a")] * 50).values("topic")) == 50
+    assert Value.read == 50
 
 
 def test_value_that_is_not_utf_8_is_rejected() -> None:
