@@ -103,15 +103,15 @@ def _parse_url(text: str, scheme: str, rest: str) -> Locator:
             f"unknown scheme {scheme!r}: expected kafka://HOST:PORT, zookeeper://HOST:PORT/chroot, "
             "a path, or FORMAT:FILE"
         )
-    if not rest:
-        raise LocatorError(f"expected HOST:PORT after {scheme}://")
     if kinds[scheme] is Kind.CLUSTER:
         rest = rest.removesuffix("/")
-        if set(rest) & {"/", "@", "?"}:
-            raise LocatorError(
-                "expected kafka://HOST:PORT, with several separated by commas; log-in and TLS are "
-                "in the file of --command-config"
-            )
+    if not rest:
+        raise LocatorError(f"expected HOST:PORT after {scheme}://")
+    if kinds[scheme] is Kind.CLUSTER and set(rest) & {"/", "@", "?"}:
+        raise LocatorError(
+            "expected kafka://HOST:PORT, with several separated by commas; log-in and TLS are "
+            "in the file of --command-config"
+        )
     return Locator(kinds[scheme], text, rest)
 
 

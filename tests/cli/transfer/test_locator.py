@@ -46,6 +46,7 @@ def test_directory_is_a_log_directory(tmp_path: Path) -> None:
         ("", "found an empty text"),
         ("http://a:1", "unknown scheme 'http': expected kafka://HOST:PORT"),
         ("kafka://", "expected HOST:PORT after kafka://"),
+        ("kafka:///", "expected HOST:PORT after kafka://"),
         ("kafka://user:secret@a:1", "log-in and TLS are in the file of --command-config"),
         ("kafka://a:1/path", "expected kafka://HOST:PORT"),
         ("kafka:/a:1", "expected kafka://HOST:PORT, with two slashes"),
