@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -131,7 +131,7 @@ _decoder: Final = msgspec.json.Decoder(Commit)
 
 
 class _Version(msgspec.Struct):
-    schema_version: int
+    schema_version: Annotated[int, msgspec.Meta(lt=2**31)]  # so that an error can quote it
 
 
 def encode_commit(commit: Commit) -> bytes:

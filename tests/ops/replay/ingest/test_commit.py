@@ -98,6 +98,7 @@ def test_newer_schema_version_is_rejected(tmp_path: Path) -> None:
     (b"{}", "00000003.json: .*missing required field"),
     (b"no", "00000003.json: "),
     (b"\xff", "00000003.json: .*restore the file"),
+    (b'{"schema_version":%b}' % (b"1" * 3000), "00000003.json: Expected `int` <= 2147483647 "),
     (b'{"a":' * 2000, "00000003.json: it is nested too deeply: restore the file"),
 ])  # fmt: skip
 def test_directory_that_is_not_a_table_is_rejected(
