@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from authorizerd.acl.as_of import format_time
 from authorizerd.cli.shell.tree import sort_names
 from authorizerd.image.changes import Partition, ScramCredential
 from authorizerd.protocol.records.foreign import (
@@ -172,8 +173,14 @@ def describe_metadata_version(level: int | None) -> str:
 
 
 def describe_provenance(offset: int, epoch: int, time_ms: int) -> str:
-    """Return the offset, the epoch and the time of the last batch."""
-    moment = _EPOCH + timedelta(milliseconds=time_ms)
+    """Return the offset, the epoch and the time of the last batch.
+
+    Kafka also shows times beyond Python's years.
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"offset {offset}, epoch {epoch}, time {format_time(time_ms)}"
     fraction = f".{moment.microsecond // 1000:03}".rstrip("0").rstrip(".")
     return f"offset {offset}, epoch {epoch}, time {moment:%Y-%m-%dT%H:%M:%S}{fraction}Z[UTC]"
 

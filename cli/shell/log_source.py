@@ -9,9 +9,10 @@ from authorizerd.acl.as_of import AsOf
 from authorizerd.cli.shell.log_contents import LogContents
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.past import read_past
+from authorizerd.metadata.storage import DISK, Storage
 
 
-def read_contents(path: Path, as_of: AsOf | None = None) -> LogContents:
+def read_contents(path: Path, as_of: AsOf | None = None, *, storage: Storage = DISK) -> LogContents:
     """Return the contents of a log directory, or of a checkpoint file. Blocks.
 
     Offsets in a checkpoint file are those of the file, which begin at 0, as in Kafka's shell.
@@ -23,8 +24,9 @@ def read_contents(path: Path, as_of: AsOf | None = None) -> LogContents:
         MetadataLogError: there is no log, it is damaged, or it does not reach the moment.
     """
     if as_of is not None:
-        return read_past(path, lambda log: _read(log.batches_until(as_of)))
-    return _read(MetadataLog.open(path).batches(), counts_as_file=path.is_file())
+        return read_past(path, lambda log: _read(log.batches_until(as_of)), storage=storage)
+    batches = MetadataLog.open(path, storage).batches()
+    return _read(batches, counts_as_file=storage.is_file(path))
 
 
 def _read(batches: Iterator[LogBatch], *, counts_as_file: bool = False) -> LogContents:

@@ -31,6 +31,7 @@ from authorizerd.protocol.records.metadata import (
     EndTransaction,
     MetadataRecord,
 )
+from tests.metadata.sound_logs import SEGMENTS
 from tests.support.acls import acl
 from tests.support.foreign_records import (
     ONE_ID,
@@ -44,7 +45,14 @@ from tests.support.foreign_records import (
     quota,
     token,
 )
-from tests.support.log_files import added, removed, write_checkpoint, write_log
+from tests.support.log_files import (
+    added,
+    data_batch,
+    removed,
+    write_checkpoint,
+    write_log,
+    write_segment,
+)
 
 SALT, STORED_KEY, SERVER_KEY = b"the salt", b"the stored key", b"the server key"
 CREDENTIAL = ScramCredential(SALT, STORED_KEY, SERVER_KEY, 4096)
@@ -297,3 +305,14 @@ def test_offsets_of_a_checkpoint_are_those_of_the_file(tmp_path: Path) -> None:
     path = write_checkpoint(tmp_path, 100, [added(1), added(2)])
     assert read_contents(path).provenance.offset == 2
     assert read_contents(tmp_path).provenance.offset == 99
+
+
+@pytest.mark.parametrize("time_ms", [2**62, -(2**62)])
+def test_time_that_no_calendar_has_is_a_number(tmp_path: Path, time_ms: int) -> None:
+    odd = data_batch(2, [added(1)], time_ms=time_ms)
+    write_segment(tmp_path, 0, *SEGMENTS[0][:2], odd)
+    printed: list[str] = []
+    Shell(log_tree(read_contents(tmp_path)), printed.append, is_interactive=False).run(
+        ["cat", "/image/provenance"]
+    )
+    assert f"time {time_ms} ms since 1970" in "".join(printed)
