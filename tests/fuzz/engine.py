@@ -28,12 +28,15 @@ from tests.fuzz.trace import ROOT, Trace
 CPU_SECONDS_MAX: Final = 20
 """An input that takes longer hangs: usual ones take less than a millisecond."""
 TRACED_FIRST: Final = 2_000
+TRACED_LINES: Final = 2_000_000
 TRACED_EVERY: Final = 8
-"""The first inputs are traced, then one of so many: tracing takes several times as long."""
+"""The first inputs are traced until they have taken so many lines, then one of so many: tracing
+takes several times as long.
+"""
 KEPT_MAX: Final = 4_096
 BLOCKS_MAX: Final = 2_000
 """How many blocks of memory may be left after reading all kept inputs once more."""
-SHRINKING_TRIALS_MAX: Final = 2_000
+SHRINKING_TRIALS_MAX: Final = 500
 FAILURES_MAX: Final = 20
 
 
@@ -125,11 +128,13 @@ class _Session:
             if not kept:
                 return
             result.seed_paths = len(trace.paths)
+            trace.lines = 0
             for number in range(inputs):
                 if len(result.failures) >= FAILURES_MAX or time.monotonic() - begun > seconds:
                     break
                 data = mutate(random, random.choice(kept), kept, target.words)
-                is_traced = number < TRACED_FIRST or number % TRACED_EVERY == 0
+                is_first = number < TRACED_FIRST and trace.lines < TRACED_LINES
+                is_traced = is_first or number % TRACED_EVERY == 0
                 before = len(trace.paths)
                 is_sound = await self.read(check, data, is_traced=is_traced, shrinks=True)
                 if is_sound and len(trace.paths) > before and len(kept) < KEPT_MAX:

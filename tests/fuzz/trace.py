@@ -26,16 +26,21 @@ class Trace:
 
     Args:
         lines_max: an input that takes more lines in a step is stopped, even in an endless loop.
+
+    Attributes:
+        lines: those of all ended steps.
     """
 
     def __init__(self, lines_max: int) -> None:
         self.paths: set[int] = set()
+        self.lines = 0
         self._lines_max = lines_max
         self._left = lines_max
         self._numbers: dict[CodeType, int] = {}
 
     def end_step(self) -> None:
         """Begin to count the lines of the next step."""
+        self.lines += self._lines_max - self._left
         self._left = self._lines_max
 
     @contextmanager

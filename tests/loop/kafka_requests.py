@@ -198,7 +198,8 @@ def requests_of(
     entity_type = request_type(api_key, version)
     shapes = _plain_shapes(entity_type, items)
     if not is_plain:
-        shapes = chain(shapes, _flavoured_shapes(api_key, entity_type), _odd_shapes(entity_type))
+        flavoured = _flavoured_shapes(api_key, entity_type, items)
+        shapes = chain(shapes, flavoured, _odd_shapes(entity_type, items))
     for name, shape in shapes:
         yield Request(api_key, version, name, partial(_body, entity_type, shape))
 
@@ -274,17 +275,20 @@ def _plain_shapes(entity_type: type[Entity], items: int) -> Iterator[tuple[str, 
         yield "one of each", _Shape()
 
 
-def _flavoured_shapes(api_key: ApiKey, entity_type: type[Entity]) -> Iterator[tuple[str, _Shape]]:
+def _flavoured_shapes(
+    api_key: ApiKey, entity_type: type[Entity], items: int
+) -> Iterator[tuple[str, _Shape]]:
+    square = min(100, items)
     for flavour, values in FLAVOURS.get(api_key, {}).items():
         yield f"one of each ({flavour})", _Shape(values=values)
         for path in _arrays(entity_type):
-            yield f"{ITEMS} {path} ({flavour})", _Shape({path: ITEMS}, values)
+            yield f"{items} {path} ({flavour})", _Shape({path: items}, values)
             if parent := path.rpartition(".")[0]:
-                counts = {parent: 100, path: 100}
-                yield f"100 x 100 {path} ({flavour})", _Shape(counts, values)
+                counts = {parent: square, path: square}
+                yield f"{square} x {square} {path} ({flavour})", _Shape(counts, values)
 
 
-def _odd_shapes(entity_type: type[Entity]) -> Iterator[tuple[str, _Shape]]:
+def _odd_shapes(entity_type: type[Entity], items: int) -> Iterator[tuple[str, _Shape]]:
     """Yield shapes that are empty, have long texts or many tags, or one item too many."""
     arrays = [*_arrays(entity_type)]
     yield "nothing", _Shape(dict.fromkeys(arrays, 0))
@@ -292,7 +296,7 @@ def _odd_shapes(entity_type: type[Entity]) -> Iterator[tuple[str, _Shape]]:
     for path in arrays:
         long = _Shape({path: LONG_TEXTS}, text_bytes=STRING_BYTES_MAX)
         yield f"{LONG_TEXTS} {path} of long texts", long
-        yield f"{ITEMS + 1} {path}", _Shape({path: ITEMS + 1})
+        yield f"{items + 1} {path}", _Shape({path: items + 1})
         if entity_type.__flexible__:
             tagged = _Shape({path: TAGGED_ITEMS}, tags=TAGS_MAX)
             yield f"{TAGGED_ITEMS} {path} of {TAGS_MAX} tags", tagged

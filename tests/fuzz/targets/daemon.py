@@ -130,7 +130,7 @@ DAEMON_TARGETS: Final = tuple(
         is_traced=False,
     )
     for name, new_settings, seeds, weight in (
-        ("daemon", lambda folder: {"authorizerd.console": "true"}, _seeds, 0.6),
-        ("daemon-tls", tls_settings, _tls_seeds, 0.3),
+        ("daemon", lambda folder: {"authorizerd.console": "true"}, _seeds, 2),
+        ("daemon-tls", tls_settings, _tls_seeds, 1),
     )
 )

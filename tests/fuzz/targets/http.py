@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 from authorizerd.acl.steps import Steps
+from authorizerd.daemon.console import sessions
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
 from authorizerd.daemon.decisions.opa import HEALTH_PATH
 from authorizerd.protocol.decisions.acl_filters import (
@@ -166,8 +168,8 @@ async def _decision_port() -> AsyncIterator[Check]:
 
 @asynccontextmanager
 async def _console() -> AsyncIterator[Check]:
-    """Without a token, a visitor sees only the form that asks for it."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Without a token, a visitor sees only the form that asks for it. No log-in has to wait."""
+    with tempfile.TemporaryDirectory() as folder, patch.object(sessions, "FAILED_SECONDS", 0):
         place = _Place(Path(folder))
 
         async def check(data: bytes) -> None:
@@ -218,7 +220,7 @@ HTTP_TARGETS: Final = (
         place=_decision_port,
         seeds=decision_seeds,
         words=(*WORDS, TOKEN.encode(), b'"as_of":1', b'"explain":true'),
-        weight=4,
+        weight=8,
         lines_max=40 * 50_000,
     ),
     Target(
@@ -226,7 +228,7 @@ HTTP_TARGETS: Final = (
         place=_console,
         seeds=console_seeds,
         words=(*WORDS, TOKEN.encode(), b"search=", b"&page=", b"&as_of=1", b"&sort="),
-        weight=2,
+        weight=8,
         lines_max=40 * 50_000,
     ),
 )

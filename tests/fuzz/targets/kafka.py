@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from typing import Any, Final
 
 import trio
@@ -61,8 +62,13 @@ _PROOF: Final = b",p="
 _SEPARATOR: Final = b"\xff\xfe"
 
 
-def request_frames() -> Iterator[bytes]:
-    """Yield requests of every API and version, with their sizes."""
+@cache
+def request_frames() -> tuple[bytes, ...]:
+    """Return requests of every API and version, with their sizes."""
+    return tuple(_request_frames())
+
+
+def _request_frames() -> Iterator[bytes]:
     for api_key, api in APIS.items():
         for version in api.versions:
             for request in requests_of(api_key, version, items=ITEMS):
@@ -264,7 +270,7 @@ KAFKA_TARGETS: Final = (
         name="kafka-handlers",
         place=_handlers,
         seeds=_requests,
-        weight=6,
+        weight=10,
         lines_max=40 * 50_000,
     ),
     Target(
