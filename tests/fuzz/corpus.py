@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from authorizerd.protocol.framing import frame
+
 
 class Found(NamedTuple):
     """An input, as small as possible, and what went wrong."""
@@ -11,6 +13,16 @@ class Found(NamedTuple):
     target: str
     data: bytes
     fault: str
+
+
+def _watched(*events: bytes) -> bytes:
+    """Return the answers to a client that lists no ACLs, and then watches them."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    listing = (b'{"offset":1}\n{"count":0}\n',)
+    return b"\xff\xfe".join(
+        head + b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+        for parts in (listing, events)
+    )
 
 
 _STREAM_HELLO: Final = b"\x00\x00\x00\x0a\x93\xa5hello\x01\xc0"
@@ -64,6 +76,33 @@ CORPUS: Final = (
     Found("log-names", b"00000000000000000000\n", "a file's name begins a line of its own"),
     Found("log-names", b"\x7f.checkpoint", "a terminal obeys a file's name"),
     Found("log-files", b"\0version=\x02", "a terminal obeys a damaged file"),
+    Found(
+        "certificates",
+        bytes.fromhex(
+            "306b305fa00302011d020101300506032b65703000301e170d3030303130313030303030305a170d3030303130"
+            "313030303030305a3000302a300506032b657003210000000000000000000000000000000000000000000000000"
+            "00000000000000000300506032b6570030100"
+        ),
+        "the version of a certificate is an error that nobody expects",
+    ),
+    Found(
+        "client-watch",
+        _watched(
+            b'id: 2\nevent: acls\ndata: {"offset":2,"more":false,"changes":[]}\n\n',
+            b":%b\nid: x\n\n" % (b" " * 300),
+        ),
+        "a watch goes on after changes that a fault has hidden",
+    ),
+    Found(
+        "client-watch", _watched(b"id: %b\n\n" % (b"1" * 5_000)), "a long offset is a ValueError"
+    ),
+    Found("worker-feed", frame(b"\x93\x08\1\xa1\xff"), "a text that is not UTF-8 is another error"),
+    Found("locators", b"kafka:///", "a cluster without an address"),
+    Found(
+        "replay-files",
+        b'{"schema_version":%b}' % (b"1" * 3_000),
+        "an error shows a number of 3,000 digits",
+    ),
 )
 
 

@@ -8,12 +8,16 @@ from typing import Final
 from tests.fuzz.target import Target
 from tests.fuzz.targets.audit import AUDIT_TARGETS
 from tests.fuzz.targets.certificates import CERTIFICATE_TARGETS
+from tests.fuzz.targets.changes import CHANGE_TARGETS
 from tests.fuzz.targets.client import CLIENT_TARGETS
+from tests.fuzz.targets.commands import COMMAND_TARGETS
 from tests.fuzz.targets.daemon import DAEMON_TARGETS
 from tests.fuzz.targets.decisions import DECISION_TARGETS
 from tests.fuzz.targets.files import FILE_TARGETS
 from tests.fuzz.targets.http import HTTP_TARGETS
 from tests.fuzz.targets.kafka import KAFKA_TARGETS
+from tests.fuzz.targets.libraries import LIBRARY_TARGETS
+from tests.fuzz.targets.replay import REPLAY_TARGETS
 from tests.fuzz.targets.text import TEXT_TARGETS
 
 TARGETS: Final[Mapping[str, Target]] = {
@@ -22,11 +26,15 @@ TARGETS: Final[Mapping[str, Target]] = {
         *HTTP_TARGETS,
         *DECISION_TARGETS,
         *KAFKA_TARGETS,
+        *CHANGE_TARGETS,
         *CLIENT_TARGETS,
+        *LIBRARY_TARGETS,
         *CERTIFICATE_TARGETS,
         *FILE_TARGETS,
         *TEXT_TARGETS,
         *AUDIT_TARGETS,
+        *COMMAND_TARGETS,
+        *REPLAY_TARGETS,
         *DAEMON_TARGETS,
     )
 }

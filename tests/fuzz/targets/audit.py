@@ -10,10 +10,14 @@ import gzip
 import io
 import json
 import lzma
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 from typing import Final
+
+import msgspec
+import pyarrow
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
@@ -22,14 +26,16 @@ from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
 from authorizerd.daemon.audit.lines import parse_lines
 from authorizerd.daemon.console.denials import count_denials
-from authorizerd.replay.ingest.parse.event import Event
+from authorizerd.replay.ingest.parse.columns import EventReader
+from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_json, parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, find_suffix, read_log
-from authorizerd.replay.local.tallies import Tallies
+from authorizerd.replay.local.tallies import Summand, Tallies
 from tests.fuzz.target import LINES_IN_THREAD_MAX, Target, alone
 from tests.support.acls import acl
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMATS: Final[tuple[LineFormat, ...]] = ("auto", "json", "kafka")
 _RULE: Final = Decision(True, MatchingAcl(acl("User:ü", "READ", topic="a b", pattern="PREFIXED")))
 _WORDS: Final = (
@@ -76,13 +82,41 @@ def _check_line(data: bytes) -> None:
 
 
 def _check_denials(data: bytes) -> None:
-    """The console and the local engine read any lines; a line counts once."""
+    """The console reads any lines, and the local engine counts what each line alone has."""
     lines = data.split(b"\n")
     denials = count_denials(lines)
     assert denials.count + denials.unread <= len(lines)
-    tallies = Tallies(zone=UTC)
+    line_format = _FORMATS[len(data) % len(_FORMATS)]
+    read = [parse_line(line, UTC, line_format) for line in lines]
+    tallies = Tallies(UTC, line_format)
     tallies.add(lines)
-    assert sum(tally.lines for _, tally in tallies) <= len(lines)
+    counted = {key: tally.lines for key, tally in tallies if tally.lines}
+    assert counted == Counter(map(_tally_key, read))
+
+
+def _tally_key(parsed: Event | Reason | None) -> Summand | Reason | None:
+    if not isinstance(parsed, Event):
+        return parsed
+    return Summand._make(getattr(parsed, name) for name in Summand._fields)
+
+
+def _check_columns(data: bytes) -> None:
+    """The columns in Arrow have what each line has when it is parsed alone."""
+    lines = data.split(b"\n")
+    line_format = _FORMATS[len(data) % len(_FORMATS)]
+    reader = EventReader(UTC, line_format)
+    for _ in range(2):  # the second time, the texts are known
+        rows = reader.read(pyarrow.array(lines, pyarrow.binary())).to_pylist()
+        for line, row in zip(lines, rows, strict=True):
+            parsed = parse_line(line, UTC, line_format)
+            if isinstance(parsed, Event):
+                expected = msgspec.structs.asdict(parsed)
+                at_ms = expected.pop("at_ms")
+                assert row["at"] == _EPOCH + timedelta(milliseconds=at_ms)
+                assert {name: row[name] for name in expected} == expected
+                assert row["reason"] is None
+            else:
+                assert (row["reason"], row["allowed"]) == (parsed or "", None)
 
 
 def _check_names(data: bytes) -> None:
@@ -132,6 +166,14 @@ AUDIT_TARGETS: Final = (
         seeds=lambda: (b"\n".join(_lines()),),
         words=(*_WORDS, b"\n"),
         weight=10,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="audit-columns",
+        place=alone(_check_columns),
+        seeds=lambda: (b"\n".join(_lines()), *_lines()),
+        words=(*_WORDS, b"\n"),
+        weight=3,
         lines_max=LINES_IN_THREAD_MAX,
     ),
     Target(

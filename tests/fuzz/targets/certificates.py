@@ -1,4 +1,4 @@
-"""TLS: the client's first records, a whole handshake, and the names in certificates."""
+"""TLS: the client's first records, a whole handshake, the names in certificates, and stores."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ssl
 import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -13,16 +14,40 @@ from typing import Final
 import trio
 import trio.testing
 import trustme
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509 import load_pem_x509_certificate
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_der_private_key,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certificate
 
+from authorizerd.config.principal_mapping import PrincipalMapping
+from authorizerd.config.tls import ClientAuth, Store, TlsSettings
 from authorizerd.kafka_client.certificate_faults import read_host_names
 from authorizerd.tls.client_hello import ClientHelloCheck
 from authorizerd.tls.der import OBJECT_IDENTIFIER_BYTES_MAX, object_identifier_text, read_elements
 from authorizerd.tls.distinguished_name import rfc2253, subject_name
-from authorizerd.tls.errors import DistinguishedNameError, InvalidDerError, TlsError
+from authorizerd.tls.errors import (
+    DistinguishedNameError,
+    InvalidDerError,
+    StoreError,
+    TlsError,
+)
+from authorizerd.tls.material import describe_certificate, find_other_name, read_material
 from authorizerd.tls.stream import TlsStream
-from tests.fuzz.target import Check, Target, alone, rejected_with
+from tests.fuzz.target import (
+    LINES_IN_THREAD_MAX,
+    OWN_CHARACTERS_MAX,
+    SECRET,
+    Check,
+    Target,
+    alone,
+    rejected_with,
+)
 from tests.support.certificates import Authority
 
 _RECORD_HEAD: Final = 5
@@ -79,6 +104,77 @@ def _check_certificate(data: bytes) -> Generator[None, None, None]:
             object_identifier_text(element.content[: OBJECT_IDENTIFIER_BYTES_MAX + 1])
             yield
     read_host_names(data)
+    with rejected_with(StoreError):
+        describe_certificate(data)
+
+
+def _new_store(data: str | None, location: str | None = None) -> Store:
+    return Store(
+        type=None,
+        location=location,
+        password=f"{SECRET} of the store",
+        certificates=data,
+        key=data,
+        key_password=f"{SECRET} of the key",
+        key_name="ssl.keystore.location",
+    )
+
+
+@asynccontextmanager
+async def _stores() -> AsyncIterator[Check]:
+    """A keystore has a key that fits its certificate, and a fault never quotes a password."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "store")
+
+        def check(data: bytes) -> None:
+            path.write_bytes(data)
+            text = data.decode("utf-8", "replace")
+            for store in (_new_store(text), _new_store(None, str(path))):
+                settings = replace(_NO_STORES, keystore=store)
+                with rejected_with(StoreError, characters=OWN_CHARACTERS_MAX):
+                    found = read_material(settings)
+                    key = load_der_private_key(found.key, None).public_key()
+                    assert load_der_x509_certificate(found.chain[0]).public_key() == key
+                trusting = replace(_NO_STORES, truststore=replace(store, key=None))
+                with rejected_with(StoreError, characters=OWN_CHARACTERS_MAX):
+                    for certificate in read_material(trusting).trusted:
+                        describe_certificate(certificate)
+                        find_other_name(certificate, _certificates()[0], settings)
+
+        yield check
+
+
+_NO_STORES: Final = TlsSettings(
+    keystore=None,
+    truststore=None,
+    client_auth=ClientAuth.NONE,
+    protocols=(),
+    cipher_suites=(),
+    checks_host=True,
+    principal_mapping=PrincipalMapping.parse("DEFAULT"),
+)
+
+
+def _store_seeds() -> Iterator[bytes]:
+    """Yield PEM with a plain and an encrypted key, and PKCS12 with few rounds."""
+    leaf = trustme.CA().issue_cert("a.test")
+    pem = leaf.private_key_and_cert_chain_pem.bytes()
+    yield pem
+    key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
+    assert isinstance(key, EllipticCurvePrivateKey)
+    certificate = load_pem_x509_certificate(leaf.cert_chain_pems[0].bytes())
+    encrypted = BestAvailableEncryption(f"{SECRET} of the key".encode())
+    yield (
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encrypted)
+        + pem[pem.find(_PEM_BEGIN) :]
+    )
+    rounds = PrivateFormat.PKCS12.encryption_builder().kdf_rounds(1)
+    password = rounds.build(f"{SECRET} of the store".encode())
+    yield pkcs12.serialize_key_and_certificates(b"a", key, certificate, [certificate], password)
+    yield bytes.fromhex("feedfeed0000000200000000")
+
+
+_PEM_BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 
 
 @asynccontextmanager
@@ -105,6 +201,14 @@ CERTIFICATE_TARGETS: Final = (
         name="client-hellos", place=alone(_check_hello), seeds=lambda: (client_hello(),), weight=40
     ),
     Target(name="tls-handshakes", place=_server, seeds=lambda: (client_hello(),), weight=3),
+    Target(
+        name="stores",
+        place=_stores,
+        seeds=_store_seeds,
+        words=(_PEM_BEGIN, b"-----END PRIVATE KEY-----", b"ENCRYPTED", b"\n", b"MII"),
+        weight=3,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
     Target(
         name="certificates",
         place=alone(_check_certificate),

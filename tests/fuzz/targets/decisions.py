@@ -7,6 +7,7 @@ allowed in place of the one that was asked.
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any, Final
@@ -26,7 +27,7 @@ from authorizerd.protocol.decisions.authzen import (
     read_questions,
 )
 from authorizerd.protocol.decisions.opa import OpaError, decode_question
-from authorizerd.protocol.decisions.page_tokens import PageTokens
+from authorizerd.protocol.decisions.page_tokens import PageToken, PageTokens, Position
 from authorizerd.protocol.decisions.searches import (
     ActionSearch,
     ResourceSearch,
@@ -137,16 +138,54 @@ def _check_search(data: bytes) -> None:
                 tokens.decode(search.page.token, b"other")
 
 
+_POSITIONS: Final = (Position(0, "a"), Position(3, "é" * 50, "User:b"), Position(-1, ""))
+_PAGE_TOKENS: Final = PageTokens(bytes(range(32)))
+_ISSUED: Final = {
+    (search, token): PageToken(5, b"s" * 16, position)
+    for search in (b"a", b"ab")
+    for position in _POSITIONS
+    for token in (_PAGE_TOKENS.encode(PageToken(5, b"s" * 16, position), search),)
+}
+"""What each token contains, by its search and its text."""
+
+
+def _check_page_token(data: bytes) -> None:
+    """Only a token that was made for a search is accepted, and only for this search."""
+    text = data.decode("utf-8", "replace")
+    for search in (b"a", b"ab", b""):
+        with rejected_with(AuthZenError):
+            found = _PAGE_TOKENS.decode(text, search)
+            # Base64 ignores the characters that are not its own, and the last unused bits.
+            spelled = urlsafe_b64encode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            assert _ISSUED[search, spelled.rstrip(b"=").decode()] == found
+
+
 def _check_stream(data: bytes) -> None:
     """Every frame is questions, an error for its sender, or the end of the connection."""
     connection = StreamServerConnection(1 << 16, hello_bytes_max=512)
     connection.receive_data(data)
+    asked: list[Ask | Unreadable] = []
     with rejected_with(DecodeError):
         first = connection.next_frame()
         assert first is None or isinstance(first, Hello)
         assert SECRET not in repr(first)
         while (frame := connection.next_frame()) is not None:
             assert isinstance(frame, Ask | Unreadable)
+            asked.append(frame)
+    contents = [*_contents(data)][1:]
+    for one, content in zip(asked, contents, strict=False):
+        if isinstance(one, Ask):
+            said = msgspec.msgpack.decode(content)
+            assert [one.correlation_id, [[*each] for each in one.questions]] == said[:2]
+            assert one.min_offset == (said[2] if len(said) > 2 else -1)
+
+
+def _contents(data: bytes) -> Iterator[bytes]:
+    """Yield the contents of frames, as their sizes say."""
+    while len(data) > 4:
+        end = 4 + int.from_bytes(data[:4])
+        yield data[4:end]
+        data = data[end:]
 
 
 def _check_stream_answers(data: bytes) -> None:
@@ -226,6 +265,12 @@ DECISION_TARGETS: Final = (
         seeds=lambda: (CAPTURED_BODY, json.dumps(opa_question("")).encode()),
         words=WORDS,
         weight=30,
+    ),
+    Target(
+        name="page-tokens",
+        place=alone(_check_page_token),
+        seeds=lambda: (token.encode() for _, token in _ISSUED),
+        weight=20,
     ),
     Target(name="stream", place=alone(_check_stream), seeds=_stream_seeds, weight=40),
     Target(

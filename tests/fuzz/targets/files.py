@@ -9,14 +9,20 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from authorizerd.acl.errors import PastMismatchError
+from authorizerd.cli.shell.commands import Shell
+from authorizerd.cli.shell.log_source import read_contents
+from authorizerd.cli.shell.log_tree import log_tree
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.copy_recovery import examine_copy
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, check_names
 from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
+from authorizerd.metadata.history import read_history
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.meta_properties import is_cluster_id, read_meta_properties
+from authorizerd.metadata.past import read_past
 from authorizerd.metadata.quorum_state import check_sole_voter
 from authorizerd.metadata.repair import plan_repair
 from authorizerd.protocol.errors import DecodeError
@@ -209,6 +215,37 @@ def _check_log(data: bytes) -> None:
             read(storage if number == len(readers) - 1 else without_mark)
 
 
+def _check_past(data: bytes) -> None:
+    """The history of a damaged log and its metadata shell are read, or its fault is named.
+
+    Each removal of the history is that of an ACL which was in force. Its end may be another state
+    than that of a start, which does not read what a checkpoint covers.
+    """
+    storage = _damaged_log(data)
+    with rejected_with(MetadataLogError, ChangeError, PastMismatchError):
+        past = read_past(PLACE, lambda log: read_history(log, lambda _: True), storage=storage)
+        state = dict(past.acls)
+        for change in past.changes:
+            if change.is_added:
+                assert change.id not in state
+                state[change.id] = change.acl
+            else:
+                assert state.pop(change.id) == change.acl
+    with rejected_with(MetadataLogError):
+        contents = read_contents(PLACE, storage=storage)
+        printed: list[str] = []
+        shell = Shell(log_tree(contents), printed.append, is_interactive=False)
+        for words in (
+            ["tree", "/"],
+            ["cat", "/image/provenance"],
+            ["cat", "/image/acls/byId/*"],
+            ["find"],
+        ):
+            assert shell.run(words) in (0, 1)
+        assert all(line[:-1].isprintable() for line in printed)
+        assert contents.acls == acls_read(PLACE, storage)
+
+
 def _check_small_file(data: bytes) -> None:
     for name, read in (
         ("meta.properties", lambda storage: read_meta_properties(PLACE, storage)),
@@ -265,6 +302,13 @@ FILE_TARGETS: Final = (
     Target(
         name="log-files",
         place=alone(_check_log),
+        seeds=_log_seeds,
+        weight=3,
+        lines_max=LINES_IN_THREAD_MAX,
+    ),
+    Target(
+        name="log-past",
+        place=alone(_check_past),
         seeds=_log_seeds,
         weight=3,
         lines_max=LINES_IN_THREAD_MAX,
