@@ -64,12 +64,12 @@ stories: setup-dev
 	$(BIN)/python -m tests.model --stories $(or $(STORIES),3000) --seed $(or $(SEED),1)
 
 # Kill, stop and starve a real daemon with workers, and compare all answers with its log; MINUTES=5,
-# SEED=1234 and FAULTS=SIGSTOP,disk choose what happens. WORKERS=1 needs no workers,
-# KAFKA=1 lets the daemon follow a real cluster.
+# SEED=1234 and FAULTS=SIGSTOP,disk choose what happens. WORKERS=1 needs no workers. SOURCE=quorum and
+# SOURCE=brokers let the daemon follow a real cluster, which it changes as WRITES=as-self or forward.
 chaos: setup-dev
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1) \
-	  $(if $(FAULTS),--faults "$(FAULTS)") $(if $(KAFKA),--kafka) \
-	  $(if $(WORKERS),--workers $(WORKERS))
+	  $(if $(FAULTS),--faults "$(FAULTS)") $(if $(SOURCE),--source $(SOURCE)) \
+	  $(if $(WRITES),--writes $(WRITES)) $(if $(WORKERS),--workers $(WORKERS))
 
 # Send damaged and invented inputs to every reader of bytes and text; INPUTS=1000000 and SECONDS=600
 # limit the run, TARGETS=opa,stream chooses readers, SEED=1234 sets the random seed.

@@ -1,12 +1,14 @@
 """Run a daemon with workers and clients under faults, and compare everything with the log.
 
-python -m tests.chaos [--kafka] [--minutes 5] [--seed 1] [--faults "kill -9,SIGSTOP"] [--folder DIR]
+python -m tests.chaos [--source brokers] [--minutes 5] [--seed 1] [--faults "kill -9,SIGSTOP"]
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import shlex
+import shutil
 import sys
 import tempfile
 import time
@@ -21,13 +23,17 @@ from ops.kafka_rig.cluster import Cluster, running_cluster
 from ops.kafka_rig.cluster_settings import ClusterSettings
 from ops.kafka_rig.rig import DIRECTORY, Absent, Rig, prepare
 from tests.chaos.chaos import Chaos, Report, draw_faults
-from tests.chaos.faults import CLUSTER_FAULTS, FAULTS, Fault, Means
-from tests.chaos.origins import FollowedCluster, Origin, OwnLog
+from tests.chaos.cluster_faults import BROKER_FAULTS, CLUSTER_FAULTS
+from tests.chaos.faults import FAULTS, Fault, Means
+from tests.chaos.origins import FollowedCluster, Origin, OwnLog, Source, Writes
 from tests.chaos.private_machine import PrivateDisk, PrivateNetwork, enter
 from tests.chaos.shim import Shim, find_compiler
 from tests.support.daemon_process import ROOT
 
 _DISK: Final = "disk"
+_KEPT: Final = ROOT / ".run" / "chaos"
+"""Where the files of a run with violations are kept, unless a folder was given."""
+_BROKERS: Final = {Source.QUORUM: 0, Source.BROKERS: 2}
 
 
 def main() -> int:
@@ -39,10 +45,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", default="", help="parts of the names of faults, with commas")
     parser.add_argument("--workers", type=int, default=2, help="1: the daemon itself decides")
-    parser.add_argument("--kafka", action="store_true", help="follow a real cluster; needs Java")
+    parser.add_argument(
+        "--source", type=Source, choices=[*Source], default=Source.LOG,
+        help="log: a log of its own; the others follow a real cluster, and need Java",
+    )  # fmt: skip
+    parser.add_argument(
+        "--writes", type=Writes, choices=[*Writes], default=Writes.AS_SELF,
+        help="how a follower changes the cluster; forward needs the source quorum",
+    )  # fmt: skip
     parser.add_argument("--folder", type=Path, help="keep the log and the daemon's output here")
     arguments = parser.parse_args()
-    if arguments.kafka and isinstance(rig := prepare(ROOT / DIRECTORY), Absent):
+    source, writes = arguments.source, arguments.writes
+    if writes is Writes.FORWARD and source is not Source.QUORUM:
+        parser.error("--writes forward needs --source quorum")
+    if source in _BROKERS and isinstance(rig := prepare(ROOT / DIRECTORY), Absent):
         parser.error(f"no Kafka: {rig.reason}")
     alone = enter("tests.chaos", sys.argv[1:])
     with ExitStack() as stack:
@@ -56,11 +72,12 @@ def main() -> int:
         log_folder = folder if means.disk is None else means.disk.path
         origin: Origin
         faults = FAULTS
-        if arguments.kafka:
-            cluster = stack.enter_context(_running_cluster(folder / "cluster"))
+        if source in _BROKERS:
+            place = folder / "cluster"
+            cluster = stack.enter_context(_running_cluster(place, _BROKERS[source]))
             means = replace(means, cluster=cluster)
-            origin = FollowedCluster(cluster, log_folder)
-            faults = (*FAULTS, *CLUSTER_FAULTS)
+            origin = FollowedCluster(cluster, log_folder, source, writes)
+            faults = (*FAULTS, *CLUSTER_FAULTS, *(BROKER_FAULTS if _BROKERS[source] else ()))
         else:
             origin = OwnLog(log_folder)
         chosen = _choose(faults, arguments.faults.split(","), missing)
@@ -74,6 +91,10 @@ def main() -> int:
         chaos = Chaos(folder, origin, arguments.seed, _print, means, arguments.workers)
         report = chaos.run(drawn)
         _print_report(report, arguments.seed, time.monotonic() - begin)
+        if report.violations:
+            kept = arguments.folder or _keep(folder, _KEPT / f"{source}-{arguments.seed}")
+            _print(f"the daemon's log is in {kept}; this is repeated by:")
+            _print(f"  python -m tests.chaos {shlex.join(sys.argv[1:])}")
     return bool(report.violations)
 
 
@@ -82,11 +103,11 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
 
 
 @contextmanager
-def _running_cluster(folder: Path) -> Iterator[Cluster]:
-    """Run three controllers; there is nothing to do for brokers."""
+def _running_cluster(folder: Path, brokers: int) -> Iterator[Cluster]:
+    """Run three controllers, and these brokers."""
     rig = prepare(ROOT / DIRECTORY)
     assert isinstance(rig, Rig), "it was found before"
-    with running_cluster(rig, folder, ClusterSettings(brokers=0)) as cluster:
+    with running_cluster(rig, folder, ClusterSettings(brokers=brokers)) as cluster:
         yield cluster
 
 
@@ -120,6 +141,14 @@ def _choose(
         if missing.get(fault.needs):
             _print(f"left out: {fault.name}: {missing[fault.needs]}")
     return [fault for fault in chosen if not missing.get(fault.needs)]
+
+
+def _keep(folder: Path, kept: Path) -> Path:
+    """Copy what the daemon has logged, and how it was configured."""
+    kept.mkdir(parents=True, exist_ok=True)
+    for name in ("daemon.log", "server.properties"):
+        shutil.copy(folder / name, kept)
+    return kept
 
 
 def _print_report(report: Report, seed: int, seconds: float) -> None:

@@ -21,16 +21,17 @@ from tests.chaos.clients import (
     USERS,
     Client,
     HttpAsker,
+    Intruder,
     KafkaAsker,
     Lister,
     StreamAsker,
     TlsAsker,
-    Updater,
 )
 from tests.chaos.faults import Fault, Means, Stage
 from tests.chaos.journal import Journal
-from tests.chaos.origins import Origin
+from tests.chaos.origins import BEHIND_SECONDS_MAX, Origin
 from tests.chaos.supervised_daemon import SupervisedDaemon
+from tests.chaos.updaters import ClusterUpdater, Updater
 from tests.support.certificates import expired
 from tests.support.daemon_process import wait_until
 
@@ -81,7 +82,7 @@ class Chaos:
     ) -> None:
         self.report = Report()
         self._chance = random.Random(seed)
-        self._tell = tell
+        self._print = tell
         self._means = means or Means()
         self._origin = origin
         self._recovery_seconds_max = recovery_seconds_max
@@ -91,8 +92,9 @@ class Chaos:
             folder, origin.log_dir, origin.config, worker_count, environment
         )
         self._journal = Journal()
-        self._checker = Checker(self._journal, QUESTIONS, origin.given_offset)
-        self._clients = new_clients(self._daemon, self._journal, seed)
+        starts = None if origin.has_log_offsets else self._daemon.start_times
+        self._checker = Checker(self._journal, QUESTIONS, origin.given_offset, starts)
+        self._clients = new_clients(self._daemon, self._journal, seed, origin)
 
     def run(self, faults: Iterable[Fault]) -> Report:
         """Run one fault after the other, check what is left, and return the report; blocks."""
@@ -116,6 +118,7 @@ class Chaos:
     def _run_fault(self, fault: Fault) -> None:
         starts = self._daemon.starts
         time.sleep(self._chance.uniform(0, _CALM_SECONDS_MAX))
+        self._tell(f"{fault.name}: begins")
         fault.run(Stage(self._daemon, self._chance, self._means))
         self._await_recovery(fault.name)
         has_ended = self._daemon.starts != starts
@@ -134,19 +137,29 @@ class Chaos:
         self.report.recoveries.setdefault(after, []).append(seconds)
         self._tell(f"{after}: all clients are served again after {seconds:.2f} s")
 
+    def _tell(self, what: str) -> None:
+        self._print(f"{time.monotonic() - self._journal.begun:8.2f} s: {what}")
+
     def _find_late(self, begin: float) -> set[str]:
         """Return the kinds of the clients that were not served since ``begin``."""
         return {type(each).__name__ for each in self._clients if each.served < begin}
 
     def _compare_end(self) -> None:
-        """Compare what the daemon lists with the end of the log, once nothing changes any more."""
+        """Compare what the daemon lists with the end of the log, once nothing changes any more.
+
+        A daemon that follows a cluster may be behind for a while.
+        """
+        behind_seconds = 0.0 if self._origin.cluster is None else BEHIND_SECONDS_MAX
+        give_up = time.monotonic() + behind_seconds
         for _ in range(_TRIES):
             before = self._checker.state.last_change
             listed = self._ask_at_the_end()
             self._checker.check(self._origin.witness.read)
-            if self._checker.state.last_change == before:  # no update in doubt came late
+            is_behind = listed != self._checker.state.acls and time.monotonic() < give_up
+            if self._checker.state.last_change == before and not is_behind:
                 self._demand(listed == self._checker.state.acls, "the end is not that of the log")
                 return
+            time.sleep(behind_seconds / _TRIES)
         self._demand(False, "the log goes on to change without clients")
 
     def _ask_at_the_end(self) -> frozenset[Acl]:
@@ -166,7 +179,8 @@ class Chaos:
 
     def _demand(self, holds: bool, otherwise: str) -> None:
         if not holds:
-            self.report.violations.append(otherwise)
+            seconds = time.monotonic() - self._journal.begun
+            self.report.violations.append(f"{otherwise}\n  (noticed at {seconds:.3f} s)")
 
     def _fill_report(self) -> None:
         report = self.report
@@ -180,24 +194,32 @@ class Chaos:
             report.violations += client.wrong
 
 
-def new_clients(daemon: SupervisedDaemon, journal: Journal, seed: int) -> list[Client]:
+def new_clients(
+    daemon: SupervisedDaemon, journal: Journal, seed: int, origin: Origin
+) -> list[Client]:
     """Return clients of every kind; each ACL of the pool is changed by one of them."""
-    ports, authority = daemon.ports, daemon.authority
+    ports, authority, cluster = daemon.ports, daemon.authority, origin.cluster
+    shares = _UPDATERS + (cluster is not None)
     chances = (random.Random(f"{seed}-{number}") for number in count())
     certificates = {
         user: authority.client_context(authority.issue(user, common_name=user)) for user in USERS
     }
     outdated = authority.issue("expired", common_name=USERS[0], not_after=expired())
+    clients: list[Client] = [
+        Updater(ports, journal, next(chances), str(number), POOL[number::shares])
+        for number in range(_UPDATERS)
+    ]
+    if cluster is not None:
+        pool, chance = POOL[_UPDATERS::shares], next(chances)
+        clients.append(ClusterUpdater(ports, journal, chance, pool, cluster, BEHIND_SECONDS_MAX))
     return [
-        *(
-            Updater(ports, journal, next(chances), str(number), POOL[number::_UPDATERS])
-            for number in range(_UPDATERS)
-        ),
+        *clients,
         *(StreamAsker(ports, journal, next(chances)) for _ in range(_STREAM_ASKERS)),
         *(HttpAsker(ports, journal, next(chances)) for _ in range(_HTTP_ASKERS)),
         KafkaAsker(ports, journal, next(chances)),
         TlsAsker(ports, journal, next(chances), certificates, authority.client_context(outdated)),
         Lister(ports, journal, next(chances)),
+        Intruder(ports, journal, next(chances)),
     ]
 
 

@@ -9,56 +9,37 @@ It knows nothing of the daemon, and nothing of the faults. What it demands:
   acknowledged before the question was sent, and none that was sent after the answer. A decision
   without an offset is that of one of these states. So is each listing of the ACLs.
 - The answers on one connection never go back to an older state.
+- If the offsets are the daemon's own, each means one state, and a higher one no older state. All
+  answers of one life of the daemon are compared, whichever process gave them.
+
+A broker applies the ACLs of a batch one by one, and its listing may show a part of them. So for a
+follower of brokers, there is a state after each ACL. An update was acknowledged once all of its
+ACLs were visible.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
+from bisect import bisect_left, bisect_right
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
 from math import isinf
+from operator import attrgetter
 from typing import Final
 
-from authorizerd.acl.model import Acl, Question
+from authorizerd.acl.model import Acl, Operation, Question
 from tests.chaos.journal import Answer, Journal, Listing, Outcome, Update
 from tests.chaos.log_reader import LogBatch
-from tests.chaos.log_state import LogState, Step
+from tests.chaos.log_state import LogState, Step, split
+from tests.chaos.own_offsets import OwnOffsets
+from tests.chaos.window import Window
 
 ReadLog = Callable[[], tuple[Sequence[LogBatch], Sequence[LogBatch]]]
 """Return the whole log, and the batches that were in it last time and are not now."""
 SHOWN: Final = 50
 """Violations whose texts are kept."""
-
-
-class Window:
-    """Which states may be visible at a time, by what clients have sent and were told.
-
-    Args:
-        sent: times, and the offsets of what was sent then.
-        acknowledged: times, and the offsets of what was acknowledged then.
-        last_offset: the end of the log.
-    """
-
-    def __init__(
-        self,
-        sent: Sequence[tuple[float, int]],
-        acknowledged: Sequence[tuple[float, int]],
-        last_offset: int,
-    ) -> None:
-        self._sent = sorted(sent)
-        self._acknowledged = sorted(acknowledged)
-        self._first = [-1, *accumulate((offset for _, offset in self._acknowledged), max)]
-        later = accumulate((offset for _, offset in reversed(self._sent)), min)
-        self._beyond = [*reversed([*later]), last_offset + 1]
-
-    def first(self, sent: float) -> int:
-        """Return the lowest offset that the answer to a request sent at this time may show."""
-        return self._first[bisect_left(self._acknowledged, (sent, -1))]
-
-    def last(self, answered: float) -> int:
-        """Return the highest offset that an answer of this time may show."""
-        return self._beyond[bisect_left(self._sent, (answered, self._beyond[-1]))] - 1
+_UPDATES_SHOWN: Final = 6
+_NEAR_SECONDS: Final = 2.0
+"""A violation is told with the updates of this time before it."""
 
 
 class Checker:
@@ -68,17 +49,26 @@ class Checker:
 
     Args:
         given_offset: what the log has up to here is not of these clients.
+        starts: the times at which the daemon was started, if its offsets are its own; None if they
+            are those of the log. It may grow.
     """
 
     def __init__(
-        self, journal: Journal, questions: Sequence[Question], given_offset: int = -1
+        self,
+        journal: Journal,
+        questions: Sequence[Question],
+        given_offset: int = -1,
+        starts: Sequence[float] | None = None,
     ) -> None:
         self.violations: list[str] = []
         self.counts: Counter[str] = Counter()
-        self.state = LogState(questions)
         self._journal = journal
         self._questions = questions
         self._given_offset = given_offset
+        self._starts = starts
+        self._begin_anew()
+        self._own_offsets: dict[int, OwnOffsets] = {}
+        """By the number of starts before."""
         self._entered = 0
         self._open: list[Update] = []
         """Updates that no client was told about in the last check."""
@@ -86,6 +76,11 @@ class Checker:
         self._kept = -1
         """The highest offset that was acknowledged or shown."""
         self._connections: dict[int, int] = {}
+
+    def _begin_anew(self) -> None:
+        self.state = LogState(self._questions)
+        self._visible = self.state if self._starts is None else LogState(self._questions)
+        """The states that may be visible: those of ``state``, or one after each ACL."""
 
     def check(self, read: ReadLog) -> None:
         """Check all that is new. The log is read after what it must bear out was told."""
@@ -97,16 +92,24 @@ class Checker:
         self._enter_updates()
         found = [*self._forget(batches, lost)]
         for batch in batches[len(self.state.steps) :]:
-            found += self.state.apply(batch)
+            found += self._apply(batch)
             found += self._check_step(self.state.steps[-1])
         window = self._window()
         for update in told:
             found += self._check_update(update, window)
         for answer in answers:
-            found += self._check_answer(answer, window)
+            found += self._tell(answer, self._check_answer(answer, window))
+        for offsets in self._own_offsets.values():
+            found += offsets.order()
         found += self._check_listings(listings, window)
         self.counts["violations"] += len(found)
         self.violations += found[: SHOWN - len(self.violations)]
+
+    def _apply(self, batch: LogBatch) -> Iterator[str]:
+        yield from self.state.apply(batch)
+        if self._visible is not self.state:
+            for part in split(batch):
+                deque(self._visible.apply(part), 0)
 
     def _forget(self, batches: Sequence[LogBatch], lost: Sequence[LogBatch]) -> Iterator[str]:
         """Go back to the state before ``lost``."""
@@ -116,10 +119,12 @@ class Checker:
         if begin <= self._kept:
             yield f"offset {begin} is lost, but offset {self._kept} was acknowledged or shown"
         self.counts["unfinished writes that a start has cut"] += len(lost)
-        self.state = LogState(self._questions)
+        self._begin_anew()
+        for offsets in self._own_offsets.values():
+            yield from offsets.forget_from(begin)
         for batch in batches:
             if batch.last_offset < begin:
-                yield from self.state.apply(batch)
+                yield from self._apply(batch)
 
     def _enter_updates(self) -> None:
         entered = self._journal.updates[self._entered :]
@@ -177,16 +182,17 @@ class Checker:
         sent: list[tuple[float, int]] = []
         acknowledged: list[tuple[float, int]] = []
         for marker, updates in self._by_marker.items():
-            for offsets, is_deletion in (
-                (self.state.added.get(marker, ()), False),
-                (self.state.removed.get(marker, ()), True),
+            for offsets, visible, is_deletion in (
+                (self.state.added.get(marker), self._visible.added.get(marker), False),
+                (self.state.removed.get(marker), self._visible.removed.get(marker), True),
             ):
                 attempts = [each for each in updates if each.is_deletion is is_deletion]
-                if offsets and attempts:
+                if offsets and visible and attempts:
                     # Which attempt was carried out is not known, but none before the first.
-                    sent.append((min(each.sent for each in attempts), offsets[0]))
+                    begin = self.state.step_at(offsets[0]).first_offset
+                    sent.append((min(each.sent for each in attempts), begin))
                     acknowledged += [
-                        (each.answered, offsets[0])
+                        (each.answered + each.shown_within, visible[0])
                         for each in attempts
                         if each.outcome is Outcome.ACKNOWLEDGED
                         and (marker in each.found or not is_deletion)
@@ -240,33 +246,85 @@ class Checker:
         self.counts[f"decisions over {answer.surface}"] += len(answer.questions)
         where = f"an answer over {answer.surface}"
         offset = answer.offset
-        decided = zip(answer.questions, answer.decisions, strict=True)
         if offset is None:
-            for question, decision in decided:
-                possible = self.state.timelines[question].between(max(first, 0), last)
+            for question, decision in zip(answer.questions, answer.decisions, strict=True):
+                possible = self._visible.timelines[question].between(max(first, 0), last)
                 if decision not in possible:
-                    yield f"{where}: {decision} for {question} at no offset from {first} to {last}"
+                    asked = _show(question, decision)
+                    yield f"{where}: {asked} at no offset from {first} to {last}"
             return
         where += f" at offset {offset}"
-        if offset not in self.state.ends:
-            yield f"{where}: no batch of the log ends there"
-        if offset < first:
-            yield f"{where}: offset {first} was acknowledged before it was asked for"
-        if offset > last:
-            yield f"{where}: what comes after {last} was not yet sent"
         if offset < self._connections.get(answer.connection, -1):
             yield f"{where}: this connection had {self._connections[answer.connection]} before"
         self._connections[answer.connection] = offset
+        check = self._check_log_offset if self._starts is None else self._check_own_offset
+        for violation in check(answer, offset, first, last):
+            yield f"{where}: {violation}"
+
+    def _check_log_offset(
+        self, answer: Answer, offset: int, first: int, last: int
+    ) -> Iterator[str]:
+        if offset not in self.state.ends:
+            yield "no batch of the log ends there"
+        if offset < first:
+            yield f"offset {first} was acknowledged before it was asked for"
+        if offset > last:
+            yield f"what comes after {last} was not yet sent"
         self._kept = max(self._kept, offset)
-        for question, decision in decided:
+        for question, decision in zip(answer.questions, answer.decisions, strict=True):
             if decision is not self.state.timelines[question].at(offset):
-                yield f"{where}: {decision} for {question}"
+                yield _show(question, decision)
+
+    def _check_own_offset(
+        self, answer: Answer, offset: int, first: int, last: int
+    ) -> Iterator[str]:
+        """Check that some state explains this answer, and all earlier ones with this offset."""
+        assert self._starts is not None
+        decided = tuple(zip(answer.questions, answer.decisions, strict=True))
+        begin = bisect_left(self._visible.steps, first, key=attrgetter("last_offset"))
+        end = bisect_right(self._visible.steps, last, key=attrgetter("last_offset"))
+        states = [each.last_offset for each in self._visible.steps[begin:end]]
+
+        def explains(state: int) -> bool:
+            timelines = self._visible.timelines
+            return all(timelines[question].at(state) is each for question, each in decided)
+
+        life = bisect_right(self._starts, answer.sent)
+        if life == bisect_right(self._starts, answer.answered):
+            offsets = self._own_offsets.setdefault(life, OwnOffsets())
+        else:
+            offsets = OwnOffsets()  # it is not known which life has answered
+        if not offsets.narrow(offset, states, explains):
+            given = ", ".join(_show(question, each) for question, each in decided)
+            yield (
+                f"no state from {first} to {last} explains it and all others with this offset of"
+                f" the daemon: {given}"
+            )
+
+    def _tell(self, told: Answer | Listing, violations: Iterator[str]) -> Iterator[str]:
+        """Yield each violation with its time, and with the updates shortly before."""
+        for violation in violations:
+            near = [
+                update
+                for update in self._journal.updates
+                if update.sent < told.answered
+                and update.answered + update.shown_within > told.sent - _NEAR_SECONDS
+            ]
+            lines = [f"\n    {self._describe(update)}" for update in near[-_UPDATES_SHOWN:]]
+            times = self._journal.format_times(told.sent, told.answered)
+            yield f"{violation}\n  ({times}){''.join(lines)}"
+
+    def _describe(self, update: Update) -> str:
+        changed = self.state.removed if update.is_deletion else self.state.added
+        offsets = changed.get(update.marker, "none")
+        times = self._journal.format_times(update.sent, update.answered)
+        return f"{update} ({times}), offsets of its marker: {offsets}"
 
     def _check_listings(self, listings: Sequence[Listing], window: Window) -> Iterator[str]:
         """Look for the state of each listing."""
         wanted = [(window.first(each.sent), window.last(each.answered), each) for each in listings]
         self.counts["listings"] += len(wanted)
-        for offset, acls in self.state.states_back_from_the_end():
+        for offset, acls in self._visible.states_back_from_the_end():
             if offset < min((first for first, _, _ in wanted), default=offset + 1):
                 break
             wanted = [
@@ -275,4 +333,10 @@ class Checker:
                 if not first <= offset <= last or each.acls != acls
             ]
         for first, last, listing in wanted:
-            yield f"a listing of {len(listing.acls)} ACLs is no state from {first} to {last}"
+            text = f"a listing of {len(listing.acls)} ACLs is no state from {first} to {last}"
+            yield from self._tell(listing, iter((text,)))
+
+
+def _show(question: Question, decision: bool) -> str:
+    operation = Operation(question.operation).name
+    return f"{decision} for {question.principal} {operation} {question.resource_name}"

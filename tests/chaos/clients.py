@@ -20,12 +20,12 @@ from ssl import SSLContext
 from threading import Event
 from typing import Final
 
-from authorizerd.acl.model import Acl, Operation, Question
+from authorizerd.acl.model import Operation, Question
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, NOT_READY
 from authorizerd.protocol.decisions.stream import Answer as StreamAnswer
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.chaos.journal import Answer, Journal, Listing, Outcome, Update
-from tests.support.acls import acl, exact_filter, question
+from tests.chaos.journal import Answer, Journal, Listing
+from tests.support.acls import acl, question
 from tests.support.daemon_process import ask
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.requests import stream_question
@@ -59,15 +59,12 @@ QUESTIONS: Final = [
     for topic in TOPICS
     for operation in OPERATIONS
 ]
-_GROUP_MAX: Final = 3
+_EVALUATIONS: Final = "/access/v1/evaluations"
 _FRAME: Final = 12
 _FRAMES_MAX: Final = 20
 """How many a client sends without an answer."""
 _PAUSE_SECONDS: Final = 0.02
-_IN_DOUBT: Final = frozenset(
-    (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR)
-)
-_REFUSED: Final = frozenset(
+REFUSED: Final = frozenset(
     (
         ErrorCode.BROKER_NOT_AVAILABLE,
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
@@ -82,12 +79,13 @@ class UnexpectedAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Where the daemon listens, as ``host:port``."""
+    """Where the daemon listens, as ``host:port``. ``token`` opens the decision ports."""
 
     kafka: str
     tls: str
     http: str
     stream: str
+    token: str
 
     @property
     def numbers(self) -> list[int]:
@@ -133,87 +131,11 @@ class Client(ABC):
         return KafkaConnection(self.ports.kafka, user, PASSWORD, seconds_max=SECONDS_MAX)
 
 
-class Updater(Client):
-    """Create and delete groups of ACLs.
-
-    Args:
-        name: no other client may have it.
-        pool: the ACLs of its groups; no other client changes them.
-    """
-
-    def __init__(
-        self, ports: Ports, journal: Journal, chance: random.Random, name: str, pool: Sequence[Acl]
-    ) -> None:
-        super().__init__(ports, journal, chance)
-        self._name = name
-        self._free = [*pool]
-        self._groups: dict[Acl, frozenset[Acl]] = {}
-        self._doubtful: list[Acl] = []
-        """Markers of groups of which it is not known whether they exist."""
-        self._numbers = count()
-
-    def work(self) -> None:
-        with closing(self.connect()) as connection:
-            while not self.ends.is_set():
-                if self._doubtful:
-                    self._delete(connection, self._doubtful[0])
-                elif self._groups and (not self._free or self.chance.random() < 0.5):
-                    self._delete(connection, self.chance.choice([*self._groups]))
-                else:
-                    self._create(connection)
-                self.pause()
-
-    def _create(self, connection: KafkaConnection) -> None:
-        marker = acl("User:marker", topic=f"marker-{self._name}-{next(self._numbers)}")
-        self.chance.shuffle(self._free)
-        chosen = [self._free.pop() for _ in range(self.chance.randint(1, _GROUP_MAX)) if self._free]
-        update = self._enter(marker, frozenset((*chosen, marker)), is_deletion=False)
-        self._doubtful.append(marker)
-        try:
-            errors = connection.create(*chosen, marker)
-            update.outcome = _outcome_of(errors)
-        finally:
-            update.answered = time.monotonic()
-        if update.outcome is not Outcome.IN_DOUBT:
-            self._doubtful.remove(marker)
-        if update.outcome is Outcome.ACKNOWLEDGED:
-            self.served = update.sent
-        elif update.outcome is Outcome.REFUSED:
-            self._forget(marker)
-
-    def _delete(self, connection: KafkaConnection, marker: Acl) -> None:
-        group = self._groups[marker]
-        update = self._enter(marker, group, is_deletion=True)
-        if marker not in self._doubtful:
-            self._doubtful.append(marker)
-        try:
-            results = connection.delete(*map(exact_filter, group))
-            matches = [match for result in results for match in result.matches]
-            update.found = frozenset(match.acl for match in matches)
-            errors = [*(each.error for each in results), *(each.error for each in matches)]
-            update.outcome = _outcome_of(errors)
-        finally:
-            update.answered = time.monotonic()
-        if update.outcome is Outcome.ACKNOWLEDGED:
-            self.served = update.sent
-            self._doubtful.remove(marker)
-            self._forget(marker)
-
-    def _enter(self, marker: Acl, group: frozenset[Acl], *, is_deletion: bool) -> Update:
-        self._groups[marker] = group
-        update = Update(marker=marker, acls=group, is_deletion=is_deletion, sent=time.monotonic())
-        self.journal.updates.append(update)
-        return update
-
-    def _forget(self, marker: Acl) -> None:
-        self._free += self._groups.pop(marker) - {marker}
-
-
 class StreamAsker(Client):
     """Ask questions over the decision stream; send some before earlier ones are answered."""
 
     def work(self) -> None:
-        connection = StreamConnection(self.ports.stream, seconds_max=SECONDS_MAX)
+        connection = StreamConnection(self.ports.stream, self.ports.token, seconds_max=SECONDS_MAX)
         with closing(connection):
             number = new_number()
             waiting: deque[tuple[float, list[Question]]] = deque()
@@ -263,9 +185,8 @@ class HttpAsker(Client):
 
     def _ask(self, connection: HTTPConnection, number: int, asked: Sequence[Question]) -> None:
         body = json.dumps({"evaluations": [*map(_evaluation, asked)]}).encode()
-        headers = {"Content-Type": "application/json"}
         sent = time.monotonic()
-        answer = ask(connection, "POST", "/access/v1/evaluations", body, headers)
+        answer = ask(connection, "POST", _EVALUATIONS, body, _headers(self.ports.token))
         answered = time.monotonic()
         if answer.status == 503:
             self.counts["refused over HTTP"] += 1
@@ -307,6 +228,9 @@ class KafkaAsker(Client):
         sent = time.monotonic()
         topics = connection.metadata(*TOPICS).topics
         answered = time.monotonic()
+        if {each.error_code for each in topics} == {ErrorCode.AUTHORIZER_NOT_READY}:
+            self.counts["refused over Kafka"] += 1
+            return
         if not all(each.error_code in self._DECISIONS for each in topics):
             raise UnexpectedAnswerError(f"Metadata was answered by {topics}")
         self.served = sent
@@ -375,7 +299,7 @@ class Lister(Client):
                 sent = time.monotonic()
                 acls = connection.describe()
                 if isinstance(acls, ApiError):
-                    if acls.code not in _REFUSED:
+                    if acls.code not in REFUSED:
                         raise UnexpectedAnswerError(f"DescribeAcls was answered by {acls}")
                     self.counts["refused listings"] += 1
                 else:
@@ -383,6 +307,34 @@ class Lister(Client):
                     self.journal.listings.append(listing)
                     self.served = sent
                 self.ends.wait(self.chance.uniform(0, 0.5))
+
+
+class Intruder(Client):
+    """Ask over HTTP and the stream with a wrong token, which must never be accepted."""
+
+    def work(self) -> None:
+        while not self.ends.is_set():
+            sent = time.monotonic()
+            wrong = f"{self.ports.token[:-1]}{'B' if self.ports.token[-1] == 'A' else 'A'}"
+            self._demand_a_refusal_over_http(wrong)
+            self._demand_a_refusal_over_the_stream(wrong)
+            self.served = sent
+            self.ends.wait(self.chance.uniform(0, 0.5))
+
+    def _demand_a_refusal_over_http(self, token: str) -> None:
+        body = json.dumps({"evaluations": [_evaluation(QUESTIONS[0])]}).encode()
+        with closing(HTTPConnection(self.ports.http, timeout=SECONDS_MAX)) as connection:
+            answer = ask(connection, "POST", _EVALUATIONS, body, _headers(token))
+        if answer.status != 401:
+            raise UnexpectedAnswerError(f"with a wrong token, HTTP has answered {answer}")
+        self.counts["requests with a wrong token"] += 1
+
+    def _demand_a_refusal_over_the_stream(self, token: str) -> None:
+        connection = StreamConnection(self.ports.stream, token, seconds_max=SECONDS_MAX)
+        connection.close()
+        if not connection.greeting.error_code:
+            raise UnexpectedAnswerError("the stream has accepted a wrong token")
+        self.counts["requests with a wrong token"] += 1
 
 
 _numbers = count(1)
@@ -393,6 +345,10 @@ def new_number() -> int:
     return next(_numbers)
 
 
+def _headers(token: str) -> dict[str, str]:
+    return {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+
+
 def _evaluation(asked: Question) -> dict[str, object]:
     return {
         "subject": {"type": "user", "id": asked.principal.removeprefix("User:")},
@@ -400,15 +356,3 @@ def _evaluation(asked: Question) -> dict[str, object]:
         "resource": {"type": "topic", "id": asked.resource_name},
         "context": {"host": asked.host},
     }
-
-
-def _outcome_of(errors: Sequence[ApiError | None]) -> Outcome:
-    """Return what the errors of all items say."""
-    codes = {None if error is None else error.code for error in errors}
-    if codes & _IN_DOUBT:
-        return Outcome.IN_DOUBT
-    if codes == {None}:
-        return Outcome.ACKNOWLEDGED
-    if codes <= _REFUSED:
-        return Outcome.REFUSED
-    raise UnexpectedAnswerError(f"an update was answered by {errors}")

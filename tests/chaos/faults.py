@@ -41,6 +41,21 @@ class Stage:
     chance: random.Random
     means: Means
 
+    @property
+    def cluster(self) -> Cluster:
+        assert self.means.cluster is not None
+        return self.means.cluster
+
+    @property
+    def shim(self) -> Shim:
+        assert self.means.shim is not None
+        return self.means.shim
+
+    @property
+    def network(self) -> PrivateNetwork:
+        assert self.means.network is not None
+        return self.means.network
+
     def wait(self, seconds_min: float, seconds_max: float) -> None:
         time.sleep(self.chance.uniform(seconds_min, seconds_max))
 
@@ -129,7 +144,7 @@ def _have_errors(name: str, number: int) -> Callable[[Stage], None]:
     """Let calls of the daemon fail with an errno; it then ends, and cannot start."""
 
     def run(stage: Stage) -> None:
-        shim = _shim(stage)
+        shim = stage.shim
         before = shim.failed
         with shim.having(name, number):
             stage.wait_until(lambda: shim.failed > before)
@@ -140,7 +155,7 @@ def _have_errors(name: str, number: int) -> Callable[[Stage], None]:
 
 def _have_read_errors(stage: Stage) -> None:
     """The daemon reads its log only at a start."""
-    shim = _shim(stage)
+    shim = stage.shim
     before = shim.failed
     with shim.having("read_errno", errno.EIO):
         _kill_daemon(stage)
@@ -149,26 +164,26 @@ def _have_read_errors(stage: Stage) -> None:
 
 
 def _slow_disk(stage: Stage) -> None:
-    with _shim(stage).having("delay_us", stage.chance.randint(20_000, 200_000)):
+    with stage.shim.having("delay_us", stage.chance.randint(20_000, 200_000)):
         stage.wait(1, 4)
 
 
 def _kill_on_a_slow_disk(stage: Stage) -> None:
     """The daemon probably waits for a write or a sync."""
-    with _shim(stage).having("delay_us", 100_000):
+    with stage.shim.having("delay_us", 100_000):
         stage.wait(0.5, 1)
         _kill_daemon(stage)
 
 
 def _step_the_clock(stage: Stage) -> None:
     seconds = stage.chance.choice((-40 * _DAY, -3600, -1, 1, 3600, 40 * _DAY))
-    with _shim(stage).having("clock_step_ns", seconds * 10**9):
+    with stage.shim.having("clock_step_ns", seconds * 10**9):
         stage.wait(1, 3)
 
 
 def _step_the_clock_at_a_start(stage: Stage) -> None:
     """The log then has later times than the clock that goes on."""
-    with _shim(stage).having("clock_step_ns", stage.chance.choice((-_DAY, _DAY)) * 10**9):
+    with stage.shim.having("clock_step_ns", stage.chance.choice((-_DAY, _DAY)) * 10**9):
         stage.daemon.ready_file.unlink(missing_ok=True)
         _kill_daemon(stage)
         stage.wait_until(stage.daemon.ready_file.exists)
@@ -190,86 +205,31 @@ def _let_the_certificate_expire(stage: Stage) -> None:
 
 
 def _lose_packets(stage: Stage) -> None:
-    with _network(stage).losing(stage.chance.uniform(0.02, 0.3)):
+    with stage.network.losing(stage.chance.uniform(0.02, 0.3)):
         stage.wait(1, 4)
 
 
 def _lose_packets_and_kill(stage: Stage) -> None:
-    with _network(stage).losing(0.1):
+    with stage.network.losing(0.1):
         stage.wait(0.2, 1)
         _kill_daemon(stage)
         stage.wait(0.5, 2)
 
 
 def _slow_network(stage: Stage) -> None:
-    with _network(stage).slow(stage.chance.choice((500, 2000, 8000))):
+    with stage.network.slow(stage.chance.choice((500, 2000, 8000))):
         stage.wait(1, 4)
 
 
 def _cut_off_all(stage: Stage) -> None:
     """Clients wait, give up, and connect again; what they have sent may arrive much later."""
-    with _network(stage).cut_off(stage.daemon.ports.numbers):
+    with stage.network.cut_off(stage.daemon.ports.numbers):
         stage.wait(0.5, 5)
 
 
 def _cut_off_one_port(stage: Stage) -> None:
-    with _network(stage).cut_off([stage.chance.choice(stage.daemon.ports.numbers)]):
+    with stage.network.cut_off([stage.chance.choice(stage.daemon.ports.numbers)]):
         stage.wait(0.5, 5)
-
-
-def _kill_the_leader(stage: Stage) -> None:
-    """The others elect a new leader. The old one has started again when this ends."""
-    cluster = _cluster(stage)
-    _kill_controller(stage, cluster.find_leader())
-
-
-def _kill_another_controller(stage: Stage) -> None:
-    cluster = _cluster(stage)
-    leader = cluster.find_leader()
-    others = [each.node_id for each in cluster.controllers if each.node_id != leader]
-    _kill_controller(stage, stage.chance.choice(others))
-
-
-def _kill_controller(stage: Stage, node_id: int) -> None:
-    cluster = _cluster(stage)
-    cluster.kill(node_id)
-    stage.wait(0, 5)
-    cluster.start(node_id)
-
-
-def _stop_the_leader(stage: Stage) -> None:
-    """It still thinks that it is the leader when it goes on."""
-    cluster = _cluster(stage)
-    leader = cluster.find_leader()
-    cluster.pause(leader)
-    try:
-        stage.wait(0.5, 8)
-    finally:
-        cluster.resume(leader)
-
-
-def _stop_all_controllers(stage: Stage) -> None:
-    cluster = _cluster(stage)
-    for each in cluster.controllers:
-        cluster.pause(each.node_id)
-    try:
-        stage.wait(0.5, 6)
-    finally:
-        for each in cluster.controllers:
-            cluster.resume(each.node_id)
-
-
-def _cut_off_the_leader(stage: Stage) -> None:
-    """Nobody reaches it: neither the daemon, nor the other controllers, who elect another."""
-    cluster = _cluster(stage)
-    leader = cluster.members[cluster.find_leader()]
-    with _network(stage).cut_off([leader.ports.controller]):
-        stage.wait(1, 8)
-
-
-def _cut_off_all_controllers(stage: Stage) -> None:
-    with _network(stage).cut_off([each.ports.controller for each in _cluster(stage).controllers]):
-        stage.wait(1, 8)
 
 
 FAULTS: Final[Sequence[Fault]] = (
@@ -322,31 +282,6 @@ FAULTS: Final[Sequence[Fault]] = (
     Fault(name="partition from all clients", run=_cut_off_all, needs="network"),
     Fault(name="partition of one port", run=_cut_off_one_port, needs="network"),
 )
-
-CLUSTER_FAULTS: Final[Sequence[Fault]] = (
-    Fault(name="kill -9 of the leader", run=_kill_the_leader),
-    Fault(name="kill -9 of another controller", run=_kill_another_controller),
-    Fault(name="SIGSTOP of the leader", run=_stop_the_leader),
-    Fault(name="SIGSTOP of all controllers", run=_stop_all_controllers),
-    Fault(name="partition of the leader", run=_cut_off_the_leader, needs="network"),
-    Fault(name="partition from all controllers", run=_cut_off_all_controllers, needs="network"),
-)
-"""For a daemon that follows a cluster, besides the others."""
-
-
-def _cluster(stage: Stage) -> Cluster:
-    assert stage.means.cluster is not None
-    return stage.means.cluster
-
-
-def _shim(stage: Stage) -> Shim:
-    assert stage.means.shim is not None
-    return stage.means.shim
-
-
-def _network(stage: Stage) -> PrivateNetwork:
-    assert stage.means.network is not None
-    return stage.means.network
 
 
 def _some_worker(stage: Stage) -> list[int]:

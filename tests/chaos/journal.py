@@ -7,6 +7,7 @@ and ``answered`` after its answer was read, so what the daemon did lies between 
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
@@ -30,7 +31,9 @@ class Update:
 
     Args:
         marker: an ACL of the group that is in no other group. So the log shows what became of it.
+            It is the last ACL of the request.
         acls: the whole group. An ACL may be in several groups.
+        shown_within: the seconds after the acknowledgement in which the daemon may not show it yet.
         found: what a deletion was told to have deleted.
     """
 
@@ -41,6 +44,7 @@ class Update:
     answered: float = math.inf
     outcome: Outcome = Outcome.IN_DOUBT
     found: frozenset[Acl] = frozenset()
+    shown_within: float = 0.0
 
     def __str__(self) -> str:
         what = "deletion" if self.is_deletion else "creation"
@@ -76,8 +80,16 @@ class Listing:
 
 @dataclass
 class Journal:
-    """All updates, and what is not checked yet. Clients in several threads append to it."""
+    """All updates, and what is not checked yet. Clients in several threads append to it.
 
+    ``begun`` is the time from which times are shown.
+    """
+
+    begun: float = field(default_factory=time.monotonic)
     updates: list[Update] = field(default_factory=list)
     answers: deque[Answer] = field(default_factory=deque)
     listings: deque[Listing] = field(default_factory=deque)
+
+    def format_times(self, sent: float, answered: float) -> str:
+        """Return when a request was sent and answered, in seconds since the beginning."""
+        return f"sent at {sent - self.begun:.3f} s, answered at {answered - self.begun:.3f} s"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from authorizerd.acl.model import Acl, Question
@@ -20,11 +20,25 @@ class Step:
     what only the state before it has, and only the state after it.
     """
 
+    first_offset: int
     last_offset: int
     added: frozenset[Acl]
     removed: frozenset[Acl]
     before: frozenset[Acl]
     after: frozenset[Acl]
+
+
+def split(batch: LogBatch) -> Iterator[LogBatch]:
+    """Yield a batch for each change, and one for the offsets that are left.
+
+    A batch has at least one offset for each change.
+    """
+    offset = batch.first_offset
+    for change in batch.changes:
+        yield replace(batch, first_offset=offset, last_offset=offset, changes=(change,))
+        offset += 1
+    if offset <= batch.last_offset:
+        yield replace(batch, first_offset=offset, changes=())
 
 
 class LogState:
@@ -83,7 +97,14 @@ class LogState:
         self.ends.add(offset)
         after = self.acls
         self.steps.append(
-            Step(offset, frozenset(added), frozenset(removed), before - after, after - before)
+            Step(
+                batch.first_offset,
+                offset,
+                frozenset(added),
+                frozenset(removed),
+                before - after,
+                after - before,
+            )
         )
 
     def step_at(self, offset: int) -> Step:

@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from ops.kafka_rig.cluster import Cluster
-from ops.kafka_rig.cluster_settings import FOLLOWER
-from ops.kafka_rig.followers import quorum_source
+from ops.kafka_rig.cluster_settings import FOLLOWER, POLLER
+from ops.kafka_rig.followers import brokers_source, quorum_source
+from tests.chaos.clients import ADMIN
 from tests.chaos.log_reader import LogBatch, LogReader
 from tests.chaos.supervised_daemon import SETTINGS
 from tests.chaos.tail import Tail
 from tests.support.acls import acl
 from tests.support.daemon_process import new_log, run
+
+STALE_SECONDS: Final = 8
+"""How long the daemon decides without contact."""
+BEHIND_SECONDS_MAX: Final = STALE_SECONDS + 12.0
+"""How long it may decide without a change in the cluster. A broker is in contact although it lacks
+the changes of the last 2 to 4 seconds, and a busy machine takes time, too.
+"""
+
+
+class Source(StrEnum):
+    """Where the daemon's ACLs come from. The values are those of ``authorizerd.source``."""
+
+    LOG = "log"
+    QUORUM = "quorum"
+    BROKERS = "brokers"
+
+
+class Writes(StrEnum):
+    """How a follower makes changes: a value of ``authorizerd.writes``."""
+
+    AS_SELF = "as-self"
+    FORWARD = "forward"
 
 
 class Witness(Protocol):
@@ -37,14 +61,20 @@ class Witness(Protocol):
 class Origin(Protocol):
     """What a run needs to know of its origin.
 
-    ``config`` are the daemon's keys, and ``log_dir`` is its log or its copy. ``given_offset`` is
-    the end of what was in the log before the clients came.
+    Attributes:
+        log_dir: the daemon's log, or its copy.
+        config: the daemon's keys.
+        given_offset: the end of what was in the log before the clients came.
+        cluster: None if the daemon has a log of its own.
+        has_log_offsets: True if the daemon's offsets are those of the log.
     """
 
     log_dir: Path
     config: Mapping[str, str]
     witness: Witness
     given_offset: int
+    cluster: Cluster | None
+    has_log_offsets: bool
 
     def find_faults(self) -> str:
         """Return what is wrong with the log after the end, or an empty text."""
@@ -54,8 +84,10 @@ class OwnLog:
     """A new log in ``folder``."""
 
     given_offset = -1
+    has_log_offsets = True
 
     def __init__(self, folder: Path) -> None:
+        self.cluster: Cluster | None = None
         self.log_dir = new_log(folder)
         self.config: Mapping[str, str] = {}
         self.witness: Witness = Tail(self.log_dir / METADATA_TOPIC_DIRECTORY)
@@ -65,16 +97,35 @@ class OwnLog:
         return done.stdout if done.returncode else ""
 
 
-class FollowedCluster:
-    """A real cluster, which the daemon changes as itself. It keeps its copy in ``folder``."""
+_FOLLOWER: Final = {
+    "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
+    "authorizerd.source.stale.max.ms": str(STALE_SECONDS * 1000),
+}
+_POLLER: Final = {
+    "authorizerd.source.poll.ms": "500",
+    "authorizerd.source.request.timeout.ms": "2000",
+}
+_FORWARD: Final = {
+    "authorizerd.writes.forward.principals": f"User:{ADMIN}",
+    "authorizerd.writes.forward.privileged": "super-users,local-users",
+}
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
-        cluster.create(acl(f"User:{FOLLOWER}", "ALTER", cluster=True))
+
+class FollowedCluster:
+    """A real cluster, which the daemon follows and changes. It keeps its copy in ``folder``."""
+
+    def __init__(self, cluster: Cluster, folder: Path, source: Source, writes: Writes) -> None:
+        for user in (FOLLOWER, POLLER):
+            cluster.create(acl(f"User:{user}", "ALTER", cluster=True))
+        self.cluster: Cluster | None = cluster
+        self.has_log_offsets = source is Source.QUORUM
         self.log_dir = folder / "log"
         self.config: Mapping[str, str] = {
-            **quorum_source(cluster),
-            "listener.security.protocol.map": SETTINGS["listener.security.protocol.map"],
-            "authorizerd.writes": "as-self",
+            **(quorum_source(cluster) if source is Source.QUORUM else brokers_source(cluster)),
+            **_FOLLOWER,
+            **(_POLLER if source is Source.BROKERS else {}),
+            **(_FORWARD if writes is Writes.FORWARD else {}),
+            "authorizerd.writes": writes,
         }
         self.witness: Witness = Majority([each.metadata_dir for each in cluster.controllers])
         batches, _ = self.witness.read()

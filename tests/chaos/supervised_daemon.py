@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import IO, Final
 
+from authorizerd.config.tokens import SECRET_BYTES, new_token
 from ops.bench.processes import children_of
 from ops.kafka_rig.properties import PLAIN_LOGIN, find_lasting_ports, local_address
 from tests.chaos.clients import ADMIN, PASSWORD, USERS, Ports
@@ -41,7 +43,8 @@ SETTINGS: Final = {
 class SupervisedDaemon:
     """Run the daemon on ``log_dir`` until the block ends.
 
-    ``starts`` counts. The log of all its lives is ``daemon.log`` in ``folder``.
+    ``start_times`` has a time before each start. The log of all its lives is ``daemon.log`` in
+    ``folder``.
 
     Args:
         worker_count: how many workers there are; 1: the daemon itself decides.
@@ -58,10 +61,14 @@ class SupervisedDaemon:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         kafka, tls, http, stream, admin = map(local_address, find_lasting_ports(5))
-        self.ports = Ports(kafka=kafka, tls=tls, http=http, stream=stream)
+        tokens_file = folder / "tokens"
+        token, line = new_token("chaos", f"User:{ADMIN}", os.urandom(SECRET_BYTES))
+        tokens_file.write_text(f"{line}\n")
+        tokens_file.chmod(0o640)
+        self.ports = Ports(kafka=kafka, tls=tls, http=http, stream=stream, token=token)
         self.authority = Authority(folder)
         self.admin = admin
-        self.starts = 0
+        self.start_times: list[float] = []
         self._worker_count = worker_count
         self.log_dir = log_dir
         self.ready_file = folder / "ready.json"
@@ -70,6 +77,7 @@ class SupervisedDaemon:
             "authorizerd.decision.http": f"http://{http}",
             "authorizerd.decision.stream": f"tcp://{stream}",
             "authorizerd.admin.http": f"http://{admin}",
+            "authorizerd.tokens.file": str(tokens_file),
             "authorizerd.workers": str(worker_count),
         }
         secured = self.authority.server_keys(
@@ -87,6 +95,11 @@ class SupervisedDaemon:
         self._process = self._start()
         self._thread = Thread(target=self._supervise)
         self._thread.start()
+
+    @property
+    def starts(self) -> int:
+        """How often the daemon was started."""
+        return len(self.start_times)
 
     @property
     def process_id(self) -> int:
@@ -135,7 +148,7 @@ class SupervisedDaemon:
                 self._process = self._start()
 
     def _start(self) -> StartedCommand:
-        self.starts += 1
+        self.start_times.append(time.monotonic())
         self.ready_file.unlink(missing_ok=True)
         words = ["serve", "--config", str(self._config), "--ready-file", str(self.ready_file)]
         if not self._environment:

@@ -27,7 +27,7 @@ def test_all_that_clients_were_told_is_in_the_log(tmp_path: Path) -> None:
     )
     report = chaos.run(faults)
     assert report.violations == []
-    assert len(told) == len(NAMES) + 1
+    assert len(told) == 1 + 2 * len(NAMES)  # the start, then the begin and the end of each fault
     # A start fails as long as a worker of the daemon that was killed still has the ports.
     assert report.counts["starts of the daemon"] >= 2
     assert report.counts["requests with an expired certificate"] > 0

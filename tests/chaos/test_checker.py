@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -95,14 +96,20 @@ TWO = (*ONE, added(2, marker(2)))
 GONE = (*ONE, removed(2, "1-0", "1-1"))
 """The log after its deletion."""
 CREATED = update(1, READ)
+IN_CLUSTER = replace(CREATED, shown_within=5.0)
+"""The same in the cluster: the daemon follows it within 5 seconds."""
+PARTS = (BEGIN, replace(added(1, READ, marker(1)), last_offset=2))
+"""The same, as a broker shows it: first the ACL at offset 1, then the marker at offset 2."""
 IN_DOUBT, REFUSED = Outcome.IN_DOUBT, Outcome.REFUSED
 Told = Update | Answer | Listing
 
 
-def violations_of(told: Sequence[Told], *logs: Sequence[LogBatch]) -> list[str]:
+def violations_of(
+    told: Sequence[Told], *logs: Sequence[LogBatch], starts: Sequence[float] | None = None
+) -> list[str]:
     """Return what the checker finds if it sees one log after the other."""
     journal = Journal()
-    checker = Checker(journal, [ASKED])
+    checker = Checker(journal, [ASKED], starts=starts)
     journal.updates += [each for each in told if isinstance(each, Update)]
     journal.answers.extend(each for each in told if isinstance(each, Answer))
     journal.listings.extend(each for each in told if isinstance(each, Listing))
@@ -149,6 +156,7 @@ def violations_of(told: Sequence[Told], *logs: Sequence[LogBatch]) -> list[str]:
             (*GONE, added(3, marker(2), READ), removed(4, "3-1")),
         ),
         ([CREATED, update(2, DENIED)], [BEGIN, added(1, marker(2), marker(1), READ, DENIED)]),
+        ([IN_CLUSTER, answer(False, 15, 0), answer(False, 15), listing(sent=15)], ONE),
         (
             [answer(False, 12, 1, connection=1), answer(False, 13, 0, connection=2)],
             [BEGIN, added(1)],
@@ -198,6 +206,7 @@ def test_sound_evidence_is_accepted(told: Sequence[Told], log: Sequence[LogBatch
         ("is no state from 1 to 1", [CREATED, listing(READ, sent=12)], ONE),
         ("is no state from 1 to 1", [CREATED, listing(sent=12)], ONE),
         ("is no state from -1 to 0", [CREATED, listing(marker(1), READ, sent=5)], ONE),
+        ("1 was acknowledged before it was asked", [IN_CLUSTER, answer(False, 17, 0)], ONE),
     ],
 )  # fmt: skip
 def test_each_fault_is_found(violation: str, told: Sequence[Told], log: Sequence[LogBatch]) -> None:
@@ -219,3 +228,63 @@ def test_end_of_the_log_may_be_lost_only_if_nobody_knew_it(
     found = violations_of(told, ONE, [BEGIN], [BEGIN, added(1)])
     assert any("is lost" in each for each in found) is is_fault
     assert bool(found) is is_fault
+
+
+@pytest.mark.parametrize(
+    ("told", "starts"),
+    [
+        ([CREATED, answer(False, 9, 7), answer(True, 12, 8), answer(True, 13, 8)], [0]),
+        ([CREATED, answer(True, 10.2, 8), answer(False, 10.3, 7, connection=2)], [0]),
+        ([CREATED, answer(True, 10.2, 7), listing(READ, sent=10.2), listing(sent=10.2)], [0]),
+        ([CREATED, answer(False, 9, 7), answer(True, 16, 7)], [0, 15]),
+        ([CREATED, answer(True, 10.2, 7), answer(False, 10.7, 7, connection=2)], [0, 10.5]),
+        ([CREATED, answer(True, 10.2, 7), answer(False, 10.3, 8, connection=2)], [0, 10.5]),
+        ([IN_CLUSTER, answer(False, 15, 7), answer(True, 17, 8)], [0]),
+    ],
+)
+def test_sound_evidence_with_offsets_of_the_daemon_is_accepted(
+    told: Sequence[Told], starts: Sequence[float]
+) -> None:
+    assert violations_of(told, PARTS, starts=starts) == []
+
+
+@pytest.mark.parametrize(
+    ("violation", "told"),
+    [
+        ("no state from 2 to 2 explains it", [CREATED, answer(False, 12, 7)]),
+        ("no state from -1 to 0 explains it", [CREATED, answer(True, 5, 7)]),
+        ("no state from 2 to 2 explains it", [IN_CLUSTER, answer(False, 17, 7)]),
+        (
+            "all others with this offset",
+            [CREATED, answer(True, 10.2, 7), answer(False, 10.2, 7, connection=2)],
+        ),
+        (
+            "offset 8 shows the state at 0 or before, but its offset 7 shows the one at 1 or later",
+            [CREATED, answer(True, 10.2, 7), answer(False, 10.3, 8, connection=2)],
+        ),
+        ("this connection had 8", [CREATED, answer(True, 10.2, 8), answer(True, 10.3, 7)]),
+        ("is no state from 2 to 2", [CREATED, listing(READ, sent=12)]),
+        ("is no state from -1 to 2", [CREATED, listing(marker(1), sent=10.2)]),
+    ],
+)
+def test_each_fault_with_offsets_of_the_daemon_is_found(
+    violation: str, told: Sequence[Told]
+) -> None:
+    assert violation in "\n".join(violations_of(told, PARTS, starts=[0]))
+
+
+@pytest.mark.parametrize(("decision", "is_fault"), [(False, False), (True, True)])
+def test_state_that_an_offset_of_the_daemon_has_shown_may_not_be_lost(
+    decision: bool, is_fault: bool
+) -> None:
+    told: list[Told] = [update(1, READ, outcome=IN_DOUBT), answer(decision, 10.2, 7)]
+    found = violations_of(told, PARTS, [BEGIN], starts=[0])
+    assert any("is lost" in each for each in found) is is_fault
+    assert bool(found) is is_fault
+
+
+def test_violation_names_its_time_and_the_updates_before_it() -> None:
+    [violation] = violations_of([CREATED, answer(False, 12)], ONE)
+    assert "sent at" in violation
+    assert "acknowledged creation of marker-1 (sent at" in violation
+    assert "offsets of its marker: [1]" in violation
