@@ -1,4 +1,4 @@
-"""Run two daemons under mixed load for a long time; exit code 1 if anything is wrong or grows.
+"""Run three daemons under mixed load for a long time; exit code 1 if anything is wrong or grows.
 
 python -m tests.soak [--minutes 30] [--seed 1] [--writes as-self] [--folder .run/soak]
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.soak.report import find_growth, format_report, judge_all, write_files
-from tests.soak.sites import WRITES, running_sites
+from tests.soak.running import running_sites
+from tests.soak.sites import WRITES
 from tests.soak.soak import Soak
 from tests.support.daemon_process import ROOT, run
 
@@ -40,16 +42,16 @@ def main() -> int:
     begun = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="soak-") as name,
-        running_sites(Path(name), ballast=BALLAST, writes=arguments.writes) as (own, follower),
+        running_sites(Path(name), ballast=BALLAST, writes=arguments.writes) as sites,
     ):
-        soak = Soak(own, follower, seed=arguments.seed)
+        soak = Soak(sites, seed=arguments.seed)
         try:
             soak.run(arguments.minutes * 60, disturbance_seconds=DISTURBANCE_SECONDS)
             soak.stop()
         finally:
             for site in soak.sites:
                 shutil.copy(site.log_file, arguments.folder / f"{site.name}.log")
-        checked = run("check-log", own.log_dir)
+        checked = run("check-log", sites[0].log_dir)
         if checked.returncode:
             soak.report(f"check-log: {checked.stdout}")
     judgements = judge_all(soak)
@@ -57,7 +59,8 @@ def main() -> int:
     report = format_report(soak, judgements)
     minutes = (time.monotonic() - begun) / 60
     end = f"{minutes:.0f} minutes, load of the machine {os.getloadavg()}: {len(faults)} faults"
-    text = "\n".join([report, "", *faults, end, ""])
+    repeat = f"repeat: python -m tests.soak {shlex.join(sys.argv[1:])}"
+    text = "\n".join([report, "", *faults, *([repeat] if faults else ()), end, ""])
     sys.stdout.write(text)
     (arguments.folder / "report.txt").write_text(text)
     write_files(soak, arguments.folder)

@@ -33,6 +33,8 @@ Disturbance: TypeAlias = Callable[[], None]
 
 COPY_SECONDS: Final = 150.0
 """How long the daemon may take to write its copy again: it tries every 60 s."""
+SEGMENT_SECONDS: Final = 240.0
+"""How long changes may take to fill a segment on a busy machine."""
 _SUPER_USERS: Final = "super.users"
 _SOMETIMES: Final = ";User:sometimes"
 _UNCOMMITTED_SECONDS: Final = 0.5
@@ -179,13 +181,13 @@ def use_up_names(site: OwnLogSite) -> None:
     site.refuses_changes = True
     refusals = site.refusals
     with _full(site.disk, site.disk.use_up_names):
-        wait_until(lambda: site.refusals > refusals, "changes are refused")
+        wait_until(lambda: site.refusals > refusals, "changes are refused", SEGMENT_SECONDS)
     floor = site.history.floor
     wait_until(lambda: site.history.floor > floor, "changes are made again")
     site.refuses_changes = False
 
 
-def fill_copy_disk(site: FollowerSite) -> None:
+def fill_copy_disk(site: Site) -> None:
     """Let the daemon not write its copy for a while. Decisions go on."""
     with _full(site.disk, site.disk.fill):
         wait_until(

@@ -11,10 +11,11 @@ process of the daemon must show it or a later one.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
@@ -31,10 +32,11 @@ class WrongAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The ACLs that count, in force from ``offset`` on."""
+    """The ACLs that count, in force from ``offset`` on. It was noted at ``noted``, a time."""
 
     offset: int
     acls: frozenset[Acl]
+    noted: float = field(default_factory=time.monotonic)
 
 
 class History:
@@ -161,7 +163,8 @@ class History:
                 if self._is_one_process and offset is not None:
                     self.raise_floor(offset)
                 return
-            faults.append(f"at offset {state.offset}: {fault}")
+            seconds = time.monotonic() - state.noted
+            faults.append(f"at offset {state.offset}, noted {seconds:.3f} s before: {fault}")
         raise WrongAnswerError("; ".join(faults[-3:]))
 
     def check_decisions(

@@ -257,6 +257,7 @@ def _with(**changes: object) -> dict[str, Any]:
     return _QUESTION | changes
 
 
+_TOO_LARGE: Final = 413
 EVALUATION: Final = "/access/v1/evaluation"
 BATCH: Final = "/access/v1/evaluations"
 QUESTIONS: Final[tuple[tuple[str, object, int, str], ...]] = (
@@ -278,7 +279,7 @@ QUESTIONS: Final[tuple[tuple[str, object, int, str], ...]] = (
         "context.host: expected a string, found an integer",
     ),
     (EVALUATION, _with(context={"as_of": -5}), 400, "context.as_of: expected an offset of the log"),
-    (EVALUATION, b" " * ((1 << 18) + 1), 413, "request body too large"),
+    (EVALUATION, b" " * ((1 << 18) + 1), _TOO_LARGE, "request body too large"),
     (BATCH, {"evaluations": 5}, 400, "evaluations: expected an array, found an integer"),
     (
         BATCH,
@@ -316,15 +317,22 @@ class RefusedQuestions(HttpClient):
             return
         wrong = self.random.choice(TOKENS)
         self._ask(EVALUATION, _QUESTION, 401, "expected a valid token", Authorization=wrong)
+        self.close()
         token = wrong.rpartition(" ")[2]
         with closing(self.site.stream(token)) as stream:
             _expect(ErrorCode.SASL_AUTHENTICATION_FAILED, stream.greeting.error_code)
 
     def _ask(self, path: str, body: object, status: int, text: str, **headers: str) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.connection.request("POST", path, data, self.site.http_headers | headers)
-        response = self.connection.getresponse()
-        answer = response.read().decode()
+        try:
+            self.connection.request("POST", path, data, self.site.http_headers | headers)
+            response = self.connection.getresponse()
+            answer = response.read().decode()
+        except OSError as error:
+            if status != _TOO_LARGE:
+                raise
+            # The daemon waits a second for the rest of a request that it has refused.
+            raise RefusedError("a request too large was not sent in time") from error
         _expect((status, text), (response.status, answer[: len(text)]))
 
     def _ask_batch(self) -> None:

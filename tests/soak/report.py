@@ -94,21 +94,25 @@ def write_files(soak: Soak, folder: Path) -> None:
 
 
 def _panels(soak: Soak) -> Iterator[Panel]:
-    """Yield plots over time: of both daemons, and of the worker that lived longest."""
+    """Yield plots over time: of all daemons, and of the worker that lived longest."""
     workers = {process for process, _ in soak.series if ": worker " in process}
     oldest = max(workers, key=lambda each: len(soak.series[each, "memory"]), default="")
     for quantity, title, unit in (
         ("memory", "memory in MiB", MIB),
         ("descriptors", "open descriptors", 1),
     ):
-        for first, second in (("own: daemon", oldest), ("follower: daemon", "")):
+        for first, second in (
+            ("own: daemon", oldest),
+            ("follower: daemon", ""),
+            ("brokers: daemon", ""),
+        ):
             series = [
                 Series(name, _scale(soak.series[name, quantity], unit))
                 for name in (first, second)
                 if name
             ]
             yield Panel(title, "minutes", series, is_linear=True)
-    for site in ("own", "follower"):
+    for site in ("own", "follower", "brokers"):
         series = [
             Series(name, _scale(soak.series[f"{site}: {name}", "p99 ms"], 1))
             for name in ("evaluation", "stream")

@@ -1,4 +1,7 @@
-"""The daemons of a soak: one with a log of its own and two workers, one that follows a quorum."""
+"""The daemons of a soak: one with a log of its own and two workers, one that follows a quorum.
+
+``brokers`` has a third one.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from ssl import SSLContext
@@ -22,14 +25,14 @@ from authorizerd.config.tokens import SECRET_BYTES, new_token
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
 from ops.bench.processes import children_of
-from tests.soak.disk import Disk, small_disk
+from tests.soak.disk import Disk
 from tests.soak.history import History
 from tests.soak.universe import make_ballast
 from tests.support.certificates import Authority
 from tests.support.daemon_process import COMMAND, ROOT, new_log, write_config
 from tests.support.forked_command import StartedCommand
 from tests.support.kafka_connection import KafkaConnection
-from tests.support.quorum_thread import QuorumThread, running_quorum
+from tests.support.quorum_thread import QuorumThread
 from tests.support.sasl import ITERATIONS, MECHANISMS, SALT, credential_of
 from tests.support.scripted_quorum import ScriptedQuorum
 from tests.support.stream_connection import StreamConnection
@@ -48,7 +51,7 @@ CREDENTIALS: Final = [
     for mechanism in ScramMechanism
 ]
 _CREATED_AT_ONCE: Final = 500
-_COMMON: Final = {
+COMMON: Final = {
     "node.id": "1",
     "super.users": "User:ANONYMOUS;User:soak",
     "sasl.enabled.mechanisms": ",".join(MECHANISMS),
@@ -277,7 +280,7 @@ class OwnLogSite(Site):
         self.tokens = {"soak": line}
         self._write_tokens()
         settings = {
-            **_COMMON,
+            **COMMON,
             **self.authority.server_keys(),
             **self.authority.server_keys(""),
             "listeners": ",".join(f"{each}://127.0.0.1:0" for each in _PROTOCOLS),
@@ -371,7 +374,7 @@ class FollowerSite(Site):
         records = [AclAdded(self.new_id(), each) for each in make_ballast(ballast)]
         quorum.do(ScriptedQuorum.append, *records, *CREDENTIALS)
         settings = {
-            **_COMMON,
+            **COMMON,
             **quorum.follower_keys,
             "listeners": "PLAINTEXT://127.0.0.1:0,LOGIN://127.0.0.1:0",
             "listener.security.protocol.map": (
@@ -396,38 +399,3 @@ class FollowerSite(Site):
 
     def _committed_offset(self) -> int:
         return self.quorum.do(lambda each: each.leader.high_watermark - 1)
-
-
-@contextmanager
-def running_sites(
-    folder: Path, *, ballast: int, writes: str, may_mount: bool = True
-) -> Iterator[tuple[OwnLogSite, FollowerSite]]:
-    """Run both daemons until the block ends; kill them then if they still run.
-
-    Args:
-        ballast: the number of fixed ACLs.
-        writes: how the follower sends changes to the controllers, one of ``WRITES``.
-        may_mount: False to give them disks that cannot be filled.
-    """
-    with ExitStack() as stack:
-        log_disk, audit_disk, copy_disk = (
-            stack.enter_context(small_disk(folder / f"{name}-disk", may_mount=may_mount))
-            for name in ("log", "audit", "copy")
-        )
-        quorum = stack.enter_context(running_quorum())
-        places = [folder / "own", folder / "follower"]
-        for place in places:
-            place.mkdir()
-        own = OwnLogSite(places[0], ballast=ballast, log_disk=log_disk, audit_disk=audit_disk)
-        stack.callback(_kill, own)
-        follower = FollowerSite(
-            places[1], ballast=ballast, disk=copy_disk, quorum=quorum, writes=writes
-        )
-        stack.callback(_kill, follower)
-        yield own, follower
-
-
-def _kill(site: Site) -> None:
-    if site.exit_code is None:
-        with suppress(ProcessLookupError):
-            site.stop()

@@ -14,6 +14,7 @@ from statistics import quantiles
 from threading import Event, Lock, Thread
 from typing import Final
 
+from tests.soak.brokers import BrokersWriter, disturbances_of_brokers
 from tests.soak.disturbances import (
     Disturbance,
     disturbances_of_follower,
@@ -24,8 +25,9 @@ from tests.soak.history import WrongAnswerError
 from tests.soak.load import CLIENTS, Client, RefusedError, SecureDescriptions, Watches
 from tests.soak.log_ins import LOG_INS, CertifiedDescriptions, WrongCertificates
 from tests.soak.refusals import REFUSALS
+from tests.soak.running import Sites
 from tests.soak.sampler import sample
-from tests.soak.sites import FollowerSite, OwnLogSite, Site, wait_until
+from tests.soak.sites import Site, wait_until
 from tests.soak.writers import OwnLogWriter, QuorumWriter, ThroughWriter
 
 FAULTS_MAX: Final = 20
@@ -55,27 +57,32 @@ Series = dict[tuple[str, str], list[Sample]]
 
 
 class Soak:
-    """One soak of both daemons.
+    """One soak of all daemons.
 
     Attributes:
         tallies: by the names of daemon and client.
         disturbances: of each daemon, by name.
+        clients: all of them.
         disturbed: how often each disturbance came, by the names of daemon and disturbance.
         series: what was sampled.
         faults: everything that was wrong, with the second in which it was noticed.
     """
 
-    def __init__(self, own: OwnLogSite, follower: FollowerSite, *, seed: int) -> None:
-        self.sites: tuple[Site, ...] = (own, follower)
+    def __init__(self, sites: Sites, *, seed: int) -> None:
+        self.sites: tuple[Site, ...] = sites
+        own, follower, brokers = sites
         self.disturbed: Counter[tuple[str, str]] = Counter()
         self.series: Series = defaultdict(list)
         self.faults: list[str] = []
         self._seed = seed
+        self._calm = Event()
+        """Set before ``_ended``: the last disturbance needs clients for its effect."""
         self._ended = Event()
         self._lock = Lock()
         self._begun = time.monotonic()
         kinds: Sequence[tuple[Site, type[Client]]] = [
-            *((site, kind) for site in self.sites for kind in (*CLIENTS, *LOG_INS, *REFUSALS)),
+            *((site, kind) for site in self.sites for kind in CLIENTS),
+            *((site, kind) for site in (own, follower) for kind in (*LOG_INS, *REFUSALS)),
             (own, SecureDescriptions),
             (own, CertifiedDescriptions),
             (own, WrongCertificates),
@@ -83,12 +90,14 @@ class Soak:
             (own, OwnLogWriter),
             (follower, QuorumWriter),
             (follower, ThroughWriter),
+            (brokers, BrokersWriter),
         ]
-        self._clients = [kind(site, self._random(site.name, kind.name)) for site, kind in kinds]
-        self.tallies = {(each.site.name, each.name): Tally() for each in self._clients}
+        self.clients = [kind(site, self._random(site.name, kind.name)) for site, kind in kinds]
+        self.tallies = {(each.site.name, each.name): Tally() for each in self.clients}
         self.disturbances: dict[Site, dict[str, Disturbance]] = {
             own: disturbances_of_own(own),
             follower: disturbances_of_follower(follower, self._random(follower.name, "leaders")),
+            brokers: disturbances_of_brokers(brokers, self._random(brokers.name, "brokers")),
         }
 
     def _random(self, *names: str) -> Random:
@@ -100,18 +109,19 @@ class Soak:
         Args:
             disturbance_seconds: the mean time between two disturbances of a daemon.
         """
-        threads = [Thread(target=self._drive, args=(each,)) for each in self._clients]
-        threads += [
+        driving = [Thread(target=self._drive, args=(each,)) for each in self.clients]
+        disturbing = [
             Thread(target=self._disturb, args=(site, disturbance_seconds)) for site in self.sites
         ]
-        for thread in threads:
+        for thread in (*driving, *disturbing):
             thread.start()
         try:
             self._watch(self._begun + seconds)
         finally:
-            self._ended.set()
-            for thread in threads:
-                thread.join()
+            for ends, threads in ((self._calm, disturbing), (self._ended, driving)):
+                ends.set()
+                for thread in threads:
+                    thread.join()
         self._check_rest()
 
     def report(self, fault: str) -> None:
@@ -156,18 +166,18 @@ class Soak:
         disturbing = {site: self._disturb_in_turns(site) for site in self.sites}
         try:
             for _ in range(rounds):
-                for client in self._clients:
+                for client in self.clients:
                     self._exchange(client)
                 for each in disturbing.values():
                     next(each)
         finally:
-            for client in self._clients:
+            for client in self.clients:
                 client.close()
         self._check_rest()
 
     def _disturb(self, site: Site, mean_seconds: float) -> None:
         random, disturbing = self._random(site.name, "pauses"), self._disturb_in_turns(site)
-        while not self._ended.wait(random.uniform(0.5, 1.5) * mean_seconds):
+        while not self._calm.wait(random.uniform(0.5, 1.5) * mean_seconds):
             next(disturbing)
 
     def _disturb_in_turns(self, site: Site) -> Iterator[None]:
@@ -224,7 +234,7 @@ class Soak:
                 self.report(f"{site.name}: {name} is {value:.0f}")
 
     def stop(self) -> None:
-        """Stop both daemons, and check how they end and what they have logged."""
+        """Stop all daemons, and check how they end and what they have logged."""
         for site in self.sites:
             code = site.stop() if site.exit_code is None else site.exit_code
             if code:

@@ -1,11 +1,12 @@
-"""Brokers that answer a source over memory streams: each has ACLs of its own, and can fail."""
+"""Brokers that answer a source in memory or over TCP: each has ACLs of its own, and can fail."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 
 import trio
@@ -20,13 +21,14 @@ from authorizerd.protocol.framing import Frames, frame
 from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody, encode_describe_acls_error
 from authorizerd.protocol.kafka.api import APIS, ApiKey, encode_response, has_response_tags
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.daemon.kafka_cluster import answer
 
 CLUSTER_ID = "followed-cluster"
 _HEAD = struct.Struct(">hhi")
 
 
 @dataclass
-class InMemoryBroker:
+class ScriptedBroker:
     """One broker. Its answers show ``acls``; its log ends at ``log_end``.
 
     Attributes:
@@ -38,6 +40,7 @@ class InMemoryBroker:
     """
 
     broker_id: int
+    address: Address
     acls: set[Acl] = field(default_factory=set)
     log_end: int = 0
     is_down: bool = False
@@ -49,31 +52,56 @@ class InMemoryBroker:
     listings: int = 0
 
 
-class InMemoryCluster:
-    """A cluster; ``open_node`` connects to its brokers, and to ``bootstrap`` as any of them."""
+class ScriptedCluster:
+    """A cluster; ``open_node`` connects to its brokers, and to ``bootstrap`` as any of them.
+
+    Attributes:
+        lagging: the ids of brokers that no change reaches until ``catch_up``.
+    """
 
     def __init__(self, nursery: trio.Nursery, *, brokers: int = 2) -> None:
         self._nursery = nursery
-        self.brokers = {number: InMemoryBroker(number) for number in range(1, brokers + 1)}
+        self.brokers = {
+            number: ScriptedBroker(number, Address("b", 9000 + number))
+            for number in range(1, brokers + 1)
+        }
+        self.lagging: set[int] = set()
         self.cluster_id = CLUSTER_ID
         self.high_watermark = 0
         self.quorum_error: ApiError | None = None
         self.unserved: set[ApiKey] = set()
         self.opened: list[tuple[str, int]] = []
 
-    def change(self, *added: Acl, removed: Iterable[Acl] = (), lagging: Iterable[int] = ()) -> None:
+    def change(
+        self, *added: Acl, removed: Collection[Acl] = (), lagging: Collection[int] = ()
+    ) -> None:
         """Commit changes, which reach every broker at once except for the lagging ones."""
         self.high_watermark += 1
         for broker in self.brokers.values():
-            if broker.broker_id not in lagging:
+            if broker.broker_id not in self.lagging.union(lagging):
                 broker.acls = (broker.acls | set(added)) - set(removed)
                 broker.log_end = self.high_watermark
+
+    def catch_up(self) -> None:
+        """Let lagging brokers have what the others have."""
+        self.lagging.clear()
+        newest = max(self.brokers.values(), key=lambda each: each.log_end)
+        for broker in self.brokers.values():
+            broker.acls, broker.log_end = set(newest.acls), newest.log_end
+
+    async def listen(self) -> None:
+        """Listen on a free port of 127.0.0.1 for each broker, which is its address then."""
+        for broker in self.brokers.values():
+            [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            broker.address = Address("127.0.0.1", listener.socket.getsockname()[1])
+            serve = partial(trio.serve_listeners, partial(self._serve, broker), [listener])
+            self._nursery.start_soon(serve)
 
     async def open_node(self, host: str, port: int) -> Node:
         self.opened.append((host, port))
         await trio.sleep(0.001)
         up = [each for each in self.brokers.values() if not each.is_down]
-        found = [each for each in up if host == "bootstrap" or port == 9000 + each.broker_id]
+        found = [each for each in up if host == "bootstrap" or port == each.address.port]
         if not found:
             raise ConnectionFailedError(f"{host}:{port}: Connection refused")
         ours, theirs = memory_stream_pair()
@@ -85,7 +113,7 @@ class InMemoryCluster:
         await node.aclose()
         raise ConnectionFailedError(f"{host}:{port}: not connected within 10 s")
 
-    async def _serve(self, broker: InMemoryBroker, stream: trio.abc.Stream) -> None:
+    async def _serve(self, broker: ScriptedBroker, stream: trio.abc.Stream) -> None:
         frames = Frames()
         async with stream:
             try:
@@ -98,7 +126,7 @@ class InMemoryCluster:
                 return
 
     async def _answer(
-        self, broker: InMemoryBroker, request: bytes, stream: trio.abc.Stream
+        self, broker: ScriptedBroker, request: bytes, stream: trio.abc.Stream
     ) -> bool:
         """Answer a request; return False if the connection ends."""
         api_key, version, correlation_id = _HEAD.unpack_from(request)
@@ -109,18 +137,20 @@ class InMemoryCluster:
             return False
         body = self._body(broker, key, version)
         head = correlation_id.to_bytes(4, "big") + b"\0" * has_response_tags(key, version)
-        answer = frame(head, body)
+        framed = frame(head, body)
         if key is ApiKey.DESCRIBE_ACLS and broker.cut is not None:
-            await stream.send_all(answer[: broker.cut])
+            await stream.send_all(framed[: broker.cut])
             broker.cut = None
             return False
-        await stream.send_all(answer)
+        await stream.send_all(framed)
         return True
 
-    def _body(self, broker: InMemoryBroker, key: ApiKey, version: int) -> bytes:
+    def _body(self, broker: ScriptedBroker, key: ApiKey, version: int) -> bytes:
         match key:
             case ApiKey.API_VERSIONS:
                 fields = self._versions()
+            case ApiKey.SASL_HANDSHAKE:
+                fields = answer(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
             case ApiKey.METADATA:
                 fields = self._metadata()
             case ApiKey.DESCRIBE_QUORUM:
@@ -145,7 +175,9 @@ class InMemoryCluster:
 
     def _metadata(self) -> SimpleNamespace:
         brokers = [
-            SimpleNamespace(node_id=each.broker_id, host="b", port=9000 + each.broker_id, rack=None)
+            SimpleNamespace(
+                node_id=each.broker_id, host=each.address.host, port=each.address.port, rack=None
+            )
             for each in self.brokers.values()
         ]
         return SimpleNamespace(
@@ -168,7 +200,7 @@ class InMemoryCluster:
         topic = SimpleNamespace(topic_name="__cluster_metadata", partitions=[partition])
         return SimpleNamespace(error_code=0, error_message=None, topics=[topic], nodes=())
 
-    def _listing(self, broker: InMemoryBroker, version: int) -> bytes:
+    def _listing(self, broker: ScriptedBroker, version: int) -> bytes:
         broker.listings += 1
         if broker.error is not None:
             return encode_describe_acls_error(version, broker.error)

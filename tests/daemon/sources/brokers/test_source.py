@@ -37,7 +37,7 @@ from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.support.acls import acl
-from tests.support.scripted_brokers import CLUSTER_ID, InMemoryCluster, denied
+from tests.support.scripted_brokers import CLUSTER_ID, ScriptedCluster, denied
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class Follower:
 
     def __init__(
         self,
-        cluster: InMemoryCluster,
+        cluster: ScriptedCluster,
         folder: Path,
         settings: FollowSettings,
         bytes_between_checkpoints: int = 1 << 20,
@@ -135,7 +135,7 @@ class Follower:
 
 
 @pytest.fixture
-async def cluster(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> InMemoryCluster:
+async def cluster(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> ScriptedCluster:
     """Return a cluster of two brokers with one ACL.
 
     Virtual time would pass while a thread works, so what threads do is done in place.
@@ -146,14 +146,14 @@ async def cluster(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> InM
         return work(*args)
 
     monkeypatch.setattr(trio.to_thread, "run_sync", run_here)
-    cluster = InMemoryCluster(nursery)
+    cluster = ScriptedCluster(nursery)
     cluster.change(READ)
     return cluster
 
 
 @asynccontextmanager
 async def following(
-    cluster: InMemoryCluster,
+    cluster: ScriptedCluster,
     folder: Path,
     settings: FollowSettings = SETTINGS,
     bytes_between_checkpoints: int = 1 << 20,
@@ -168,7 +168,7 @@ async def following(
 
 
 async def test_acls_of_the_cluster_are_followed(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Offsets grow only with changes. Unknown codes are kept. Nothing is published twice."""
     async with following(cluster, tmp_path) as follower:
@@ -193,7 +193,7 @@ async def test_acls_of_the_cluster_are_followed(
 
 
 async def test_one_broker_is_asked_about_every_poll(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """The same connection is kept."""
     async with following(cluster, tmp_path) as follower:
@@ -206,7 +206,7 @@ async def test_one_broker_is_asked_about_every_poll(
 
 
 async def test_equal_answers_are_not_decoded(
-    cluster: InMemoryCluster,
+    cluster: ScriptedCluster,
     tmp_path: Path,
     autojump_clock: MockClock,
     monkeypatch: pytest.MonkeyPatch,
@@ -227,7 +227,7 @@ async def test_equal_answers_are_not_decoded(
 
 
 async def test_copy_is_held_back_while_no_broker_is_current(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """A broker that has the copy's state, but not what is committed, is no contact."""
     async with following(cluster, tmp_path) as follower:
@@ -243,7 +243,7 @@ async def test_copy_is_held_back_while_no_broker_is_current(
 
 
 async def test_restart_continues_from_the_copy(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Only the difference is appended. Nothing is published before the first listing."""
     async with following(cluster, tmp_path) as follower:
@@ -264,7 +264,7 @@ async def test_restart_continues_from_the_copy(
 
 
 async def test_copy_is_served_if_it_is_wanted(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """A copy without any accepted listing is never served."""
     for broker in cluster.brokers.values():
@@ -283,7 +283,7 @@ async def test_copy_is_served_if_it_is_wanted(
 
 
 async def test_empty_listing_counts_as_a_state(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     cluster.change(removed=[READ])
     async with following(cluster, tmp_path) as follower:
@@ -295,7 +295,7 @@ async def test_empty_listing_counts_as_a_state(
 
 
 async def test_failover_publishes_nothing_older(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """The other broker lags until it has what was published; decisions go on meanwhile."""
     async with following(cluster, tmp_path) as follower:
@@ -317,7 +317,7 @@ async def test_failover_publishes_nothing_older(
 
 
 async def test_all_brokers_stopped_are_stale_then_not_ready_then_back(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == {READ})
@@ -335,7 +335,7 @@ async def test_all_brokers_stopped_are_stale_then_not_ready_then_back(
 
 
 async def test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Nothing has confirmed the state since that listing. A new process holds its copy, too."""
     append: Any = ListingCopy.append
@@ -366,7 +366,7 @@ async def test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung(
 
 @pytest.mark.parametrize("cut", [0, 3, 20, 40])
 async def test_cut_listing_changes_nothing(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock, cut: int
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock, cut: int
 ) -> None:
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == {READ})
@@ -379,7 +379,7 @@ async def test_cut_listing_changes_nothing(
 
 
 async def test_garbage_changes_nothing(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """A listing that is cut inside its frame is garbage as a whole."""
     body = DescribeAclsBody(3)
@@ -404,7 +404,7 @@ async def test_garbage_changes_nothing(
     ],
 )
 async def test_errors_name_the_remedy_and_are_retried(
-    cluster: InMemoryCluster,
+    cluster: ScriptedCluster,
     tmp_path: Path,
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
@@ -426,7 +426,7 @@ async def test_errors_name_the_remedy_and_are_retried(
 
 @pytest.mark.parametrize("cluster_id", ["\u20ac", "a\nnode.id=7", ""])
 async def test_server_without_a_real_cluster_id_is_left(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock, cluster_id: str
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock, cluster_id: str
 ) -> None:
     cluster.cluster_id = cluster_id
     async with following(cluster, tmp_path) as follower:
@@ -438,7 +438,7 @@ async def test_server_without_a_real_cluster_id_is_left(
 
 @pytest.mark.parametrize("missing", [ApiKey.METADATA, ApiKey.DESCRIBE_ACLS])
 async def test_server_that_lacks_an_api_is_left(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock, missing: ApiKey
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock, missing: ApiKey
 ) -> None:
     """A controller, for example, does not serve Metadata."""
     cluster.unserved.add(missing)
@@ -451,7 +451,7 @@ async def test_server_that_lacks_an_api_is_left(
 
 
 async def test_missing_right_is_logged_once_though_the_brokers_text_changes(
-    cluster: InMemoryCluster,
+    cluster: ScriptedCluster,
     tmp_path: Path,
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
@@ -469,7 +469,7 @@ async def test_missing_right_is_logged_once_though_the_brokers_text_changes(
 
 
 async def test_another_cluster_stops_decisions(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == {READ})
@@ -486,7 +486,7 @@ async def test_another_cluster_stops_decisions(
 
 
 async def test_barrier_waits_for_the_listing_with_its_changes(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """It polls at once. Decisions have the changes when it returns."""
     async with following(cluster, tmp_path) as follower:
@@ -500,7 +500,7 @@ async def test_barrier_waits_for_the_listing_with_its_changes(
 
 
 async def test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_later(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """The answer that is under way may lack what was committed before the call."""
     ask = Exchange.ask_listing
@@ -531,7 +531,7 @@ async def test_barrier_without_changes_waits_for_a_listing_that_is_asked_for_lat
 
 
 async def test_barrier_polls_until_the_broker_shows_its_changes(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with following(cluster, tmp_path) as follower, trio.open_nursery() as nursery:
         await follower.until(lambda: follower.acls == {READ})
@@ -553,7 +553,7 @@ async def test_barrier_polls_until_the_broker_shows_its_changes(
 
 
 async def test_change_undone_by_another_client_passes_the_barrier(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """The broker is known to have what was committed since."""
     async with following(cluster, tmp_path) as follower:
@@ -563,7 +563,7 @@ async def test_change_undone_by_another_client_passes_the_barrier(
 
 
 async def test_barrier_fails_after_a_minute(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
     async with following(cluster, tmp_path) as follower:
@@ -577,7 +577,7 @@ async def test_barrier_fails_after_a_minute(
 
 
 async def test_acknowledged_change_is_in_the_first_listing_after_a_failover(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Here the quorum cannot be asked, and nobody waits at the barrier any more."""
     cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
@@ -598,7 +598,7 @@ async def test_acknowledged_change_is_in_the_first_listing_after_a_failover(
 
 
 async def test_large_difference_becomes_visible_at_once(
-    cluster: InMemoryCluster,
+    cluster: ScriptedCluster,
     tmp_path: Path,
     autojump_clock: MockClock,
     monkeypatch: pytest.MonkeyPatch,
@@ -629,7 +629,7 @@ async def test_large_difference_becomes_visible_at_once(
 
 
 async def test_checkpoint_replaces_the_log(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """A restart reads the same ACLs, and the high watermark, from the checkpoint."""
     folder = tmp_path / "__cluster_metadata-0"
@@ -649,7 +649,7 @@ async def test_checkpoint_replaces_the_log(
 
 
 async def test_files_of_the_copy_are_private(
-    cluster: InMemoryCluster, tmp_path: Path, autojump_clock: MockClock
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == {READ})
