@@ -21,7 +21,18 @@ from authorizerd.image.cluster import ClusterImage
 from tests.model.invariants import check
 from tests.model.process import Process
 from tests.model.reference import BROKER, TIMEOUT_KEY, Request
-from tests.model.story import LATE, Ask, Call, Client, Create, Delete, Describe, Reload, SetTimeout
+from tests.model.story import (
+    LATE,
+    PEER,
+    Ask,
+    Call,
+    Client,
+    Create,
+    Delete,
+    Describe,
+    Reload,
+    SetTimeout,
+)
 
 MOMENT_S: Final = 1e-9
 
@@ -148,7 +159,7 @@ class Caller:
         process = self._process
         context = RequestContext(
             principal=self._client.principal,
-            host="10.0.0.1",
+            host=PEER,
             request_name="Test",
             client_id=self._id,
         )

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.follow import SourceKind
 from tests.model.story import EARLY, LATE, USERS, Life
 from tests.model.watched_log import LOG_DIR
 
@@ -15,22 +16,36 @@ PASSWORD: Final = "secret"
 _LOG_IN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _JAAS: Final = " ".join(f'user_{each.removeprefix("User:")}="{PASSWORD}"' for each in USERS)
 
+_QUORUM: Final = (
+    "controller.listener.names=CONTROLLER\n"
+    "controller.quorum.bootstrap.servers=controller1:9093,controller2:9093\n"
+)
+_BROKERS: Final = (
+    "authorizerd.source=brokers\n"
+    "authorizerd.source.bootstrap.servers=broker11:9092,broker12:9092\n"
+    "authorizerd.source.request.timeout.ms=2000\n"
+    "authorizerd.source.poll.ms={}\n"
+)
+_FORWARD: Final = (
+    "authorizerd.writes=forward\nauthorizerd.writes.forward.principals={}\n"
+    "authorizerd.writes.forward.privileged=local-users,super-users\n"
+)
+
 
 def configure(
-    life: Life, super_users: tuple[str, ...], everyone: bool, *, follows: bool
+    life: Life, super_users: tuple[str, ...], everyone: bool, source: SourceKind
 ) -> Configuration:
     """Return the configuration of a life.
 
     Args:
         everyone: True to allow everyone what no ACL is about.
-        follows: True for a daemon that follows a cluster.
     """
-    return _parse(_select(life), super_users, everyone, follows)
+    return _parse(_select(life), super_users, everyone, source)
 
 
 @cache
 def _parse(
-    life: Life, super_users: tuple[str, ...], everyone: bool, follows: bool = False
+    life: Life, super_users: tuple[str, ...], everyone: bool, source: SourceKind
 ) -> Configuration:
     text = (
         f"node.id=1\nlog.dirs=/log\nsuper.users={';'.join(super_users)}\n"
@@ -49,14 +64,14 @@ def _parse(
         f"authorizerd.workers={life.workers}\n"
         f"authorizerd.worker.timeout.ms={life.worker_timeout_ms}\n"
     )
-    if follows:
+    if source is not SourceKind.LOG:
         text += (
-            "controller.listener.names=CONTROLLER\n"
-            "controller.quorum.bootstrap.servers=controller1:9093,controller2:9093\n"
             f"authorizerd.source.stale.max.ms={life.stale_max_ms}\n"
             f"authorizerd.source.serve.copy={str(life.serves_copy).lower()}\n"
-            "authorizerd.writes=as-self\n"
         )
+        text += _BROKERS.format(life.poll_ms) if source is SourceKind.BROKERS else _QUORUM
+        forwarded = ";".join(life.forwards)
+        text += _FORWARD.format(forwarded) if forwarded else "authorizerd.writes=as-self\n"
     return replace(
         parse(text, source="server.properties"),
         metadata_log_dir=str(LOG_DIR),
@@ -77,6 +92,8 @@ def _select(life: Life) -> Life:
         retention_bytes=life.retention_bytes,
         stale_max_ms=life.stale_max_ms,
         serves_copy=life.serves_copy,
+        poll_ms=life.poll_ms,
+        forwards=life.forwards,
         workers=life.workers,
         worker_timeout_ms=life.worker_timeout_ms,
     )

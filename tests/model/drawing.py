@@ -17,7 +17,15 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
-from tests.model.reference import is_valid
+from authorizerd.config.follow import SourceKind
+from tests.model.drawn_acls import (
+    draw_acl,
+    draw_filter,
+    draw_new_acls,
+    draw_question,
+    draw_right,
+)
+from tests.model.reference import CLUSTER_NAME, is_valid
 from tests.model.story import (
     EARLY,
     EVERY_NODE,
@@ -29,6 +37,7 @@ from tests.model.story import (
     STREAM,
     THIS_NODE,
     TIMEOUTS_MS,
+    USERS,
     Ask,
     Call,
     Client,
@@ -44,18 +53,24 @@ from tests.model.story import (
     WorkerFault,
 )
 
-_NAMES: Final = ("a", "ab", "b", "*")
-_PRINCIPALS: Final = ("User:a", "User:b", "User:*")
-_HOSTS: Final = ("*", "*", "10.0.0.1")
-_TYPES: Final = (ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP)
-_OPERATIONS: Final = (Operation.READ, Operation.DESCRIBE, Operation.ALL)
-_PATTERNS: Final = (PatternType.LITERAL, PatternType.PREFIXED)
 _DELAYS_S: Final = (0.0, 0.0, 0.0, 0.001, 0.1, 0.3, 1.2)
 _PATIENCE_S: Final = (0.0, 0.001, 0.1, 0.3)
 PORTS: Final = (KAFKA, KAFKA, HTTP, STREAM)
 _EVENTS: Final = (
     *["append"] * 6, "overtake", "elect", "elect", "resign", "isolate", "rejoin", "kill", "start",
     "drop", "snapshot", "spoil", "spoil", "spoil",
+)  # fmt: skip
+_BROKER_EVENTS: Final = (
+    *["append"] * 4, "stop the broker", "stop the broker", "start the broker", "isolate the broker",
+    "hold the broker", "hold every broker", "release the broker", "release the broker",
+    "drop the broker", *["spoil the broker"] * 4,
+)  # fmt: skip
+_SOURCES: Final = (SourceKind.LOG, SourceKind.QUORUM, SourceKind.BROKERS)
+_WEIGHTS: Final = (0.5, 0.32, 0.18)
+_FORWARDED: Final = ((ROOT,), ("User:a",), USERS)
+_RIGHT: Final = Acl(
+    ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL, "User:a", "*", Operation.ALTER,
+    PermissionType.ALLOW,
 )  # fmt: skip
 _KINDS: Final = {INSIDE: "CCCCDDDTTAAAAPS", KAFKA: "CCCCDDDSS", HTTP: "AP", STREAM: "AP"}
 """The first letters of the steps that clients of each surface take; only one client may reload (R),
@@ -65,27 +80,48 @@ as one task handles all signals."""
 def draw_story(seed: int) -> Story:
     """Return a story; its last process only reads."""
     chance = Random(seed)
-    follows = chance.random() < 0.4
-    pool = [_acl(chance) for _ in range(chance.choice((3, 10, 30)))]
-    draw_life = _follower if follows else _life
+    source = chance.choices(_SOURCES, _WEIGHTS)[0]
+    pool = [draw_acl(chance) for _ in range(chance.choice((3, 10, 30)))]
+    draw_life = _life
+    if source is not SourceKind.LOG:
+        draw_life = partial(_follower, source=source)
+        pool += [draw_right(chance) for _ in range(len(pool) // 3)]
     lives = [draw_life(chance, pool) for _ in range(chance.randint(1, 4))]
-    if not follows and chance.random() < 0.2:
+    if source is SourceKind.LOG and chance.random() < 0.2:
         lives.append(_contended(chance, pool))
     lives = [_with_workers(chance, each) if chance.random() < 0.25 else each for each in lives]
-    return Story(seed, (*lives, Life(seed=0)), follows)
+    return Story(seed, (*lives, Life(seed=0)), source)
 
 
-def _follower(chance: Random, pool: Sequence[Acl]) -> Life:
+def _follower(chance: Random, pool: Sequence[Acl], source: SourceKind) -> Life:
     """Draw a process that follows a cluster; all its clients use ports."""
     life = _life(chance, pool)
+    kinds = _EVENTS if source is SourceKind.QUORUM else _EVENTS + _BROKER_EVENTS
+    forwards = source is SourceKind.QUORUM and chance.random() < 0.5
     clients = [_client(chance, pool, number, PORTS) for number in range(chance.randint(1, 5))]
+    events = [_event(chance, pool, kinds) for _ in range(chance.randint(0, 12))]
+    if forwards:  # other clients than ROOT need a right
+        events.insert(0, Event(0.0, "append", 1, (_RIGHT,)))
+        clients = [replace(each, principal=chance.choice(USERS)) for each in clients]
+    outages = _outages(chance)
+    if source is SourceKind.BROKERS and chance.random() < 0.5:
+        events, outages = _fail_over(chance, pool) + events, ()
+    clients = [_fit_follower(chance, client) for client in clients]
+    stale_max_ms = chance.choice((3_000, 3_000, 10_000, 300_000))
+    if source is SourceKind.BROKERS:  # a listing is as old as its question, up to three stalls
+        stale_max_ms = max(stale_max_ms, int(4000 * max(life.stalls_s)))
     return replace(
         life,
-        clients=tuple(_fit_follower(chance, client) for client in clients),
+        clients=tuple(clients),
         is_plugged_in=False,
-        events=tuple(_event(chance, pool) for _ in range(chance.randint(0, 12))),
-        outages=_outages(chance),
-        stale_max_ms=chance.choice((3_000, 3_000, 10_000, 300_000)),
+        events=tuple(events),
+        outages=outages,
+        stale_max_ms=stale_max_ms,
+        poll_ms=chance.choice((1_000, 1_000, 2_500)),
+        timeout_ms=life.timeout_ms if source is SourceKind.QUORUM else max(TIMEOUTS_MS),
+        hides_quorum=source is SourceKind.BROKERS and chance.random() < 0.3,
+        forwards=chance.choice(_FORWARDED) if forwards else (),
+        trusts_root=not forwards or chance.random() < 0.5,
         serves_copy=chance.random() < 0.3,
         retention_bytes=-1,
     )
@@ -120,12 +156,26 @@ def _contended(chance: Random, pool: Sequence[Acl]) -> Life:
     )
 
 
-def _event(chance: Random, pool: Sequence[Acl]) -> Event:
-    kind = chance.choice(_EVENTS)
+def _event(chance: Random, pool: Sequence[Acl], kinds: Sequence[str]) -> Event:
+    kind = chance.choice(kinds)
     acls = tuple(chance.choice(pool) for _ in range(chance.randint(1, 4)))
     delay_s = chance.choice((0.0, 0.0, 0.01, 0.3, 2.0, 15.0))
     appends = kind in ("append", "overtake")
     return Event(delay_s, kind, chance.randrange(24), acls if appends else ())
+
+
+def _fail_over(chance: Random, pool: Sequence[Acl]) -> list[Event]:
+    """Draw how one broker falls behind, and is the only one left."""
+    late = chance.randrange(3)
+    acls = tuple(chance.choice(pool) for _ in range(3))
+    others = [Event(0.0, "stop the broker", late + each) for each in (1, 2)]
+    return [
+        Event(3.0, "hold the broker", late),
+        Event(0.0, "append", 1, acls),
+        replace(others[0], delay_s=4.0),
+        others[1],
+        Event(15.0, "start the broker", late + 1),
+    ]
 
 
 def _outages(chance: Random) -> tuple[tuple[float, float], ...]:
@@ -248,84 +298,19 @@ def _call(chance: Random, pool: Sequence[Acl], kinds: str) -> Call:
 def _step(chance: Random, pool: Sequence[Acl], kinds: str) -> Step:
     match chance.choice(kinds):
         case "C":
-            return Create(_new_acls(chance, pool))
+            return Create(draw_new_acls(chance, pool))
         case "D":
-            return Delete(tuple(_filter(chance) for _ in range(chance.choice((1, 1, 2, 3)))))
+            return Delete(tuple(draw_filter(chance) for _ in range(chance.choice((1, 1, 2, 3)))))
         case "T":
             timeout_ms = chance.choice((None, *TIMEOUTS_MS))
             return SetTimeout(chance.choice((EVERY_NODE, THIS_NODE)), timeout_ms)
         case "S":
-            return Describe(_filter(chance))
+            return Describe(draw_filter(chance))
         case "R":
             users = chance.choice(((ROOT,), (ROOT, "User:a"), ()))
             return Reload(users, chance.random() < 0.5)
         case kind:
             questions = (
-                _question(chance) for _ in range(chance.randint(1, chance.choice((1, 6, 40))))
+                draw_question(chance) for _ in range(chance.randint(1, chance.choice((1, 6, 40))))
             )
             return Ask(tuple(questions), chance.choice((0.0, 0.01, 0.1)) if kind == "P" else None)
-
-
-def _new_acls(chance: Random, pool: Sequence[Acl]) -> tuple[Acl, ...]:
-    if chance.random() < 0.05:  # more than the applier applies at once
-        acl, count = _acl(chance), chance.randint(60, 150)
-        return tuple(
-            Acl(2, f"a{number}", 3, acl.principal, "*", 3, acl.permission_type)
-            for number in range(count)
-        )
-    acls = [chance.choice(pool) for _ in range(chance.choice((1, 1, 2, 3, 4)))]
-    return tuple(_invalidate(chance, acl) if chance.random() < 0.1 else acl for acl in acls)
-
-
-def _acl(chance: Random) -> Acl:
-    return Acl(
-        chance.choice(_TYPES),
-        chance.choice(_NAMES),
-        chance.choice(_PATTERNS),
-        chance.choice(_PRINCIPALS),
-        chance.choice(_HOSTS),
-        chance.choice(_OPERATIONS),
-        chance.choice((PermissionType.DENY, PermissionType.ALLOW, PermissionType.ALLOW)),
-    )
-
-
-def _invalidate(chance: Random, acl: Acl) -> Acl:
-    """Return an invalid copy."""
-    kind, name, pattern, principal, host, operation, permission = (
-        acl.resource_type, acl.resource_name, acl.pattern_type, acl.principal,
-        acl.host, acl.operation, acl.permission_type,
-    )  # fmt: skip
-    return chance.choice(
-        (
-            Acl(1, name, pattern, principal, host, operation, permission),
-            Acl(kind, "", pattern, principal, host, operation, permission),
-            Acl(kind, name, PatternType.MATCH, principal, host, operation, permission),
-            Acl(kind, name, pattern, "a", host, operation, permission),
-            Acl(kind, name, pattern, principal, host, Operation.ANY, permission),
-            Acl(kind, name, pattern, principal, host, operation, 0),
-        )
-    )
-
-
-def _filter(chance: Random) -> AclFilter:
-    if chance.random() < 0.05:
-        return AclFilter(operation=Operation.UNKNOWN)
-    return AclFilter(
-        resource_type=chance.choice((ResourceType.ANY, ResourceType.ANY, *_TYPES)),
-        resource_name=chance.choice((None, *_NAMES)),
-        pattern_type=chance.choice((PatternType.ANY, PatternType.MATCH, *_PATTERNS)),
-        principal=chance.choice((None, None, *_PRINCIPALS)),
-        host=chance.choice((None, None, "*")),
-        operation=chance.choice((Operation.ANY, Operation.ANY, Operation.READ)),
-        permission_type=chance.choice((1, 1, PermissionType.DENY, PermissionType.ALLOW)),
-    )
-
-
-def _question(chance: Random) -> Question:
-    return Question(
-        chance.choice(("User:a", "User:a", "User:b", "User:b", ROOT)),
-        chance.choice((None, "10.0.0.1", "10.0.0.2")),
-        chance.choice((Operation.READ, Operation.DESCRIBE, Operation.WRITE)),
-        chance.choice(_TYPES),
-        chance.choice(("a", "ab", "abc", "b", "a7")),
-    )

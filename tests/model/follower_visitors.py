@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from itertools import product
 from typing import Final
 
-from authorizerd.acl.model import Acl
+from authorizerd.acl.model import Acl, Operation
 from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.model.following import Follower
 from tests.model.invariants import check
 from tests.model.kafka_visitor import KafkaVisitor
-from tests.model.reference import Request
-from tests.model.story import Create, Delete, Step
+from tests.model.reference import Request, may
+from tests.model.story import Create, Delete, Describe, Step
 
 _NOT_DONE: Final = (ErrorCode.BROKER_NOT_AVAILABLE,)
 _UNKNOWN: Final = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -23,10 +24,42 @@ class FollowerKafkaVisitor(KafkaVisitor):
 
     _process: Follower
     _before = -1
+    _visible = -1
+    _step: Step
 
     async def _do(self, step: Step) -> None:
+        self._step = step
         self._before = self._process.cluster.end_offset
+        self._visible = self._process.invariants.acknowledged_offset
         await super()._do(step)
+
+    def _rights(self, since: int, codes: Set[int | None]) -> list[bool]:
+        is_read, forwards = isinstance(self._step, Describe), self._process.life.forwards
+        operation = Operation.DESCRIBE if is_read else Operation.ALTER
+        rights = super()._rights(since, codes)
+        if not all(rights):  # a super user needs no ACLs
+            rights = self._process.invariants.rights(
+                self._client.principal, operation, self._visible, self._newest
+            )
+        if is_read or not forwards:
+            return rights
+        if self._client.principal not in forwards:
+            return [False]
+        if codes <= {*_NOT_DONE, *_UNKNOWN}:
+            return rights  # the cluster need not have judged it
+        return [here and there for here, there in product(rights, self._rights_there())]
+
+    def _rights_there(self) -> list[bool]:
+        """Return what the cluster may have found when the daemon named the client."""
+        principal, cluster = self._client.principal, self._process.cluster
+        if cluster.is_super_user(principal):
+            return [True]
+        states = cluster.states.items()
+        return [
+            may(state.acls, principal, Operation.ALTER)
+            for offset, state in states
+            if offset >= self._before
+        ]
 
     def _check_creations(
         self, acls: Sequence[Acl], results: Sequence[ApiError | None], asked_at: float
@@ -40,10 +73,14 @@ class FollowerKafkaVisitor(KafkaVisitor):
             self._check(Request(Delete(()), expected=removed))
 
     def _check(self, request: Request) -> None:
-        applied = self._process.applier.applied.newest
-        after = -1 if applied is None else applied.offset
-        self._process.invariants.check_change(request, self._before, after)
+        self._process.invariants.check_change(request, self._before, self._newest)
         self._counts["updates answered over Kafka"] += 1
+        self._counts["updates forwarded"] += bool(self._process.life.forwards)
+
+    @property
+    def _newest(self) -> int:
+        applied = self._process.applier.applied.newest
+        return -1 if applied is None else applied.offset
 
     def _is_done(self, errors: Sequence[ApiError | None]) -> bool:
         codes = {int(error.code) for error in errors if error is not None}

@@ -9,8 +9,10 @@ from typing import Any, Final
 
 import trio
 
+from authorizerd.acl.model import Acl, Operation
 from authorizerd.config.follow import SourceKind
 from authorizerd.daemon.origins import followed_cluster
+from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.copy_directory import (
     claim_copy_directory,
     prepare_copy_directory,
@@ -19,20 +21,24 @@ from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.quorum.source import QuorumSource
 from authorizerd.metadata.log_copy import LogCopy
 from tests.faults.disk import FaultDisk
-from tests.model.cluster import Cluster
+from tests.model.cluster import LEADS_ALONE_S, Cluster
 from tests.model.invariants import Invariants, check
 from tests.model.machine import Replacement
 from tests.model.network import Network
 from tests.model.process import Process
-from tests.model.reference import Request
+from tests.model.reference import Request, may
 from tests.model.simulated_daemon import GATED
-from tests.model.story import Create, Life
+from tests.model.story import PEER, Create, Life
 from tests.model.watched_log import LOG_DIR
 
 CONVERGES_S_MAX: Final = 60.0
 """Time until a daemon has everything, once all faults have ended."""
-SLACK_S: Final = 5.0
-"""Time that an answer of the cluster may have been under way when it confirmed the state."""
+SLACK_S: Final = 5.0 + max(LEADS_ALONE_S)
+"""Time that an answer of the cluster may have been under way when it confirmed the state, and for
+which an isolated leader confirms it.
+"""
+POLLS: Final = 3
+"""The age of a listing that confirms the state, in pauses between listings."""
 
 
 class FollowedInvariants(Invariants):
@@ -48,7 +54,17 @@ class FollowedInvariants(Invariants):
 
     def follow(self, cluster: Cluster) -> None:
         """Take the cluster's states as those of the log."""
+        self._cluster = cluster
         self._states = cluster.states
+
+    def newest_offset(self, offset: int) -> int:
+        """Return the last offset at which the cluster had the state visible at ``offset``."""
+        return offset
+
+    def rights(self, principal: str, operation: Operation, first: int, last: int) -> list[bool]:
+        """Return for each state between two offsets if it allows this operation on the cluster."""
+        states = [state for offset, state in self._states.items() if first <= offset <= last]
+        return [may(each.acls, principal, operation) for each in states]
 
     def see(self, process: Follower) -> None:
         """Check the state that is visible now; called after each step of any task."""
@@ -70,9 +86,7 @@ class FollowedInvariants(Invariants):
             before: the last offset that was committed when it was sent.
             after: the offset that is visible when it is answered.
         """
-        states = {
-            end: state.acls for end, state in sorted(self._states.items()) if before <= end <= after
-        }
+        states = self._states_between(before, after)
         check(bool(states), "an update is acknowledged before it is applied")
         seen = [*states.values()]
         if isinstance(request.step, Create):
@@ -87,6 +101,11 @@ class FollowedInvariants(Invariants):
                 check(any(acl in acls for acls in seen), f"an ACL is removed that never was: {acl}")
                 check(any(acl not in acls for acls in seen), f"a deletion is lost: {acl}")
 
+    def _states_between(self, first: int, last: int) -> dict[int, frozenset[Acl]]:
+        """Return the ACLs of the cluster at each offset from ``first`` to ``last``."""
+        states = sorted(self._cluster.states.items())
+        return {end: state.acls for end, state in states if first <= end <= last}
+
 
 class Follower(Process):
     """A process that follows a cluster.
@@ -96,7 +115,6 @@ class Follower(Process):
     """
 
     invariants: FollowedInvariants
-    _follows = True
 
     def __init__(
         self,
@@ -105,9 +123,12 @@ class Follower(Process):
         network: Network,
         invariants: FollowedInvariants,
         clusters: list[Cluster],
+        source: SourceKind,
     ) -> None:
         """Follow the only item of ``clusters``; found it if there is none."""
+        self.source = source
         super().__init__(life, disk, network, invariants)
+        self._forwarded = len(clusters[0].forwarded) if clusters else 0
         self.unready_at = 0.0
         self.cluster: Cluster
         self._clusters = clusters
@@ -118,7 +139,7 @@ class Follower(Process):
 
     def _prepare(self) -> None:
         prepare_copy_directory(LOG_DIR, self.machine.disk)
-        claim_copy_directory(LOG_DIR, SourceKind.QUORUM, node_id=1, storage=self.machine.disk)
+        claim_copy_directory(LOG_DIR, self.source, node_id=1, storage=self.machine.disk)
 
     def _replacements(self) -> tuple[Replacement, ...]:
         async def connect(address: Any) -> trio.abc.HalfCloseableStream:  # noqa: ANN401
@@ -134,6 +155,12 @@ class Follower(Process):
                 "QuorumSource",
                 partial(QuorumSource, random=self.machine.chance.random),
             ),
+            (
+                followed_cluster,
+                "BrokersSource",
+                partial(BrokersSource, random=self.machine.chance),
+            ),
+            (followed_cluster, "now_ms", self.machine.now_ms),
         )
 
     # The instrument.
@@ -142,6 +169,16 @@ class Follower(Process):
         self.invariants.see(self)
         if self.workers is not None and self.workers.are_unready:
             self.unready_at = trio.current_time()
+        self._check_forwarded()
+
+    def _check_forwarded(self) -> None:
+        """Check that only clients that are listed have been forwarded, each by its own address."""
+        forwarded = self._clusters[0].forwarded if self._clusters else []
+        for each in forwarded[self._forwarded :]:
+            check(each.principal in self.life.forwards, f"{each.principal} is forwarded")
+            check(each.host == PEER, f"{each.principal} is forwarded from {each.host}")
+            self.links.faults["changes forwarded"] += 1
+        self._forwarded = len(forwarded)
 
     def check_opening(self, name: str) -> None:
         if name in GATED:
@@ -154,8 +191,12 @@ class Follower(Process):
         stale_max_s = self.life.stale_max_ms / 1000
         if self.workers is not None:  # a worker that does not stop is killed after a while
             stale_max_s += 2 * self.life.worker_timeout_ms / 1000
-        oldest = self.cluster.committed_at(asked_at - stale_max_s - SLACK_S)
-        check(offset >= oldest, f"a decision at offset {offset} is older than {stale_max_s} s")
+        slack_s = SLACK_S
+        if self.source is SourceKind.BROKERS:
+            slack_s += POLLS * self.life.poll_ms / 1000
+        oldest = self.cluster.committed_at(asked_at - stale_max_s - slack_s)
+        newest = self.invariants.newest_offset(offset)
+        check(newest >= oldest, f"a decision at offset {offset} is older than {stale_max_s} s")
 
     # The process.
 
@@ -165,7 +206,8 @@ class Follower(Process):
                 chance = self.machine.chance
                 self._clusters.append(Cluster(nursery, self.links, chance))
             [self.cluster] = self._clusters
-            self.cluster.begin_life(nursery, self.links)
+            has_brokers = self.source is SourceKind.BROKERS
+            self.cluster.begin_life(nursery, self.links, self.life, has_brokers=has_brokers)
             self.invariants.follow(self.cluster)
             nursery.start_soon(self._play)
             await super()._run(visitors)
@@ -181,10 +223,13 @@ class Follower(Process):
         await trio.sleep_until(max((end for _, end in self.life.outages), default=0.0))
         with trio.move_on_after(CONVERGES_S_MAX) as converging:
             await self.applier.snapshot.wait_until(
-                lambda newest: newest is not None and newest.offset >= self.cluster.end_offset
+                lambda newest: newest is not None and self._is_current(newest.offset)
             )
         check(not converging.cancelled_caught, f"not current after {CONVERGES_S_MAX:g} s")
         await super()._settle()
+
+    def _is_current(self, offset: int) -> bool:
+        return self.invariants.newest_offset(offset) >= self.cluster.end_offset
 
     def check_end(self, *, is_crash: bool) -> None:
         super().check_end(is_crash=is_crash)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final, TypeVar
 
 import trio
@@ -112,7 +112,9 @@ class KafkaVisitor(Visitor):
                     )
                 )
                 error = described if isinstance(described, ApiError) else None
-                if self._is_served([error], since, asked_at=asked_at, was_loaded=was_loaded):
+                if self._is_served(
+                    [error], since, asked_at=asked_at, was_loaded=was_loaded, is_listing=True
+                ):
                     self._check_description(filter, described, least_offset, asked_at)
 
     async def _ask(self, call: KafkaCall[T]) -> T:
@@ -125,19 +127,19 @@ class KafkaVisitor(Visitor):
         *,
         asked_at: float,
         was_loaded: bool,
+        is_listing: bool = False,
     ) -> bool:
         """Return False if the whole request was refused, and check that it may be."""
         process, principal = self._process, self._client.principal
         codes = {None if error is None else int(error.code) for error in errors}
-        rights = [
-            principal in super_users or allow_everyone
-            for super_users, allow_everyone in process.settings[since:]
-        ]
+        rights = self._rights(since, codes)
         supers = [principal in super_users for super_users, _ in process.settings[since:]]
         if codes == {ErrorCode.AUTHORIZER_NOT_READY}:
             is_open = was_loaded and not process.may_be_unready(asked_at)
             check(not is_open, "a request is refused as not ready although it is")
-            check(not all(supers), "a super user is not served")
+            # Nobody may list the ACLs while decisions are stopped.
+            is_stopped = is_listing and process.may_be_unready(asked_at)
+            check(is_stopped or not all(supers), "a super user is not served")
             self._counts["not served yet over Kafka"] += 1
             return False
         if codes == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}:
@@ -146,6 +148,17 @@ class KafkaVisitor(Visitor):
             return False
         check(any(rights), f"{principal} is served without the right to it")
         return True
+
+    def _rights(self, since: int, codes: Set[int | None]) -> list[bool]:
+        """Return, for each state that may have judged the request, if it gives the right to it.
+
+        Args:
+            codes: the results of the request's items.
+        """
+        return [
+            self._client.principal in super_users or allow_everyone
+            for super_users, allow_everyone in self._process.settings[since:]
+        ]
 
     def _check_creations(
         self, acls: Sequence[Acl], results: Sequence[ApiError | None], asked_at: float

@@ -11,6 +11,7 @@ from typing import Final
 import trio
 
 from authorizerd.actors.errors import EndpointStartError, LogWriteError
+from authorizerd.config.follow import SourceKind
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
 from authorizerd.metadata.log import Progress
@@ -25,6 +26,7 @@ from tests.model.follower_visitors import FollowerKafkaVisitor
 from tests.model.following import FollowedInvariants, Follower
 from tests.model.invariants import Invariants
 from tests.model.kafka_visitor import KafkaVisitor
+from tests.model.listed import ListedInvariants
 from tests.model.network import Network
 from tests.model.process import PROPERTIES, Process
 from tests.model.story import HTTP, INSIDE, KAFKA, Client, Life, Story
@@ -40,7 +42,7 @@ class StoryRun:
         self._story = story
         self.disk: Final = FaultDisk(Random(story.seed))
         self.counts: Final[Counter[str]] = Counter()
-        self.invariants: Final = FollowedInvariants() if story.follows else Invariants()
+        self.invariants: Final = _new_invariants(story.source)
         self._clusters: list[Cluster] = []
 
     def run(self) -> None:
@@ -49,7 +51,7 @@ class StoryRun:
         Raises:
             BrokenInvariantError: an invariant does not hold.
         """
-        if not self._story.follows:
+        if self._story.source is SourceKind.LOG:
             format_directory(LOG_DIR, PROPERTIES, self.disk, self._begin_log)
             self.disk.end_process()
         for life in self._story.lives:
@@ -111,7 +113,8 @@ class StoryRun:
 
     def _new_process(self, life: Life, network: Network) -> Process:
         if isinstance(self.invariants, FollowedInvariants):
-            return Follower(life, self.disk, network, self.invariants, self._clusters)
+            source = self._story.source
+            return Follower(life, self.disk, network, self.invariants, self._clusters, source)
         return Process(life, self.disk, network, self.invariants)
 
     def _errors_of_run(self, process: Process) -> list[BaseException]:
@@ -162,6 +165,16 @@ class StoryRun:
             return False
         content.truncate(whole)
         return True
+
+
+def _new_invariants(source: SourceKind) -> Invariants:
+    match source:
+        case SourceKind.LOG:
+            return Invariants()
+        case SourceKind.QUORUM:
+            return FollowedInvariants()
+        case SourceKind.BROKERS:
+            return ListedInvariants()
 
 
 def _new_visitor(process: Process, client: Client, number: int, counts: Counter[str]) -> Visitor:

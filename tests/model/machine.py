@@ -29,7 +29,7 @@ from authorizerd.daemon.net.connection import Connection
 from authorizerd.daemon.origins import own_log
 from authorizerd.daemon.sources import own_log_reader
 from tests.faults.disk import TIME_MS, FaultDisk
-from tests.model.story import Life
+from tests.model.story import PEER, Life
 
 T = TypeVar("T")
 
@@ -49,8 +49,6 @@ SHORT_TURNS: Final = (
     (stream_server, "QUESTIONS_PER_TURN_MIN", 5),
 )
 """The smallest steps of long work, so that other tasks run in between."""
-PEER: Final = "10.0.0.1"
-"""The address from which all clients connect."""
 _TURN_S: Final = 0.001
 """Longer than any turn of ``actors.steps``."""
 

@@ -27,6 +27,7 @@ from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.update_queue import UpdateQueue
+from authorizerd.config.follow import SourceKind
 from authorizerd.daemon import components
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.origins import own_log
@@ -85,7 +86,7 @@ class Process(trio.abc.Instrument):
         is_over: True once the daemon has ended.
     """
 
-    _follows = False
+    source = SourceKind.LOG
 
     def __init__(
         self, life: Life, disk: FaultDisk, network: Network, invariants: Invariants
@@ -96,7 +97,7 @@ class Process(trio.abc.Instrument):
         self.broken: BaseException | None = None
         self.accepted: dict[str | None, Request] = {}
         self.settings: list[ReloadedSettings] = [(frozenset((ROOT,)), False)]
-        self.file = configure(life, (ROOT,), False, follows=self._follows)
+        self.file = configure(life, (ROOT,), False, self.source)
         self.machine = Machine(life, disk)
         self.is_over = False
         self.workers = Workers(self, self.machine.chance) if life.workers > 1 else None
@@ -137,7 +138,7 @@ class Process(trio.abc.Instrument):
 
     async def reload(self, super_users: tuple[str, ...], *, allow_everyone: bool) -> None:
         """Change the settings file, and reload it."""
-        self.file = configure(self.life, super_users, allow_everyone, follows=self._follows)
+        self.file = configure(self.life, super_users, allow_everyone, self.source)
         await self.parts.settings.reload()
         self.settings.append((frozenset(super_users), allow_everyone))
         newest = len(self.settings) - 1

@@ -9,15 +9,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, Change
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    AclFilter,
+    AclRemoved,
+    Change,
+    Operation,
+    Question,
+    ResourceType,
+)
 from authorizerd.actors.completion import Completion
 from authorizerd.image.changes import ClusterChange, ConfigChanged, FeatureLevel
 from tests.faults.workload import BrokenInvariantError
-from tests.model.story import EVERY_NODE, THIS_NODE, Create, Delete, SetTimeout
+from tests.model.story import EVERY_NODE, PEER, THIS_NODE, Create, Delete, SetTimeout
+from tests.oracles.scan import decide
 
 TIMEOUT_KEY: Final = "authorizerd.update.timeout.ms"
 BROKER: Final = 4
 ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
+CLUSTER_NAME: Final = "kafka-cluster"
 
 INVALID: Final = "invalid"
 """The expected answer for an invalid item."""
@@ -104,6 +115,12 @@ def matches(filter: AclFilter, acl: Acl) -> bool:
     if filter.pattern_type != MATCH:
         return False
     return stored == "*" if acl.pattern_type == LITERAL else wanted.startswith(stored)
+
+
+def may(acls: frozenset[Acl], principal: str, operation: Operation) -> bool:
+    """Return True if ACLs allow a client this operation on the cluster."""
+    question = Question(principal, PEER, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    return decide(acls, False, question)[0]
 
 
 @dataclass(slots=True)

@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from authorizerd.acl.model import Acl, AclFilter, Question
+from authorizerd.config.follow import SourceKind
 
 T = TypeVar("T")
 
 ROOT: Final = "User:root"
 USERS: Final = (ROOT, "User:a")
+PEER: Final = "10.0.0.1"
+"""The address from which all clients connect."""
 INSIDE: Final = "inside"
 KAFKA: Final = "Kafka"
 HTTP: Final = "decision_http"
@@ -144,7 +147,10 @@ class Life:
     any size if it ``splits`` them. They do not arrive during ``partitions``, each of which lasts
     from a time until another.
 
-    ``events`` happen to the followed cluster, which cannot be reached during ``outages``.
+    ``events`` happen to the followed cluster, which cannot be reached during ``outages``. If
+    ``forwards`` names principals, their changes are forwarded as theirs; otherwise the daemon makes
+    all changes as itself. ``poll_ms``, ``hides_quorum`` and ``trusts_root`` are as in ``Cluster``
+    and ``authorizerd.source.poll.ms``.
 
     With ``workers`` above 1, these decide instead of the daemon. Bytes of their feeds take one of
     ``feed_delays_s``, and the feeds of the first workers are cut after ``feed_cuts`` bytes.
@@ -175,6 +181,10 @@ class Life:
     outages: tuple[tuple[float, float], ...] = ()
     stale_max_ms: int = 300_000
     serves_copy: bool = False
+    poll_ms: int = 1000
+    hides_quorum: bool = False
+    forwards: tuple[str, ...] = ()
+    trusts_root: bool = True
     workers: int = 1
     worker_timeout_ms: int = 10_000
     worker_faults: tuple[WorkerFault, ...] = ()
@@ -187,12 +197,12 @@ class Story:
     """Processes that run one after the other on the same disk, drawn from one seed.
 
     Attributes:
-        follows: True if they follow one cluster; False if they have a log of their own.
+        source: where their ACLs come from: a log of their own, or one cluster that all follow.
     """
 
     seed: int
     lives: tuple[Life, ...]
-    follows: bool = False
+    source: SourceKind = SourceKind.LOG
 
 
 def smaller(story: Story) -> Iterator[Story]:

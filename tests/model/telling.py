@@ -33,9 +33,8 @@ from tests.model.story import (
 
 def text_of(story: Story) -> str:
     """Return the story as text, without default values."""
-    return "\n".join(
-        line for number, life in enumerate(story.lives, 1) for line in _life(number, life)
-    )
+    lines = [line for number, life in enumerate(story.lives, 1) for line in _life(number, life)]
+    return "\n".join([f"the source is {story.source}", *lines])
 
 
 def _life(number: int, life: Life) -> Iterator[str]:

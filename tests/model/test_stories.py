@@ -23,8 +23,8 @@ from tests.model.lives import StoryRun
 from tests.model.stories import run_stories, shortest
 from tests.model.telling import text_of
 
-STORIES = 120
-BLOCK = 60
+STORIES = 200
+BLOCK = 100
 SEED = 1
 
 
@@ -47,7 +47,9 @@ def test_every_invariant_holds_in_every_story(seed: int) -> None:
         "not served yet over Kafka", "not authorized over Kafka", "connections cut",
         "connections lost", "visitors that gave up", "waits for a partition",
         "cluster: append", "cluster: overtake", "cluster: elect", "cluster: spoil",
-        "cluster: snapshot",
+        "cluster: snapshot", "cluster: isolated leader", "cluster: stop the broker",
+        "cluster: hold the broker", "cluster: isolate the broker", "cluster: spoil the broker",
+        "listings applied", "listings confirmed", "changes forwarded", "updates forwarded",
         "not ready over decision_stream", "snapshots of workers checked", "workers replaced",
         "worker: kill", "worker: stop",
     ):  # fmt: skip
@@ -105,12 +107,12 @@ def test_bug_is_found_and_its_story_shortened(
 
 def test_command_prints_its_counts() -> None:
     """The counts depend on the seeds alone, so a seed that fails elsewhere fails here too."""
-    command = [sys.executable, "-m", "tests.model", "--stories", "3", "--seed", "5"]
+    command = [sys.executable, "-m", "tests.model", "--stories", "3", "--seed", "18"]
     printed = []
     for hash_seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        assert done.stdout.startswith("seeds 5 to 7: every invariant held")
+        assert done.stdout.startswith("seeds 18 to 20: every invariant held")
         printed.append(done.stdout.splitlines()[1:])
     assert printed[0] == printed[1]
     assert any("updates acknowledged" in line for line in printed[0])

@@ -54,6 +54,7 @@ from authorizerd.protocol.kafka.requested_apis import (
     expects_response_tags,
 )
 from tests.daemon.kafka_cluster import answer, cluster_of
+from tests.support.kafka_versions import Versions
 from tests.support.kio_messages import read_by_kio
 from tests.support.quorum_answers import write_fetch, write_fetch_snapshot
 from tests.support.replica_log import AnyRecord, ReplicaLog
@@ -129,6 +130,11 @@ class Controller:
         return self.leader_id == self.node_id
 
     @property
+    def versions(self) -> Versions:
+        """The APIs that it serves."""
+        return self._quorum.versions
+
+    @property
     def names(self) -> list[str]:
         """The requests received, as ``NAME version``."""
         return [each.name for each in self.asked]
@@ -194,7 +200,7 @@ class Controller:
                 return self._fetch_snapshot(version, body)
             case ApiKey.CREATE_ACLS | ApiKey.DELETE_ACLS:
                 error = None if self.leads else ApiError(ErrorCode.NOT_CONTROLLER)
-                return await self._change(asked, error)
+                return await self.change(asked, error)
             case ApiKey.ENVELOPE:
                 return await self._unwrap(body)
             case _:
@@ -208,7 +214,7 @@ class Controller:
             case ApiKey.API_VERSIONS:
                 served = [
                     SimpleNamespace(api_key=key, min_version=lowest, max_version=highest)
-                    for key, (lowest, highest) in quorum.versions.items()
+                    for key, (lowest, highest) in self.versions.items()
                 ]
                 return answer(error_code=0, api_keys=served)
             case ApiKey.SASL_HANDSHAKE:
@@ -219,21 +225,17 @@ class Controller:
                 fields.cluster_id = quorum.cluster_id
                 return fields
             case ApiKey.DESCRIBE_QUORUM:
-                return self._describe_quorum()
+                return self.describe_quorum()
         raise _HangUpError
 
-    def _describe_quorum(self) -> object:
+    def describe_quorum(self) -> object:
+        """Return the fields of the answer to DescribeQuorum."""
         code = ErrorCode.NONE if self.leads else ErrorCode.NOT_LEADER_OR_FOLLOWER
         voters = [
-            SimpleNamespace(
-                replica_id=each.node_id,
-                replica_directory_id=None,
-                log_end_offset=each.log.end_offset,
-                last_fetch_timestamp=-1,
-                last_caught_up_timestamp=-1,
-            )
+            _replica(each.node_id, each.log.end_offset)
             for each in self._quorum.controllers.values()
         ]
+        observers = [_replica(*each) for each in self._quorum.list_observers(self.epoch).items()]
         partition = SimpleNamespace(
             partition_index=0,
             error_code=code,
@@ -242,7 +244,7 @@ class Controller:
             leader_epoch=self.epoch,
             high_watermark=self.high_watermark,
             current_voters=voters if self.leads else (),
-            observers=(),
+            observers=observers if self.leads else (),
         )
         nodes = [
             SimpleNamespace(
@@ -358,12 +360,14 @@ class Controller:
         if not self.leads:
             return encode_envelope_error(ErrorCode.NOT_CONTROLLER)
         request = forwarded.request
-        inner = await self._change(
-            Asked(request.api_key, request.api_version, bytes(request.body)), None
+        is_allowed = self._quorum.authorizes(forwarded)
+        inner = await self.change(
+            Asked(request.api_key, request.api_version, bytes(request.body)),
+            None if is_allowed else ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         )
         return b"".join(encode_envelope_response(request, [inner]))
 
-    async def _change(self, asked: Asked, error: ApiError | None) -> bytes:
+    async def change(self, asked: Asked, error: ApiError | None) -> bytes:
         """Create or delete ACLs, or answer each item with ``error``."""
         version = asked.version
         if asked.api_key is ApiKey.CREATE_ACLS:
@@ -408,6 +412,16 @@ class Controller:
         while self.high_watermark < end and self.epoch == epoch:
             await self._changes.park()
         return None if self.epoch == epoch else ApiError(ErrorCode.NOT_CONTROLLER)
+
+
+def _replica(node_id: int, log_end: int) -> SimpleNamespace:
+    return SimpleNamespace(
+        replica_id=node_id,
+        replica_directory_id=None,
+        log_end_offset=log_end,
+        last_fetch_timestamp=-1,
+        last_caught_up_timestamp=-1,
+    )
 
 
 def _find_fault(validate: Callable[[T], None], item: T) -> ApiError | None:

@@ -14,6 +14,8 @@ Connect to it in memory (``connect``, also with a mock clock), or over TCP after
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import trio
 from trio.testing import memory_stream_pair
 
@@ -79,6 +81,14 @@ class ScriptedQuorum:
         return [
             each for each in self.controllers.values() if each.is_alive and not each.is_isolated
         ]
+
+    def list_observers(self, epoch: int) -> Mapping[int, int]:
+        """Return the log ends of the observers by id, as the leader of ``epoch`` knows them."""
+        return {}
+
+    def authorizes(self, forwarded: Forwarded) -> bool:
+        """Return True if the principal of an Envelope may change ACLs."""
+        return True
 
     def new_id(self) -> bytes:
         """Return the id of a new ACL."""
