@@ -85,6 +85,13 @@ BROKER_MUTANTS: Final = (
         ),
     ),
     Mutant(
+        name="a broker's lag is logged again for each offset",
+        file="daemon/sources/brokers/source.py",
+        text='_NUMBER.sub("", action.problem)',
+        becomes="action.problem",
+        found_by=f"{_SOURCE_TESTS}::test_lag_is_logged_once_though_offsets_grow",
+    ),
+    Mutant(
         name="the differences of a large listing are saved without a transaction",
         file="daemon/sources/brokers/listing_copy.py",
         text="        if len(groups) > 1:\n",

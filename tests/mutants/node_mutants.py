@@ -23,10 +23,17 @@ NODE_MUTANTS: Final = (
     ),
     Mutant(
         name="every failure is logged while the contact comes and goes",
-        file="daemon/sources/quorum/report.py",
+        file="daemon/sources/failure_log.py",
         text=" - self._logged_at >= LOGGED_AGAIN_SECONDS:\n",
         becomes=":\n",
         found_by="tests/daemon/sources/quorum/test_source.py::test_contact_that_comes_and_goes_does_not_flood_the_log",
+    ),
+    Mutant(
+        name="a server can make any number of kinds of failures",
+        file="daemon/sources/failure_log.py",
+        text=" or len(self._kinds) >= KINDS_MAX:\n",
+        becomes=":\n",
+        found_by="tests/daemon/sources/test_failure_log.py::test_kinds_are_bounded",
     ),
     Mutant(
         name="any text is taken for the cluster's id",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
@@ -45,6 +46,7 @@ from authorizerd.daemon.sources.brokers.messages import (
     Wait,
     Woken,
 )
+from authorizerd.daemon.sources.failure_log import FailureLog
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
@@ -53,6 +55,8 @@ BARRIERS_MAX: Final = 10_000
 UNCONFIRMED: Final = "the followed cluster has not confirmed the ACLs since the start"
 PAUSES_PER_STALENESS: Final = 4
 """Large answers never make pauses so long that decisions become stale."""
+
+_NUMBER: Final = re.compile(r"\d+")
 
 _logger = logging.getLogger(__name__)
 
@@ -111,7 +115,7 @@ class BrokersSource:
         self._has_answered = False
         self._is_held = False
         self._listed_as_of = -math.inf
-        self._reported: set[str] = set()
+        self._failures = FailureLog()
 
     @property
     def status(self) -> SourceStatus:
@@ -246,9 +250,9 @@ class BrokersSource:
         await self._forget_pending()
         if action.problem:
             self._status.last_error = action.problem
-        if action.problem and action.problem not in self._reported:
-            self._reported.add(action.problem)
-            _logger.warning("following the cluster, retrying: %s", action.problem)
+            # Offsets change each time; the brokers of a cluster mostly differ by a number, too.
+            if self._failures.is_due(_NUMBER.sub("", action.problem)):
+                _logger.warning("following the cluster, retrying: %s", action.problem)
         with trio.move_on_after(action.seconds):
             if not action.ends_early:
                 await trio.sleep_forever()
@@ -296,9 +300,9 @@ class BrokersSource:
             status.lag_since = None
             if await self._freshness.confirm(self._listed_as_of):
                 await self._release(applier)
+            self._failures.note_contact()
         elif status.lag_since is None:
             status.lag_since = trio.current_time()
-        self._reported.clear()
         self._has_answered = True
         for key in accept.shown:
             barrier = self._barriers.pop(key, None)

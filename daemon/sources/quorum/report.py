@@ -1,8 +1,4 @@
-"""Report the source's contact: a status for metrics, and lines in the log.
-
-**Invariant:** a failure that repeats is logged once, until the leader answers again. While the
-contact comes and goes, this is at most once in ``LOGGED_AGAIN_SECONDS``.
-"""
+"""Report the source's contact: a status for metrics, and lines in the log (see ``FailureLog``)."""
 
 from __future__ import annotations
 
@@ -13,14 +9,13 @@ import trio
 
 from authorizerd.config.follow import FollowSettings, SourceKind
 from authorizerd.config.follow_keys import CLUSTER_ID
+from authorizerd.daemon.sources.failure_log import FailureLog
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import CountFailure
 from authorizerd.daemon.sources.remedies import missing_right
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-
-LOGGED_AGAIN_SECONDS: Final = 60.0
 
 _logger = logging.getLogger(__name__)
 
@@ -32,8 +27,7 @@ class ContactReport:
         self._status: Final = status
         self._user: Final = settings.username
         self._leader: tuple[Address, int] | None = None
-        self._failures: Final[set[str]] = set()
-        self._logged_at = 0.0
+        self._failures: Final = FailureLog()
 
     def count(self, failure: CountFailure) -> None:
         """Count a failed exchange."""
@@ -42,11 +36,8 @@ class ContactReport:
             text = f"{text} {missing_right(SourceKind.QUORUM, self._user)}"
         self._status.count_error(reason)
         self._status.last_error = text
-        if reason in self._failures:
-            return
-        self._failures.add(reason)
-        self._logged_at = trio.current_time()
-        _logger.warning("following the cluster, retrying: %s", text)
+        if self._failures.is_due(reason):
+            _logger.warning("following the cluster, retrying: %s", text)
 
     def note_hidden_cluster(self, *, has_copy: bool) -> None:
         """Log that the controllers do not tell the cluster's id to this principal.
@@ -83,8 +74,7 @@ class ContactReport:
             status.lag_since = trio.current_time()
         if machine.leader is None:
             return
-        if trio.current_time() - self._logged_at >= LOGGED_AGAIN_SECONDS:
-            self._failures.clear()
+        self._failures.note_contact()
         if machine.leader != self._leader:
             self._leader = machine.leader
             _logger.info(

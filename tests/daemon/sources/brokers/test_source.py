@@ -468,6 +468,27 @@ async def test_missing_right_is_logged_once_though_the_brokers_text_changes(
         assert "Session@" not in caplog.text
 
 
+@pytest.mark.parametrize("is_pinned", [False, True])
+async def test_lag_is_logged_once_though_offsets_grow(
+    cluster: ScriptedCluster,
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    is_pinned: bool,
+) -> None:
+    """The listings of a broker that is followed already are accepted, but are no good contact."""
+    async with following(cluster, tmp_path) as follower:
+        if is_pinned:
+            await follower.until(lambda: follower.acls == {READ})
+        for _ in range(200):
+            cluster.change(WRITE, lagging=(1, 2))
+            await trio.sleep(2)
+            for broker in cluster.brokers.values():
+                broker.log_end += 1 if cluster.high_watermark % 4 == 0 else 0
+        lines = [each for each in caplog.messages if "retrying" in each]
+        assert 1 <= len(lines) <= 3
+
+
 async def test_another_cluster_stops_decisions(
     cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
