@@ -54,6 +54,20 @@ BROKER_MUTANTS: Final = (
         found_by=f"{_TESTS}::test_another_cluster_stops_decisions",
     ),
     Mutant(
+        name="acknowledged changes pile up while every listing fails",
+        file="daemon/sources/brokers/source.py",
+        text="            self._machine.forget_old_changes(now)\n",
+        becomes="            pass\n",
+        found_by=(f"{_SOURCE_TESTS}::test_old_changes_are_forgotten_while_every_listing_fails"),
+    ),
+    Mutant(
+        name="a new broker may lack changes that were acknowledged a minute ago",
+        file="daemon/sources/brokers/acknowledged.py",
+        text="max(self._forgotten_high_watermark, forgotten)",
+        becomes="-1",
+        found_by=(f"{_SOURCE_TESTS}::test_old_changes_are_forgotten_while_every_listing_fails"),
+    ),
+    Mutant(
         name="a copy of listings is always served",
         file="daemon/sources/brokers/source.py",
         text="self._is_held = not self._settings.serves_copy",

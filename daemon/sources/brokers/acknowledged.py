@@ -29,22 +29,38 @@ class _Change:
 
 
 class Acknowledged:
-    """The changes that are still expected, by the keys of their barriers."""
+    """The changes that are still expected, by the keys of their barriers, oldest first."""
 
     def __init__(self) -> None:
         self._changes: dict[int, _Change] = {}
+        self._forgotten_high_watermark = -1
 
-    def __bool__(self) -> bool:
-        return bool(self._changes)
+    def __len__(self) -> int:
+        """Return how many changes are expected."""
+        return len(self._changes)
 
     @property
     def high_watermark(self) -> int:
         """The high watermark that a broker needs to have them all, as far as known; or -1."""
-        return max((each.high_watermark or -1 for each in self._changes.values()), default=-1)
+        known = (each.high_watermark or -1 for each in self._changes.values())
+        return max((self._forgotten_high_watermark, *known))
 
     def add(self, key: int, now: float) -> None:
         """Expect a change from now on."""
         self._changes[key] = _Change(now)
+
+    def forget_old(self, now: float) -> None:
+        """Forget changes that no later listing must show, as while every listing fails.
+
+        A new broker still needs the high watermark that includes them.
+        """
+        while self._changes:
+            key, oldest = next(iter(self._changes.items()))
+            if now < oldest.made_at + KEPT_SECONDS:
+                break
+            forgotten = oldest.high_watermark or -1
+            self._forgotten_high_watermark = max(self._forgotten_high_watermark, forgotten)
+            del self._changes[key]
 
     def note_commit(self, high_watermark: int, asked: float) -> None:
         """Note a high watermark that was asked for at ``asked``, after these changes."""
@@ -87,3 +103,4 @@ class Acknowledged:
             for key, each in self._changes.items()
             if key not in shown and asked < each.made_at + KEPT_SECONDS
         }
+        self._forgotten_high_watermark = -1

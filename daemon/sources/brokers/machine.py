@@ -135,6 +135,10 @@ class Machine:
         self._acknowledged.add(key, now)
         self._pauses.become_eager()
 
+    def forget_old_changes(self, now: float) -> None:
+        """Forget acknowledged changes that no listing must show which is asked for from now on."""
+        self._acknowledged.forget_old(now)
+
     def _run(self) -> _Script[None]:
         while True:
             target = self._choose()

@@ -321,7 +321,10 @@ class BrokersSource:
             await finish_in_turns(free(pending.changes))
 
     def _forget_old_barriers(self) -> None:
-        oldest = trio.current_time() - KEPT_SECONDS
+        now = trio.current_time()
+        if self._machine is not None:
+            self._machine.forget_old_changes(now)
+        oldest = now - KEPT_SECONDS
         for key in [key for key, each in self._barriers.items() if each.made_at < oldest]:
             del self._barriers[key]
 

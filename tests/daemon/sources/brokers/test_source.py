@@ -22,10 +22,11 @@ from authorizerd.acl.steps import finish
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.config.follow import FollowSettings, Server, SourceKind
-from authorizerd.daemon.sources.brokers import listing_copy
-from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
+from authorizerd.daemon.sources.brokers import listing_copy, machine
+from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS, Acknowledged
 from authorizerd.daemon.sources.brokers.exchange import Exchange
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
+from authorizerd.daemon.sources.brokers.pauses import RETRY_SECONDS_MAX
 from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
 from authorizerd.daemon.sources.freshness import Freshness
@@ -595,6 +596,36 @@ async def test_barrier_fails_after_a_minute(
         with pytest.raises(trio.TooSlowError):
             await follower.source.barrier([WRITE], [])
         assert trio.current_time() - started == pytest.approx(KEPT_SECONDS)
+
+
+@pytest.mark.parametrize("has_quorum", [True, False])
+async def test_old_changes_are_forgotten_while_every_listing_fails(
+    cluster: ScriptedCluster,
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    has_quorum: bool,
+) -> None:
+    """A new broker still needs the high watermark that includes them, until one is accepted."""
+    acknowledged = Acknowledged()
+    monkeypatch.setattr(machine, "Acknowledged", lambda: acknowledged)
+    if not has_quorum:
+        cluster.unserved.add(ApiKey.DESCRIBE_QUORUM)
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.acls == {READ})
+        for broker in cluster.brokers.values():
+            broker.error = denied()
+        for _ in range(100):
+            cluster.change(WRITE)
+            with trio.move_on_after(1):
+                await follower.source.barrier([WRITE], [])
+        await trio.sleep(KEPT_SECONDS + 2 * RETRY_SECONDS_MAX)
+        assert len(acknowledged) == 0
+        assert acknowledged.high_watermark == (cluster.high_watermark if has_quorum else -1)
+        for broker in cluster.brokers.values():
+            broker.error = None
+        await follower.until(lambda: follower.acls == {READ, WRITE}, 60)
+        assert acknowledged.high_watermark == -1
 
 
 async def test_acknowledged_change_is_in_the_first_listing_after_a_failover(
