@@ -82,6 +82,7 @@ class LogCopy:
         self._is_unknown = False
         self._replacements = 0
         self._begun, self._begun_replacements = 0, -1
+        self._content_before = CopyContent()
 
     @property
     def cluster_id(self) -> str | None:
@@ -281,9 +282,15 @@ class LogCopy:
             content = CopyContent(snapshot.target.end_offset, last_timestamp_ms, is_empty=False)
             content.epochs.begin(content.next_offset - 1, snapshot.target.epoch)
             content.voters = snapshot.voters or self._content.voters
-            self._content = content
+            self._content_before, self._content = self._content, content
             self._replacements += 1
             return snapshot.batches()
+
+    def revoke_snapshot(self, error: MetadataLogError) -> None:
+        """Go on from before the last snapshot, without the disk: it could not be read back."""
+        with self._lock:
+            self._content, self._is_unknown = self._content_before, True
+            self._suspend(error)
 
     def abandon_snapshot(self) -> None:
         """Remove the snapshot that was begun, if any."""

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from authorizerd.metadata import meta_properties
@@ -530,6 +531,30 @@ def test_snapshot_needs_no_disk(tmp_path: Path) -> None:
     assert copy.fault
     copy.append([acl_batch(100, 6)])
     assert read_ids(list(reopen(tmp_path).batches())) == {1}
+
+
+def test_snapshot_that_cannot_be_read_back_is_revoked(tmp_path: Path) -> None:
+    """The log goes on from before it. Once the disk works again, the files are set aside."""
+    now = 0.0
+    copy = open_copy(tmp_path, clock=lambda: now)
+    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy.begin_snapshot(100, 1)
+    copy.write_snapshot(snapshot_bytes([added(5)]))
+    copy.finish_snapshot()
+    copy.revoke_snapshot(LogDirectoryError("error"))
+    assert (copy.last_offset, copy.fault) == (2, "error")
+    copy.append([acl_batch(3, 6)])
+    copy.begin_snapshot(50, 1)
+    copy.write_snapshot(snapshot_bytes([added(6)]))
+    assert read_ids(list(copy.finish_snapshot())) == {6}
+    assert read_ids(list(reopen(tmp_path).batches())) == {5}
+    now = RETRY_SECONDS
+    assert copy.begin_checkpoint() == 50
+    assert (tmp_path / SET_ASIDE_NAME).exists()
+    copy.append([acl_batch(50, 7)])
+    state = state_of([])
+    assert copy.write_checkpoint(msgspec.structs.replace(state, end_offset=50))
+    assert read_ids(list(reopen(tmp_path).batches())) == {7}
 
 
 def test_snapshot_in_memory_is_bounded() -> None:

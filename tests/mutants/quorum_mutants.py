@@ -83,6 +83,27 @@ QUORUM_MUTANTS: Final = (
         found_by=f"{_TESTS}/test_machine.py::test_a_snapshot_begins_anew_if_a_piece_does_not_fit",
     ),
     Mutant(
+        name="a snapshot that cannot be read back ends a daemon that decides",
+        file="daemon/sources/quorum/source.py",
+        text="            if not feed.is_caught_up:\n                raise\n",
+        becomes="            raise\n",
+        found_by=f"{_TESTS}/test_source.py::test_a_snapshot_becomes_visible_as_one_change",
+    ),
+    Mutant(
+        name="the log goes on after a snapshot that was not read back",
+        file="metadata/log_copy.py",
+        text="self._content, self._is_unknown = self._content_before, True\n",
+        becomes="self._is_unknown = True\n",
+        found_by=f"{_TESTS}/test_source.py::test_a_snapshot_becomes_visible_as_one_change",
+    ),
+    Mutant(
+        name="files that could not be read back are continued",
+        file="metadata/log_copy.py",
+        text="self._content, self._is_unknown = self._content_before, True\n",
+        becomes="self._content = self._content_before\n",
+        found_by="tests/metadata/test_log_copy.py::test_snapshot_that_cannot_be_read_back_is_revoked",
+    ),
+    Mutant(
         name="the copy is served before the first contact without permission",
         file="daemon/sources/quorum/source.py",
         text="            if self._settings.serves_copy:\n",

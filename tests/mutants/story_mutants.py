@@ -151,7 +151,7 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: a snapshot of the cluster changes nothing once decisions have begun",
         file="daemon/sources/quorum/feed.py",
-        text="            await self._send_differences(batches, end_offset - 1)\n",
+        text="            await self._send_differences(acls, image, end_offset - 1)\n",
         becomes="            await trio.lowlevel.checkpoint()\n",
         found_by=_STORIES,
     ),

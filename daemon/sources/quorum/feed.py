@@ -27,7 +27,7 @@ from authorizerd.image.difference import plan_image_differences
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.batch_file import PlacedBatch
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.errors import CorruptLogError, MetadataLogError
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import RecordBatch
@@ -134,19 +134,28 @@ class Feed:
             end_offset: the offset after the snapshot's last record.
 
         Raises:
-            MisfitError, MetadataLogError: as for ``read_copy``.
+            MisfitError: as for ``read_copy``.
+            MetadataLogError: as for ``read_copy``. Once it has caught up, nothing was replaced.
         """
         # A transaction that was open is void: a snapshot is never taken within one.
+        before = self._replay
         self._replay = Replay()
         if not self.is_caught_up:
             await self._applier.send(Reset())
             await self.read_copy(batches)
         else:
-            await self._send_differences(batches, end_offset - 1)
+            acls = Listing()
+            try:
+                image = await self._read_state(batches, acls)
+            except MetadataLogError:
+                self._replay = before
+                await finish_in_turns(acls.free_in_steps())
+                raise
+            await self._send_differences(acls, image, end_offset - 1)
         self.last_offset = end_offset - 1
 
-    async def _send_differences(self, batches: Iterator[LogBatch], last_offset: int) -> None:
-        acls = Listing()
+    async def _read_state(self, batches: Iterator[LogBatch], acls: Listing) -> ClusterImage:
+        """Read a snapshot: put its ACLs into ``acls``, and return the rest."""
         image = EMPTY_IMAGE
         while read := await run_in_thread(read_some, batches):
             for log_batch in read:
@@ -155,6 +164,9 @@ class Feed:
                     if step is not None:
                         _add_acls(acls, step)
                         image = await _apply_in_turns(image, step)
+        return image
+
+    async def _send_differences(self, acls: Listing, image: ClusterImage, last_offset: int) -> None:
         # The plan needs the state after everything that was passed on.
         passed = self.last_offset
         before = await self._applied.wait_until(

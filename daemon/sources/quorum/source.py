@@ -179,7 +179,8 @@ class QuorumSource:
         After a permanent fault, wait for the cancellation.
 
         Raises:
-            MetadataLogError: the copy cannot be read, although it was verified just before.
+            MetadataLogError: the copy cannot be read, although it was verified just before, and
+                decisions have not begun.
         """
         async with applier:
             self._feed = Feed(applier, self._applied, self._cluster)
@@ -334,5 +335,11 @@ class QuorumSource:
         except (MetadataLogError, OSError) as error:
             return SnapshotDamaged(str(error))
         _logger.info("the cluster's snapshot up to offset %d replaces its log", snapshot.end_offset)
-        await feed.replace(batches, end_offset=snapshot.end_offset)
+        try:
+            await feed.replace(batches, end_offset=snapshot.end_offset)
+        except MetadataLogError as error:
+            if not feed.is_caught_up:
+                raise
+            await run_in_thread(self._copy.revoke_snapshot, error)
+            return SnapshotDamaged(str(error))
         return SnapshotApplied()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 from threading import Event as ThreadEvent
@@ -20,6 +21,8 @@ from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import Event, FetchAnswered, Turn
 from authorizerd.image.changes import TopicAdded
 from authorizerd.kafka_client.address import Address
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.protocol.kafka.api import ApiKey, encode_response
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -255,13 +258,22 @@ async def test_a_snapshot_is_loaded_in_pieces(
     assert quorum.leader.names.count("FETCH_SNAPSHOT 1") > 5
 
 
+@pytest.mark.parametrize("disk_fails", [False, True])
 async def test_a_snapshot_becomes_visible_as_one_change(
-    quorum: ScriptedQuorum, follow: Callable[..., Following]
+    quorum: ScriptedQuorum,
+    follow: Callable[..., Following],
+    monkeypatch: pytest.MonkeyPatch,
+    disk_fails: bool,
 ) -> None:
-    """A daemon that was cut off for long fetches a snapshot. Decisions go on by the old state."""
+    """A daemon that was cut off for long fetches a snapshot. Decisions go on by the old state.
+
+    If the disk fails while the snapshot is read back, it is fetched again without the disk.
+    """
     quorum.append(*map(added, range(1000)), TOPIC)
     following = follow()
     await following.wait_for(*range(1000))
+    if disk_fails:
+        fail_once_at_read_back(following.copy, monkeypatch)
     for node_id in quorum.controllers:
         quorum.kill(node_id)
     for node_id in quorum.controllers:
@@ -281,6 +293,20 @@ async def test_a_snapshot_becomes_visible_as_one_change(
     assert not following.applier.cluster.newest.topics, "the snapshot lacks the topic"
     quorum.append(added(2000))
     await following.wait_for(*wanted, 2000)
+    assert following.status.errors["snapshot"] == disk_fails
+    assert ("error" in following.status.copy_fault) == disk_fails
+
+
+def fail_once_at_read_back(copy: LogCopy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next snapshot of a copy be installed, but only its beginning be read back."""
+    finish_snapshot = copy.finish_snapshot
+
+    def read_beginning() -> Iterator[LogBatch]:
+        monkeypatch.undo()
+        yield from islice(finish_snapshot(), 1)
+        raise LogDirectoryError("Input/output error")
+
+    monkeypatch.setattr(copy, "finish_snapshot", read_beginning)
 
 
 async def test_a_restart_needs_only_the_end_of_the_log(
