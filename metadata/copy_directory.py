@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -33,11 +33,13 @@ class CopyMark:
     """The contents of ``copy.properties``.
 
     ``source`` is the value of ``authorizerd.source``. ``kept_records`` says what a checkpoint of
-    the daemon that wrote the mark keeps (``KEPT_RECORDS``).
+    the daemon that wrote the mark keeps (``KEPT_RECORDS``). ``secret`` is a random text, empty if
+    an older version wrote the mark.
     """
 
     source: str
     kept_records: str = KEPT_RECORDS
+    secret: str = field(default="", repr=False)
 
 
 def read_mark(log_dir: Path, storage: Storage = DISK) -> CopyMark | None:
@@ -60,7 +62,7 @@ def read_mark(log_dir: Path, storage: Storage = DISK) -> CopyMark | None:
             f"{quote(values.get('version', ''))} and source={quote(values.get('source', ''))}: if "
             "this directory is a copy of a cluster's metadata, remove it and start again"
         )
-    return CopyMark(values["source"], values.get("records", ""))
+    return CopyMark(values["source"], values.get("records", ""), values.get("secret", ""))
 
 
 def write_mark(log_dir: Path, mark: CopyMark, storage: Storage) -> None:
@@ -74,6 +76,8 @@ def write_mark(log_dir: Path, mark: CopyMark, storage: Storage) -> None:
         "# This directory is a copy of a cluster's metadata. The daemon may remove it.\n"
         f"version={VERSION}\nsource={mark.source}\nrecords={mark.kept_records}\n"
     )
+    if mark.secret:
+        text += f"secret={mark.secret}\n"
     write_whole(log_dir / MARK_NAME, text.encode("iso-8859-1"), storage)
 
 

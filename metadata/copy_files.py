@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -91,7 +92,7 @@ class CopyFiles:
             self._storage.remove(path)
         self._storage.sync_directory(self.directory)
         if mark.kept_records != KEPT_RECORDS:
-            write_mark(self._log_dir, CopyMark(mark.source), self._storage)
+            write_mark(self._log_dir, replace(mark, kept_records=KEPT_RECORDS), self._storage)
         self._segments = content.segments
         if self._segments:
             self._file = self._storage.append_to(self._segment_path(max(self._segments)))
@@ -105,7 +106,7 @@ class CopyFiles:
         except LogDirectoryError:
             self._storage.remove(self._log_dir / PROPERTIES_NAME)
             properties = None
-        write_mark(self._log_dir, CopyMark(mark.source), self._storage)
+        write_mark(self._log_dir, replace(mark, kept_records=KEPT_RECORDS), self._storage)
         self.make_directory()
         return None if properties is None else properties.cluster_id
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -31,11 +31,15 @@ CLUSTER_ID_LENGTH_MAX: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """The contents of ``meta.properties``."""
+    """The contents of ``meta.properties``.
+
+    A copy has no directory id, but a ``secret``, which is in ``copy.properties`` (``CopyMark``).
+    """
 
     cluster_id: str
     node_id: int
     directory_id: str
+    secret: str = field(default="", repr=False)
 
 
 def is_cluster_id(text: str) -> bool:

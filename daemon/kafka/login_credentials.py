@@ -1,9 +1,9 @@
 """The SCRAM credentials that log-ins are checked against: those in the log, and made-up ones.
 
 **Invariant:** an unknown user gets a made-up credential, with which every log-in fails. It is the
-same until the daemon ends, and it is computed for every look-up, of known users too. So neither an
-answer nor the time that it takes reveals which users exist. With a log of its own, the daemon makes
-up the same credential after a restart. A follower does not, because its copy has no directory id.
+same after each restart, and it is computed for every look-up, of known users too. So neither an
+answer nor the time that it takes reveals which users exist. Two followers of one cluster make up
+different credentials.
 
 Source: RFC 5802, section 5.1 (the salt of unknown users); Kafka 4.3 ScramFormatter, whose salts and
 default iterations the made-up credentials have.
@@ -95,11 +95,13 @@ def _is_usable(credential: ScramCredential, mechanism: ScramMechanism) -> bool:
 
 
 def derive_secret(properties: MetaProperties) -> bytes:
-    """Return a secret derived from the log directory's id, which no answer contains.
+    """Return a secret derived from the copy's secret or the log directory's id.
 
-    Directories from before Kafka 3.7, and copies of a followed log, have no directory id; they get
-    another secret at each start.
+    No answer contains these. Directories from before Kafka 3.7 have no id; they get another secret
+    at each start.
     """
+    if properties.secret:  # the id of a copy's cluster may become known later
+        return properties.secret.encode()
     if not properties.directory_id:
         return os.urandom(_SECRET_BYTES)
     purpose = f"SCRAM credentials of unknown users in {properties.cluster_id}"

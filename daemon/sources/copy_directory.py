@@ -6,7 +6,10 @@ destroy ACLs that only this log has, the second would fork the cluster's.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Final
 
 from authorizerd.config.follow import SourceKind
@@ -53,7 +56,8 @@ def claim_copy_directory(
     """Mark the directory as a copy of this kind, unless it is one already. The caller holds its
     lock.
 
-    Returns: the copy's properties. The cluster's id is empty until the cluster has been reached.
+    Returns: the copy's properties, with its secret. The cluster's id is empty until the cluster has
+        been reached.
 
     Raises:
         StartError: it holds a log of its own, or a copy of another kind or node.
@@ -66,26 +70,36 @@ def claim_copy_directory(
             " correct it, run `authorizerd reset-copy` to begin a new copy, or name another "
             "directory in log.dirs (or metadata.log.dir)"
         )
-    try:
-        if mark is None:
-            write_mark(log_dir, CopyMark(kind), storage)
-        else:
-            # An earlier start may have ended before the mark was durable.
-            storage.sync_directory(log_dir)
-    except OSError as error:
-        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+    secret = _claim(log_dir, CopyMark(kind) if mark is None else mark, storage, is_new=mark is None)
     try:
         properties = read_meta_properties(log_dir, storage)
     except LogDirectoryError:
         properties = None  # opening the copy sets it aside
     if properties is None:
-        return MetaProperties("", node_id, "")
+        return MetaProperties("", node_id, "", secret)
     if properties.node_id != node_id:
         raise StartError(
             f"node.id: {node_id}, but {log_dir} is the copy of node {properties.node_id} "
             "(meta.properties): correct node.id, or name the right directory"
         )
-    return properties
+    return replace(properties, secret=secret)
+
+
+def _claim(log_dir: Path, mark: CopyMark, storage: Storage, *, is_new: bool) -> str:
+    """Let the directory have a mark with a secret, and return the secret."""
+    secret = mark.secret or token_urlsafe()
+    try:
+        if is_new:
+            write_mark(log_dir, replace(mark, secret=secret), storage)
+        else:
+            # An earlier start may have ended before the mark was durable.
+            storage.sync_directory(log_dir)
+    except OSError as error:
+        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
+    if not is_new and not mark.secret:
+        with suppress(OSError):  # a later start tries again
+            write_mark(log_dir, replace(mark, secret=secret), storage)
+    return secret
 
 
 def _read_mark(log_dir: Path, storage: Storage) -> CopyMark | None:

@@ -90,6 +90,23 @@ COPY_MUTANTS: Final = (
         found_by=f"{_COPY}::test_copy_that_cannot_be_trusted_is_set_aside",
     ),
     Mutant(
+        name="each start of a follower makes up other salts",
+        file="daemon/sources/copy_directory.py",
+        text="    secret = mark.secret or token_urlsafe()\n",
+        becomes="    secret = token_urlsafe()\n",
+        found_by="tests/daemon/sources/test_copy_directory.py::test_copy_keeps_its_secret",
+    ),
+    Mutant(
+        name="a copy that is begun anew loses the secret of its salts",
+        file="metadata/copy_files.py",
+        text=(
+            "replace(mark, kept_records=KEPT_RECORDS), self._storage)\n"
+            "        self.make_directory()\n"
+        ),
+        becomes=("CopyMark(mark.source), self._storage)\n        self.make_directory()\n"),
+        found_by="tests/daemon/sources/test_copy_directory.py::test_copy_keeps_its_secret",
+    ),
+    Mutant(
         name="an own log becomes a copy",
         file="daemon/sources/copy_directory.py",
         text="        if is_own:\n",

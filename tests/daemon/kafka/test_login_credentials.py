@@ -8,6 +8,7 @@ import hmac
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import trio
@@ -175,6 +176,13 @@ def test_secret_belongs_to_the_log_directory() -> None:
     assert derive_secret(MetaProperties("cluster", 1, "other")) != secret
     unnamed = MetaProperties("cluster", 1, "")
     assert derive_secret(unnamed) != derive_secret(unnamed)
+
+
+def test_secret_of_a_copy_does_not_change_once_the_cluster_is_known() -> None:
+    copy = MetaProperties("", 1, "", secret="s")
+    assert derive_secret(copy) == derive_secret(replace(copy, cluster_id="cluster"))
+    assert derive_secret(copy) != derive_secret(replace(copy, secret="t"))
+    assert "'s'" not in repr(copy)
 
 
 async def test_wait_ends_once_the_log_is_loaded(nursery: trio.Nursery) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ from authorizerd.daemon.sources.own_log_directory import (
     claim_log_directory,
     format_log_directory,
 )
-from authorizerd.metadata.copy_directory import MARK_NAME
+from authorizerd.metadata.copy_directory import MARK_NAME, CopyMark, read_mark, write_mark
 from authorizerd.metadata.errors import LogDirectoryError
-from authorizerd.metadata.storage import DISK, PRIVATE_DISK
+from authorizerd.metadata.log_copy import LogCopy
+from authorizerd.metadata.replay import KEPT_RECORDS
+from authorizerd.metadata.storage import DISK, PRIVATE_DISK, Storage
 from tests.support.copies import BEGINNING, CLUSTER_ID, new_copy
 from tests.support.log_files import write_log
 from tests.support.recording_storage import RecordingStorage
@@ -73,6 +76,46 @@ def test_missing_directory_is_created_and_marked(tmp_path: Path, kind: SourceKin
 def test_copy_is_claimed_again(tmp_path: Path) -> None:
     make_copy(tmp_path)
     assert claim(tmp_path) == CLUSTER_ID
+
+
+def test_copy_keeps_its_secret(tmp_path: Path) -> None:
+    """Also if its log is set aside, or another version wrote it."""
+    secret = claim_secret(tmp_path)
+    assert len(secret) >= 32
+    copy = LogCopy(tmp_path, node_id=1, storage=PRIVATE_DISK, segment_bytes_max=1 << 30)
+    copy.open()
+    copy.adopt_cluster(CLUSTER_ID)
+    copy.append(BEGINNING)
+    copy.close()
+    assert claim_secret(tmp_path) == secret
+    for records in ("1-before", KEPT_RECORDS):
+        mark = read_mark(tmp_path)
+        assert mark is not None
+        write_mark(tmp_path, replace(mark, kept_records=records), PRIVATE_DISK)
+        (tmp_path / "meta.properties").write_text("version=9\n")
+        copy.open()
+        copy.close()
+        assert (tmp_path / "copy-set-aside").exists()
+        assert claim_secret(tmp_path) == secret
+    assert (tmp_path / MARK_NAME).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("records", [KEPT_RECORDS, "1-before"])
+def test_old_copy_gets_a_secret(tmp_path: Path, records: str) -> None:
+    """If the disk is full, a later start adds it."""
+    mark = CopyMark("quorum", records)
+    write_mark(tmp_path, mark, PRIVATE_DISK)
+    unsaved = claim_secret(tmp_path, RecordingStorage("append_to"))
+    assert read_mark(tmp_path) == mark
+    secret = claim_secret(tmp_path)
+    assert len(unsaved) >= 32
+    assert secret != unsaved
+    assert claim_secret(tmp_path) == secret
+    assert read_mark(tmp_path) == replace(mark, secret=secret)
+
+
+def claim_secret(log_dir: Path, storage: Storage = PRIVATE_DISK) -> str:
+    return claim_copy_directory(log_dir, SourceKind.QUORUM, node_id=1, storage=storage).secret
 
 
 def test_mark_is_durable_before_it_is_relied_upon(tmp_path: Path) -> None:
