@@ -13,8 +13,9 @@ from typing import Final
 
 import trio
 
+from authorizerd.acl.model import Operation
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.actors.authorizer import Authorizer
+from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
@@ -31,6 +32,7 @@ from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
+from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.origins.origin import Neighbours, Origin
 from authorizerd.daemon.origins.own_log import OwnLogOrigin
@@ -141,8 +143,13 @@ class Parts:
             configuration.follow,
             neighbours,
             is_super_user=lambda principal: principal in self.settings.super_users,
+            may_alter=self._may_alter,
             timeout_ms=lambda: self.purgatory.timeout_ms,
         )
+
+    def _may_alter(self, caller: RequestContext) -> bool:
+        """Return True if the caller may change ACLs now. The audit has its first check already."""
+        return Rights(self.authorizer).may(caller, Operation.ALTER, log_if_allowed=False)
 
     def _stop_deciding(self, error: UnfitChangeError) -> None:
         """Note that the cluster's log contradicts itself. The applier has stopped deciding."""

@@ -32,13 +32,17 @@ class Rights:
         reason = self._authorizer.not_ready_reason
         return f"{reason[:1].upper()}{reason[1:]}."
 
-    def may(self, context: RequestContext, operation: Operation) -> bool:
+    def may(
+        self, context: RequestContext, operation: Operation, *, log_if_allowed: bool = True
+    ) -> bool:
         """Return True if ``operation`` on the cluster is allowed.
 
         Raises:
             NotReadyError: the ACLs are not loaded for this principal.
         """
-        action = Action(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        action = Action(
+            operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_allowed=log_if_allowed
+        )
         return _are_allowed(self._authorizer.authorize, context, [action]) == [True]
 
     def pin(self, context: RequestContext) -> RequestRights:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.updates import Updates
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.follow import FollowSettings, SourceKind
@@ -34,7 +35,7 @@ class FollowedCluster(Origin):
     """The parts that follow a cluster.
 
     Args:
-        is_super_user, timeout_ms: see ``new_updates``.
+        is_super_user, may_alter, timeout_ms: see ``new_updates``.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class FollowedCluster(Origin):
         neighbours: Neighbours,
         *,
         is_super_user: Callable[[str], bool],
+        may_alter: Callable[[RequestContext], bool],
         timeout_ms: Callable[[], int],
     ) -> None:
         self._feed: Final = neighbours.feed
@@ -90,6 +92,7 @@ class FollowedCluster(Origin):
             open_node=self._opener.open,
             snapshot=neighbours.applier.applied,
             is_super_user=is_super_user,
+            may_alter=may_alter,
             requests_max=configuration.queued_max_requests,
             timeout_ms=timeout_ms,
             applied_everywhere=neighbours.applied_everywhere,

@@ -42,6 +42,16 @@ WRITE_MUTANTS: Final = (
         found_by="tests/daemon/sources/writes/test_forwarded.py::test_nothing_is_acknowledged_before_it_is_read",
     ),
     Mutant(
+        name="a change is sent although its caller has lost the right",
+        file="daemon/sources/writes/submission.py",
+        text="        if obstacle is not None:\n            return obstacle\n",
+        becomes="        del obstacle\n",
+        found_by=(
+            "tests/daemon/sources/writes/test_forwarded.py"
+            "::test_right_is_checked_again_before_a_change_is_sent"
+        ),
+    ),
+    Mutant(
         name="a change whose answer is missing is sent again",
         file="daemon/sources/writes/submission.py",
         text="            return Unknown(str(error))\n",

@@ -45,6 +45,7 @@ from authorizerd.daemon.sources.writes.requests import (
     Answered,
     Creations,
     Deletions,
+    Denied,
     NotController,
     NotSent,
     Outcome,
@@ -56,6 +57,7 @@ from authorizerd.daemon.sources.writes.requests import (
 )
 from authorizerd.daemon.sources.writes.submission import Submission
 from authorizerd.kafka_client.address import Address
+from authorizerd.protocol.kafka.error_codes import ApiError
 
 SENT_AT_ONCE_MAX: Final = 16
 """The maximum number of requests on their way to the cluster. A controller commits those that
@@ -145,9 +147,9 @@ class Delivery:
                     self._before = None
                     return await self._acknowledge(results)
                 case Rejected(error):
-                    if self._means.reported.is_due(error.name):
-                        _logger.warning("changes of ACLs are rejected: %s", error)
-                    return self._end("rejected", to_exception(error))
+                    return self._reject(error)
+                case Denied(denial):
+                    return self._end("denied", denial)
                 case Unknown(reason):
                     return await self._report(reason)
                 case NotController(reason):
@@ -199,6 +201,11 @@ class Delivery:
     async def _read_log(self) -> AclSnapshot | None:
         """Return the state that has everything committed by now, None if it is not known."""
         return self._means.snapshot.newest if await self._confirm() else None
+
+    def _reject(self, error: ApiError) -> None:
+        if self._means.reported.is_due(error.name):
+            _logger.warning("changes of ACLs are rejected: %s", error)
+        self._end("rejected", to_exception(error))
 
     async def _report(self, reason: str) -> None:
         """Complete the items with what the log shows, since the answer is missing."""

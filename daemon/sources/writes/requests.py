@@ -10,6 +10,7 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
+from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
@@ -92,10 +93,17 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
+class Denied:
+    """The request was not sent: its caller has lost the right since it was queued."""
+
+    error: RejectedUpdateError
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """The request was sent, and no valid answer came."""
 
     reason: str
 
 
-Outcome: TypeAlias = Answered | NotSent | NotController | Rejected | Unknown
+Outcome: TypeAlias = Answered | NotSent | NotController | Rejected | Denied | Unknown

@@ -16,9 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.authorizer import Authentication, RequestContext
+from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.config.follow import FollowSettings, Privileged
 from authorizerd.config.follow_keys import FORWARD_PRINCIPALS, FORWARD_PRIVILEGED
+from authorizerd.daemon.sources.writes.requests import Denied, NotSent
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 
@@ -67,3 +71,25 @@ class ForwardingRights:
                     f" not have {kind}"
                 )
         return None
+
+
+def check_caller(
+    caller: RequestContext,
+    rights: ForwardingRights | None,
+    may_alter: Callable[[RequestContext], bool],
+) -> Denied | NotSent | None:
+    """Return why the caller's change must not be sent now, or None if it may.
+
+    Args:
+        rights: who is forwarded; None if the daemon makes every change in its own name.
+        may_alter: returns True if the caller may alter the cluster. Raises NotReadyError.
+    """
+    obstacle = None if rights is None else rights.find_obstacle(caller)
+    try:
+        if obstacle is None and not may_alter(caller):
+            obstacle = f"{caller.principal} has lost the right to change ACLs"
+    except NotReadyError as error:
+        return NotSent(str(error), is_lost=False)
+    if obstacle is None:
+        return None
+    return Denied(RejectedUpdateError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, obstacle))

@@ -1,7 +1,7 @@
 """Send a change to one node, once, and say what is known about it afterwards.
 
-**Invariant:** ``send`` sends a request at most once. After NotSent and Rejected, it has changed
-nothing. After NotController, only the log tells.
+**Invariant:** ``send`` sends a request at most once, and only if its caller has the right then.
+After NotSent, Rejected and Denied, it has changed nothing. After NotController, only the log tells.
 
 Source: KIP-140, KIP-590; Kafka 4.3 ControllerApis, RequestChannel (shouldReturnNotController).
 """
@@ -9,17 +9,19 @@ Source: KIP-140, KIP-590; Kafka 4.3 ControllerApis, RequestChannel (shouldReturn
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import trio
 
 from authorizerd.acl.steps import Steps
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.sources.writes.connections import Connections, Node
 from authorizerd.daemon.sources.writes.requests import (
     Answered,
     Creations,
+    Denied,
     NotController,
     NotSent,
     Outcome,
@@ -70,14 +72,21 @@ class Submission:
         carries_caller: True if the caller's principal is named in an Envelope, False if the daemon
             makes the change in its own name.
         to_controllers: True if nodes are controllers, whose answer NOT_CONTROLLER is not final.
+        check_caller: returns why a caller's change must not be sent now, or None if it may.
     """
 
     def __init__(
-        self, connections: Connections, *, carries_caller: bool, to_controllers: bool
+        self,
+        connections: Connections,
+        *,
+        carries_caller: bool,
+        to_controllers: bool,
+        check_caller: Callable[[RequestContext], Denied | NotSent | None],
     ) -> None:
         self.connections: Final = connections
         self.carries_caller: Final = carries_caller
         self._to_controllers = to_controllers
+        self._check_caller = check_caller
         self._correlation_ids = itertools.count(1)
 
     async def send(self, address: Address, update: Update, timeout_ms: int) -> Outcome:
@@ -110,6 +119,9 @@ class Submission:
             return Rejected(ApiError(error.error.code, f"{node.address}: {error}"))
         body = await finish_in_turns(_encode(version, update))
         await trio.lowlevel.checkpoint_if_cancelled()
+        obstacle = self._check_caller(update.caller)
+        if obstacle is not None:
+            return obstacle
         update.is_sent = True
         try:
             if self.carries_caller:

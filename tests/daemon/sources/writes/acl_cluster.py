@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import trio
 
-from authorizerd.acl.errors import AclError
+from authorizerd.acl.errors import AclError, NotReadyError
 from authorizerd.acl.model import Acl, AclFilter, Change
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.steps import finish
@@ -213,6 +213,7 @@ class Follower:
         self.may_read.set()
         self.can_read = True
         self.workers = 0
+        self.has_right: bool | None = True
         updates = new_updates(
             FollowSettings(
                 kind=kind,
@@ -226,12 +227,18 @@ class Follower:
             open_node=cluster.open_node,
             snapshot=self.snapshot,
             is_super_user=lambda principal: principal == "User:root",
+            may_alter=self.may_alter,
             requests_max=requests_max,
             timeout_ms=lambda: timeout_ms,
             applied_everywhere=self._applied_everywhere,
         )
         assert isinstance(updates, ForwardedUpdates)
         self.updates = updates
+
+    def may_alter(self, _: RequestContext) -> bool:
+        if self.has_right is None:
+            raise NotReadyError("stopped")
+        return self.has_right
 
     @property
     def address(self) -> Address | None:

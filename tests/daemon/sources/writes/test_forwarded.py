@@ -192,6 +192,41 @@ async def test_change_waits_for_a_leader(nursery: trio.Nursery, autojump_clock: 
 
 
 @each_mode
+async def test_right_is_checked_again_before_a_change_is_sent(
+    nursery: trio.Nursery, autojump_clock: MockClock, writes: Writes
+) -> None:
+    """A change may wait long for a leader. Meanwhile, its caller may lose the right."""
+    cluster = AclCluster(nursery)
+    first = cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster, None, writes=writes))
+    completions = follower.updates.create([ONE], CALLER)
+    await trio.sleep(TIMEOUT_MS / 2000)
+    follower.has_right, follower.leaders = False, [FIRST]
+    (error,) = await results(completions)
+    assert isinstance(error, RejectedUpdateError)
+    assert error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert "lost the right" in str(error)
+    assert {each.api_key for each in first.asked} <= {ApiKey.API_VERSIONS}
+    assert follower.updates.statistics.results == {"denied": 1}
+
+
+@each_mode
+async def test_nothing_is_sent_while_the_right_is_not_known(
+    nursery: trio.Nursery, autojump_clock: MockClock, writes: Writes
+) -> None:
+    cluster = AclCluster(nursery)
+    first = cluster.add(FIRST)
+    follower = await start(nursery, Follower(cluster, writes=writes))
+    follower.has_right = None
+    completions = follower.updates.create([ONE], CALLER)
+    await trio.sleep(TIMEOUT_MS / 2000)
+    assert {each.api_key for each in first.asked} == {ApiKey.API_VERSIONS}
+    follower.has_right = True
+    assert await results(completions) == [None]
+    assert follower.acls == {ONE}
+
+
+@each_mode
 @pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY])
 async def test_refused_change_is_sent_again(
     nursery: trio.Nursery, autojump_clock: MockClock, writes: Writes, code: ErrorCode

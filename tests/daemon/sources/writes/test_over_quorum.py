@@ -51,6 +51,7 @@ class Daemon:
             open_node=NodeOpener(settings, quorum.connect).open,
             snapshot=self.following.applier.snapshot,
             is_super_user=lambda _: False,
+            may_alter=lambda _: True,
             requests_max=100,
             timeout_ms=lambda: 3000,
             applied_everywhere=self._applied_everywhere,
