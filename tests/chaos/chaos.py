@@ -49,7 +49,7 @@ _CALM_SECONDS_MAX: Final = 1.5
 
 @dataclass
 class Report:
-    """What a run did and found. ``recoveries`` has the seconds of each fault's recoveries."""
+    """The counts and findings of a run. ``recoveries`` has seconds by fault."""
 
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)

@@ -333,7 +333,7 @@ class Checker:
                 if not first <= offset <= last or each.acls != acls
             ]
         for first, last, listing in wanted:
-            text = f"a listing of {len(listing.acls)} ACLs is no state from {first} to {last}"
+            text = f"a listing of {len(listing.acls)} ACLs matches no state from {first} to {last}"
             yield from self._tell(listing, iter((text,)))
 
 

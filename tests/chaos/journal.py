@@ -16,7 +16,7 @@ from authorizerd.acl.model import Acl, Question
 
 
 class Outcome(Enum):
-    """What a client knows of its update."""
+    """A client's knowledge of its update."""
 
     IN_DOUBT = "in doubt"
     """No answer has come, or one that says that it may still be made."""

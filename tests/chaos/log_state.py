@@ -14,7 +14,7 @@ from tests.oracles.acl_history import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one batch has changed.
+    """The changes of one batch.
 
     Several requests may share a batch, so an ACL may be among both. ``before`` and ``after`` have
     what only the state before it has, and only the state after it.

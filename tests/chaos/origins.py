@@ -59,7 +59,7 @@ class Witness(Protocol):
 
 
 class Origin(Protocol):
-    """What a run needs to know of its origin.
+    """The facts that a run needs about its origin.
 
     Attributes:
         log_dir: the daemon's log, or its copy.

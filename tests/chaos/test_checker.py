@@ -1,4 +1,4 @@
-"""What the checker accepts, and each kind of fault that it must find."""
+"""The checker accepts what is right, and finds each kind of fault."""
 
 from __future__ import annotations
 
@@ -203,9 +203,9 @@ def test_sound_evidence_is_accepted(told: Sequence[Told], log: Sequence[LogBatch
         ("this connection had 1", [CREATED, answer(True, 10.1, 1), answer(False, 10.2, 0)], ONE),
         ("at no offset from 1 to 1", [CREATED, answer(False, 12)], ONE),
         ("at no offset from -1 to 0", [CREATED, answer(True, 5)], ONE),
-        ("is no state from 1 to 1", [CREATED, listing(READ, sent=12)], ONE),
-        ("is no state from 1 to 1", [CREATED, listing(sent=12)], ONE),
-        ("is no state from -1 to 0", [CREATED, listing(marker(1), READ, sent=5)], ONE),
+        ("matches no state from 1 to 1", [CREATED, listing(READ, sent=12)], ONE),
+        ("matches no state from 1 to 1", [CREATED, listing(sent=12)], ONE),
+        ("matches no state from -1 to 0", [CREATED, listing(marker(1), READ, sent=5)], ONE),
         ("1 was acknowledged before it was asked", [IN_CLUSTER, answer(False, 17, 0)], ONE),
     ],
 )  # fmt: skip
@@ -263,8 +263,8 @@ def test_sound_evidence_with_offsets_of_the_daemon_is_accepted(
             [CREATED, answer(True, 10.2, 7), answer(False, 10.3, 8, connection=2)],
         ),
         ("this connection had 8", [CREATED, answer(True, 10.2, 8), answer(True, 10.3, 7)]),
-        ("is no state from 2 to 2", [CREATED, listing(READ, sent=12)]),
-        ("is no state from -1 to 2", [CREATED, listing(marker(1), sent=10.2)]),
+        ("matches no state from 2 to 2", [CREATED, listing(READ, sent=12)]),
+        ("matches no state from -1 to 2", [CREATED, listing(marker(1), sent=10.2)]),
     ],
 )
 def test_each_fault_with_offsets_of_the_daemon_is_found(

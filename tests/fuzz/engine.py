@@ -59,7 +59,7 @@ class Failure:
 
 @dataclass
 class Result:
-    """What was done. ``new_paths`` are those that no seed takes."""
+    """Counts of a run. ``new_paths`` are those that no seed takes."""
 
     target: str
     inputs: int = 0

@@ -160,7 +160,7 @@ class Broker(Controller):
             await trio.sleep(_RETRY_S)
 
     async def _pass_on(self, asked: Asked) -> bytes:
-        """Send a change to the active controller; repeat it if that one is none any more."""
+        """Send a change to the active controller; repeat it if that one has resigned."""
         while True:
             leader = await self._reach_leader()
             with trio.move_on_after(_FORWARDING_S_MAX):

@@ -97,7 +97,7 @@ COPY_MUTANTS: Final = (
         found_by="tests/daemon/sources/test_copy_directory.py::test_copy_keeps_its_secret",
     ),
     Mutant(
-        name="a copy that is begun anew loses the secret of its salts",
+        name="a copy that is begun again loses the secret of its salts",
         file="metadata/copy_files.py",
         text=(
             "replace(mark, kept_records=KEPT_RECORDS), self._storage)\n"

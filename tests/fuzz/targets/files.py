@@ -261,7 +261,7 @@ def _check_small_file(data: bytes) -> None:
 
 
 def _check_name(data: bytes) -> None:
-    """A file with any name beside the log is reported, or is none of ours."""
+    """A file with any name beside the log is reported, or is not ours."""
     name = data.decode("utf-8", "surrogateescape").replace("/", "").replace("\0", "") or "x"
     files = _sound_log() | {PLACE / METADATA_TOPIC_DIRECTORY / name: b""}
     with rejected_with(MetadataLogError, characters=OWN_CHARACTERS_MAX):

@@ -1,4 +1,4 @@
-"""What a daemon sends to the Python client library, and to its own workers and back.
+"""Readers of what a daemon sends to the Python client library, and to its own workers and back.
 
 A client that misreads an answer could allow what was denied, or miss a change of the ACLs.
 """

@@ -29,7 +29,7 @@ from tests.support.acls import acl
 
 
 def _check_replay_file(data: bytes) -> None:
-    """What the jobs of replay wrote is written again as it was read, or it is refused."""
+    """Files of replay's jobs are written again as they were read, or refused."""
     with rejected_with(TableError), suppress(*DECODING_ERRORS):
         commit = decode_commit(data)
         assert decode_commit(encode_commit(commit)) == commit

@@ -242,7 +242,7 @@ def _plan() -> bytes:
 
 
 def _check_znode(data: bytes) -> None:
-    """What a znode or its path says is written again as it was read."""
+    """A znode or its path is written again as it was read."""
     pattern = Pattern(2, "orders", 3)
     with rejected_with(AclTextError, characters=OWN_CHARACTERS_MAX):
         found = read_acls(pattern, data)

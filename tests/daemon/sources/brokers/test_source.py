@@ -230,7 +230,7 @@ async def test_equal_answers_are_not_decoded(
 async def test_copy_is_held_back_while_no_broker_is_current(
     cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """A broker that has the copy's state, but not what is committed, is no contact."""
+    """A broker that has the copy's state, but not what is committed, does not count as contact."""
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == {READ})
     cluster.change(WRITE, lagging=(1, 2))
@@ -477,7 +477,7 @@ async def test_lag_is_logged_once_though_offsets_grow(
     caplog: pytest.LogCaptureFixture,
     is_pinned: bool,
 ) -> None:
-    """The listings of a broker that is followed already are accepted, but are no good contact."""
+    """The listings of a broker that is followed already are accepted, but do not count."""
     async with following(cluster, tmp_path) as follower:
         if is_pinned:
             await follower.until(lambda: follower.acls == {READ})
