@@ -8,7 +8,8 @@ record to ``read_record`` and ``decode_value``, which report the fault. (Slicing
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.protocol.errors import DecodeError
@@ -23,7 +24,10 @@ from authorizerd.protocol.records.metadata import (
 
 RECORDS_PER_SLICE: Final = 128
 _TEXTS_KEPT: Final = 4096
-"""The maximum number of cached texts. Clearing all takes a fraction of a millisecond."""
+"""The maximum number of cached texts, and of cached entries."""
+_TEXTS_DROPPED: Final = 128
+"""How many of the oldest are dropped at once. Dropping all would block the thread for longer,
+since objects that were created long ago are in no CPU cache."""
 
 _Entry: TypeAlias = tuple[int, str, str, int, int]
 """The fields of an ACL after its name: pattern type, principal, host, operation, permission."""
@@ -50,7 +54,7 @@ class Texts:
         text = self._by_bytes.get(encoded)
         if text is None:
             if len(self._by_bytes) >= _TEXTS_KEPT:
-                self._by_bytes.clear()
+                _drop_oldest(self._by_bytes)
             text = self._by_bytes[encoded] = encoded.decode()
         return text
 
@@ -68,9 +72,14 @@ class Texts:
             entry = _entry_in_line(encoded, self)
             if entry is not None:
                 if len(self._entries) >= _TEXTS_KEPT:
-                    self._entries.clear()
+                    _drop_oldest(self._entries)
                 self._entries[encoded] = entry
         return entry
+
+
+def _drop_oldest(cache: dict[bytes, Any]) -> None:
+    for encoded in list(islice(cache, _TEXTS_DROPPED)):
+        del cache[encoded]
 
 
 def read_records(
