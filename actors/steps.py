@@ -25,9 +25,7 @@ a decision waits for all of them."""
 _ENDS_AT: Final[ContextVar[float]] = ContextVar("ends_at", default=0.0)
 """When the current task's turn ends. A task that has waited since then ends its turn early."""
 
-_AFTER_TURN: Final[ContextVar[Callable[[], object]]] = ContextVar(
-    "after_turn", default=lambda: None
-)
+_AFTER_TURN: Final[ContextVar[Callable[[], bool]]] = ContextVar("after_turn", default=lambda: False)
 
 
 class Heap(Protocol):
@@ -60,16 +58,21 @@ def begin_turn() -> None:
     _ENDS_AT.set(time.perf_counter() + TURN_SECONDS)
 
 
-def call_after_turns(call: Callable[[], object]) -> None:
-    """Have ``call`` called after each turn of this task and of all tasks that it will start."""
+def call_after_turns(call: Callable[[], bool]) -> None:
+    """Have ``call`` called after each turn of this task and of all tasks that it will start.
+
+    It returns True if it has taken time. Other tasks run before and after it, because it may take
+    as long as a turn.
+    """
     _AFTER_TURN.set(call)
 
 
 async def pause_if_due() -> None:
     """Let other tasks run if this turn has lasted long enough."""
     if time.perf_counter() >= _ENDS_AT.get():
-        _AFTER_TURN.get()()
         await trio.lowlevel.checkpoint()
+        if _AFTER_TURN.get()():
+            await trio.lowlevel.checkpoint()
         begin_turn()
 
 

@@ -113,14 +113,22 @@ async def test_error_of_a_step_is_raised(clock: Clock) -> None:
         await finish_in_turns(fail())
 
 
-async def test_turns_of_later_tasks_are_followed_by_the_call(clock: Clock) -> None:
+@pytest.mark.parametrize(("takes_time", "expected"), [(False, [1, 2, 3]), (True, [1, 3, 5])])
+async def test_turns_of_later_tasks_are_followed_by_the_call(
+    clock: Clock, takes_time: bool, expected: list[int]
+) -> None:
+    """Other tasks run before the call, and after it if it has taken time."""
     calls: list[int] = []
 
     async def work() -> None:
         begin_turn()
         await finish_in_turns(clock.work([TURN_SECONDS] * 3))
 
-    call_after_turns(lambda: calls.append(clock.turns))
+    def call() -> bool:
+        calls.append(clock.turns)
+        return takes_time
+
+    call_after_turns(call)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(work)
-    assert calls == [0, 1, 2]
+    assert calls == expected

@@ -141,9 +141,10 @@ async def test_turns_of_a_worker_are_followed_by_collections(
     turns = 0
 
     class Counting(Collector):
-        def collect_if_many(self) -> None:
+        def collect_if_many(self) -> bool:
             nonlocal turns
             turns += 1
+            return False
 
         async def run(self) -> None:
             await trio.sleep_forever()  # the timer does not count
