@@ -4,9 +4,9 @@ A collection scans every container created since the last freeze and everything 
 One ACL change creates about fifteen map nodes with hundreds of references, so after 100,000 changes
 an automatic collection would stop the loop for a third of a second. Instead, garbage is collected
 before each slice of changes, when few objects are new, and what the slice creates is frozen without
-a look at it. After each turn of other long work, and every 50 ms, garbage is collected if there are
-many new objects: so one collection scans little more than a turn creates. Frozen objects are never
-scanned again.
+a look at it. Between two turns of other long work, and every 50 ms, garbage is collected if there
+are many new objects: so one collection scans little more than a turn creates. Frozen objects are
+never scanned again.
 
 A frozen object that becomes part of a cycle later is leaked. Requests and connections leave no
 cycles, so such leaks do not add up. Errors of threads would leave some: see ``daemon.threads``.

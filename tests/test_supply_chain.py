@@ -1,4 +1,4 @@
-"""What is installed is pinned and hashed, and the security rules of the linter are in force."""
+"""All that is installed is pinned and hashed, and the linter's security rules are in force."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class BrokersSite(Site):
     """A daemon that lists the ACLs of two brokers, with everything in one process.
 
     Attributes:
-        writing: a lock; hold it to change the ACLs. Whoever has changed them lets the daemon apply
-            them before it returns the lock, so each listing has one change at most.
+        writing: a lock; hold it to change the ACLs. A writer waits until the daemon has applied
+            its change before it returns the lock, so each listing has one change at most.
     """
 
     def __init__(self, folder: Path, *, ballast: int, disk: Disk, brokers: BrokersThread) -> None:

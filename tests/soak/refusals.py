@@ -191,7 +191,7 @@ class RefusedChanges(Connected[KafkaConnection]):
         _expect(_refusal(text), self.connection.describe(wanted=described))
 
     def _expect_old_offset(self) -> None:
-        """Send a valid ACL, with the condition that none has changed since the log began."""
+        """Send a valid ACL, with the condition that no ACL has changed since the log began."""
         body = bytes(finish(encode_creations(3, [_ACL], 0)))
         answer = self.connection.ask_raw(ApiKey.CREATE_ACLS, 3, body)
         [error], _ = finish(decode_created(3, answer, 1))

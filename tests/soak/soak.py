@@ -44,7 +44,7 @@ CLOSED_SHARE: Final = 0.05
 
 @dataclass
 class Tally:
-    """What the exchanges of one client came to."""
+    """The results of one client's exchanges."""
 
     seconds: array[float] = field(default_factory=lambda: array("f"))
     """The time of each exchange that was answered."""
