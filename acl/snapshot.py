@@ -34,6 +34,7 @@ from authorizerd.acl.model import (
     Change,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight, set_weight
+from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
 from authorizerd.acl.tables import EMPTY, Table, delete_entry, set_entry
 
 
@@ -77,13 +78,15 @@ class AclSnapshot(msgspec.Struct, frozen=True, gc=False):
     """Every ACL at ``offset`` (-1 before the first record).
 
     ``types`` is indexed by resource type code, 0 to 7. ``unindexed`` maps ACLs to their ids if the
-    bits of the index cannot identify them, because they use codes of later Kafka versions.
+    bits of the index cannot identify them, because they use codes of later Kafka versions. ``rules``
+    are those of the Kafka releases that may judge; a state is strict until somebody says which.
     """
 
     offset: int
     acls: Map[bytes, Acl]
     types: tuple[TypeIndex, ...]
     unindexed: Map[Acl, bytes]
+    rules: ReleaseRules = ANY_RELEASE
 
 
 EMPTY_SNAPSHOT: Final = AclSnapshot(
@@ -116,7 +119,14 @@ STATES_FREED_PER_STEP: Final = 2
 
 def at_offset(snapshot: AclSnapshot, offset: int) -> AclSnapshot:
     """Return the same ACLs at another log offset."""
-    return AclSnapshot(offset, snapshot.acls, snapshot.types, snapshot.unindexed)
+    return AclSnapshot(offset, snapshot.acls, snapshot.types, snapshot.unindexed, snapshot.rules)
+
+
+def with_rules(snapshot: AclSnapshot, rules: ReleaseRules) -> AclSnapshot:
+    """Return the same ACLs, judged by the rules of other Kafka releases."""
+    if snapshot.rules == rules:
+        return snapshot
+    return AclSnapshot(snapshot.offset, snapshot.acls, snapshot.types, snapshot.unindexed, rules)
 
 
 def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapshot:
@@ -157,7 +167,7 @@ def with_acl(snapshot: AclSnapshot, id: bytes, acl: Acl) -> AclSnapshot:
     types = _change_types(snapshot.types, acl, weights, 1)
     if types is None:
         raise DuplicateAclError(id, acl)
-    return AclSnapshot(snapshot.offset, acls, types, unindexed)
+    return AclSnapshot(snapshot.offset, acls, types, unindexed, snapshot.rules)
 
 
 def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
@@ -175,7 +185,8 @@ def without_acl(snapshot: AclSnapshot, id: bytes) -> AclSnapshot:
         unindexed = unindexed.delete(acl)
     types = _change_types(snapshot.types, acl, weights, -1)
     assert types is not None, "only an addition can be a duplicate"
-    return AclSnapshot(snapshot.offset, snapshot.acls.delete(id), types, unindexed)
+    acls = snapshot.acls.delete(id)
+    return AclSnapshot(snapshot.offset, acls, types, unindexed, snapshot.rules)
 
 
 def _change_types(

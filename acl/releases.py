@@ -1,0 +1,71 @@
+"""What differs between the rules of Kafka's releases, and which of them judge.
+
+Kafka 4.4 reads an ACL's host with a slash as a range of addresses (KIP-1276). Kafka 4.0 to 4.3
+compare every host as text, so such an ACL never matches there. Nothing else differs.
+
+**Invariant:** while it is not known which release of several judges, a question is allowed only if
+each of them allows it.
+
+Source: Kafka 4.3 and 4.4 StandardAuthorizerData.findResult.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+
+class Release(StrEnum):
+    """The releases whose rules differ, oldest first. Each stands for all until the next one."""
+
+    KAFKA_4_3 = "4.3"
+    KAFKA_4_4 = "4.4"
+
+
+READS_RANGES: Final = frozenset({Release.KAFKA_4_4})
+"""The releases that read a host with a slash as a range of addresses."""
+
+
+class ReleaseRules(msgspec.Struct, frozen=True, gc=False):
+    """The rules by which ACLs are judged.
+
+    Attributes:
+        releases: the releases that may judge, oldest first; at least one.
+        range_allows: whether an ALLOW for a range of addresses counts.
+        range_denies: whether a DENY for a range of addresses counts.
+    """
+
+    releases: tuple[Release, ...]
+    range_allows: bool
+    range_denies: bool
+
+    def __str__(self) -> str:
+        """Return the releases, such as ``4.3 or 4.4``."""
+        return " or ".join(self.releases)
+
+
+def rules_for(releases: Iterable[Release]) -> ReleaseRules:
+    """Return the rules by which something is allowed only if each of ``releases`` allows it.
+
+    Raises:
+        ValueError: there is no release.
+    """
+    named = set(releases)
+    if not named:
+        raise ValueError("the rules of no release: expected at least one")
+    return ReleaseRules(
+        releases=tuple(release for release in Release if release in named),
+        range_allows=named <= READS_RANGES,
+        range_denies=bool(named & READS_RANGES),
+    )
+
+
+RULES: Final = {release: rules_for((release,)) for release in Release}
+"""The rules of each single release."""
+RULES_4_3: Final = RULES[Release.KAFKA_4_3]
+RULES_4_4: Final = RULES[Release.KAFKA_4_4]
+ANY_RELEASE: Final = rules_for(Release)
+"""The rules while it is unknown which release judges: what each of them allows is allowed."""
