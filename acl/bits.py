@@ -1,10 +1,12 @@
 """The weight of one binding in the index. A leaf of the index is the sum of its bindings' weights.
 
-A leaf is an integer. Its lowest 32 bits are 16 ALLOW bits and 16 DENY bits, one per operation code.
-Kafka refuses a second id for the same binding, so each bit represents exactly one binding, and
-adding or subtracting its weight cannot carry. Above them is a 16-bit counter per operation, for
-ACLs that deny but have an unknown permission type or pattern type. The index does not store these
-codes, so several such ACLs share a counter: at most 254 * 255 + 254, which fits into 16 bits.
+A leaf is an integer. Its lowest bits are an ALLOW bit for each operation code, then a DENY bit for
+each. All widths follow from the codes of ``acl.model``. Kafka refuses a second id for the same
+binding, so each bit represents exactly one binding, and adding or subtracting its weight cannot
+carry. Above them is a 16-bit counter per operation, for ACLs that deny but have an unknown
+permission type or pattern type. The index does not store these codes, so several such ACLs share a
+counter: at most 254 * 255 + 254, which fits into 16 bits. The last counter is for ACLs that Kafka
+cannot judge: such an ACL denies every operation to everyone.
 
 Why does a rule not set the bits of the operations that it implies? Several rules can imply the same
 operation, so a removal could not undo it. Instead, the mask of a question (``ALLOWS``) includes the
@@ -29,17 +31,22 @@ from authorizerd.acl.model import (
     PermissionType,
 )
 
-OPERATION_CODES: Final = range(16)
+OPERATION_CODES: Final = range(max(Operation) + 1)
 
 WEIGHTS_KEPT: Final = 4096
 
-_DENY_SHIFT: Final = 16
-_COUNTED_DENY_SHIFT: Final = 32
+_DENY_SHIFT: Final = len(OPERATION_CODES)
+_COUNTED_DENY_SHIFT: Final = 2 * len(OPERATION_CODES)
 PLAIN_BITS: Final = (1 << _COUNTED_DENY_SHIFT) - 1
 """The ALLOW and DENY bits, without the counters."""
 _COUNTED_DENY_LANE: Final = 16
-# Each counter of ``host_denials`` is wider, since it counts the rules of very many hosts.
-_HOST_DENY_LANE: Final = 48
+# Each of these counters is wider, since it counts the rules of very many hosts or principals.
+_WIDE_LANE: Final = 48
+_UNJUDGEABLE_SHIFT: Final = _COUNTED_DENY_SHIFT + _COUNTED_DENY_LANE * len(OPERATION_CODES)
+_SECOND_LANES: Final = _WIDE_LANE * len(OPERATION_CODES)
+UNJUDGEABLE: Final = 1 << _UNJUDGEABLE_SHIFT
+"""The weight of an ACL whose principal has no colon, in the leaf of ``User:*``."""
+UNJUDGEABLE_BITS: Final = ((1 << _WIDE_LANE) - 1) << _UNJUDGEABLE_SHIFT
 
 
 def weight(acl: Acl) -> int:
@@ -52,13 +59,6 @@ def weight(acl: Acl) -> int:
     if acl.permission_type == PermissionType.DENY and usual_pattern:
         return 1 << (_DENY_SHIFT + acl.operation)
     return 1 << (_COUNTED_DENY_SHIFT + _COUNTED_DENY_LANE * acl.operation)
-
-
-def host_denial_weight(acl: Acl) -> int:
-    """Return the weight of ``acl``, a rule for one host, in the denials counted over all hosts."""
-    if acl.operation not in OPERATION_CODES or acl.permission_type == PermissionType.ALLOW:
-        return 0
-    return 1 << (_HOST_DENY_LANE * acl.operation)
 
 
 def is_unindexed(acl: Acl) -> bool:
@@ -75,7 +75,9 @@ class Weights(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         rule: its weight in its leaf.
-        host_denial: its weight in the denials counted over all hosts, if it is a rule for one host.
+        host_denial: its weight in the denials counted over all hosts, if its host is one address.
+        range_denial: the same, if its host is a range.
+        in_range: its weight in the leaf of a network, if its host is a range.
         denial: 1 if it can deny, else 0.
         is_typed: whether the index contains its resource type.
         is_plain: whether it is typed and its bits identify it.
@@ -83,6 +85,8 @@ class Weights(msgspec.Struct, frozen=True, gc=False):
 
     rule: int
     host_denial: int
+    range_denial: int
+    in_range: int
     denial: int
     is_typed: bool
     is_plain: bool
@@ -94,10 +98,20 @@ def weights_of(
 ) -> Weights:
     """Return the weights of every ACL with these codes. ACLs have few combinations of them."""
     acl = Acl(resource_type, "", pattern_type, "", "", operation, permission_type)
-    rule, host_denial = weight(acl), host_denial_weight(acl)
+    rule = weight(acl)
+    denies = rule != 0 and permission_type != PermissionType.ALLOW
+    first = 1 << _WIDE_LANE * operation if rule else 0
+    second = first << _SECOND_LANES
     is_typed = resource_type in RESOURCE_TYPES
-    is_plain = is_typed and not is_unindexed(acl)
-    return Weights(rule, host_denial, 1 if host_denial else 0, is_typed, is_plain)
+    return Weights(
+        rule=rule,
+        host_denial=first if denies else 0,
+        range_denial=second if denies else 0,
+        in_range=first if denies else second,
+        denial=1 if denies else 0,
+        is_typed=is_typed,
+        is_plain=is_typed and not is_unindexed(acl),
+    )
 
 
 _IMPLYING: Final[dict[int, tuple[Operation, ...]]] = {
@@ -142,16 +156,29 @@ DENIES: Final = tuple(
             _lane(_COUNTED_DENY_SHIFT, _COUNTED_DENY_LANE, rule)
             for rule in denying_operations(operation)
         ),
+        UNJUDGEABLE_BITS,
     )
     for operation in OPERATION_CODES
 )
 """For each operation code: the bits of a leaf that deny the operation."""
 
 HOST_DENIES: Final = tuple(
-    _any_of(*(_lane(0, _HOST_DENY_LANE, rule) for rule in denying_operations(operation)))
+    _any_of(*(_lane(0, _WIDE_LANE, rule) for rule in denying_operations(operation)))
     for operation in OPERATION_CODES
 )
-"""For each operation code: the bits of ``host_denials`` that deny the operation."""
+"""For each operation code: the bits of ``host_denials`` by which single addresses are denied.
+
+In the leaf of a network, these bits deny the operation.
+"""
+
+RANGE_DENIES: Final = tuple(mask << _SECOND_LANES for mask in HOST_DENIES)
+"""For each operation code: the bits of ``host_denials`` by which ranges are denied."""
+
+RANGE_ALLOWS: Final = tuple(
+    _any_of(*(_lane(_SECOND_LANES, _WIDE_LANE, rule) for rule in allowing_operations(operation)))
+    for operation in OPERATION_CODES
+)
+"""For each operation code: the bits of the leaf of a network that allow the operation."""
 
 
 def allow_bit(operation: int) -> int:

@@ -15,9 +15,11 @@ from typing import Final
 from immutables import Map, MapMutation
 from msgspec.structs import force_setattr
 
-from authorizerd.acl.bits import Weights, weights_of
+from authorizerd.acl.bits import UNJUDGEABLE, Weights, weights_of
 from authorizerd.acl.denying_hosts import NO_DENYING_HOSTS, add_host, remove_host
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -28,9 +30,18 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns
 from authorizerd.acl.patterns_builder import ITEMS_PER_STEP, PatternsBuilder, ResourcesBuilder
-from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex
+from authorizerd.acl.range_index import NO_RANGES, change_range
+from authorizerd.acl.snapshot import (
+    NO_RULES,
+    AclSnapshot,
+    Rules,
+    TypeIndex,
+    Unjudgeable,
+    change_unjudgeable,
+    is_unjudgeable,
+)
 from authorizerd.acl.steps import Steps, finish
-from authorizerd.acl.tables import Growing, freeze, grow
+from authorizerd.acl.tables import EMPTY, Growing, freeze, grow
 
 _HOSTS_PER_DICT: Final = 1024
 _HOST_SHARDS: Final = 256
@@ -45,7 +56,15 @@ class _RulesBuilder:
     milliseconds.
     """
 
-    __slots__ = ("any_host", "denials", "denying_hosts", "host_denials", "hosts", "principal")
+    __slots__ = (
+        "any_host",
+        "denials",
+        "denying_hosts",
+        "host_denials",
+        "hosts",
+        "principal",
+        "ranges",
+    )
 
     def __init__(self, principal: str) -> None:
         self.principal = principal
@@ -53,6 +72,7 @@ class _RulesBuilder:
         self.hosts: list[dict[str, PatternsBuilder]] = []
         self.host_denials: PatternsBuilder | None = None
         self.denying_hosts = NO_DENYING_HOSTS
+        self.ranges = NO_RANGES
         self.denials = 0
 
     def add(self, acl: Acl, weights: Weights, sign: int) -> int:
@@ -67,8 +87,7 @@ class _RulesBuilder:
                 patterns = self.any_host = PatternsBuilder()
         else:
             patterns = self._patterns_of(acl.host)
-            if weights.denial:
-                self._add_host_denial(acl, weights, sign)
+            self._add_to_hosts(acl, weights, sign)
         return patterns.add(acl.pattern_type, acl.resource_name, sign * weights.rule)
 
     def _patterns_of(self, host: str) -> PatternsBuilder:
@@ -84,13 +103,28 @@ class _RulesBuilder:
                     self.hosts[hash(each) % _HOST_SHARDS][each] = builder
         return patterns
 
-    def _add_host_denial(self, acl: Acl, weights: Weights, sign: int) -> None:
+    def _add_to_hosts(self, acl: Acl, weights: Weights, sign: int) -> None:
+        """Do what ``acl.snapshot.apply_changes`` does with the host of an ACL."""
+        kind = get_kind(acl.host)
+        addresses = find_range(acl.host) if kind is HostKind.RANGE else None
+        if addresses is not None:
+            self.ranges = change_range(self.ranges, addresses, acl, weights.in_range, sign)
+        if not weights.denial or kind is HostKind.NOTHING:
+            return
         if self.host_denials is None:
             self.host_denials = PatternsBuilder()
-        self.host_denials.add(acl.pattern_type, acl.resource_name, sign * weights.host_denial)
+        denial = weights.host_denial if addresses is None else weights.range_denial
+        self.host_denials.add(acl.pattern_type, acl.resource_name, sign * denial)
         if weights.is_plain:
             change = add_host if sign > 0 else remove_host
             self.denying_hosts = change(self.denying_hosts, acl)
+
+    def add_unjudgeable(self, acl: Acl, sign: int) -> None:
+        """Add (``sign`` 1) or subtract (-1) an ACL that Kafka cannot judge."""
+        if self.any_host is None:
+            self.any_host = PatternsBuilder()
+        self.any_host.add(acl.pattern_type, acl.resource_name, sign * UNJUDGEABLE)
+        self.denials += sign
 
     def freeze_in_steps(self) -> Steps[Rules]:
         any_host, denials = NO_PATTERNS, NO_PATTERNS
@@ -114,7 +148,7 @@ class _RulesBuilder:
             return NO_RULES
         if self.host_denials is not None:
             denials = yield from self.host_denials.freeze_in_steps()
-        return Rules(any_host, frozen_hosts, denials, self.denying_hosts, self.denials)
+        return Rules(any_host, frozen_hosts, self.ranges, denials, self.denying_hosts, self.denials)
 
 
 class _TypeBuilder:
@@ -124,13 +158,14 @@ class _TypeBuilder:
     large list may be copied when it grows, which would block the thread.
     """
 
-    __slots__ = ("everyone", "names", "resources", "rules")
+    __slots__ = ("everyone", "names", "resources", "rules", "unjudgeable")
 
     def __init__(self) -> None:
         self.rules: MapMutation[str, _RulesBuilder] = Map[str, _RulesBuilder]().mutate()
         self.names: list[list[str]] = [[]]
         self.everyone = _RulesBuilder(WILDCARD_PRINCIPAL)
         self.resources: ResourcesBuilder | None = None
+        self.unjudgeable: Unjudgeable = EMPTY
 
     def add(self, acl: Acl, weights: Weights, sign: int) -> int:
         """Add (``sign`` 1) or subtract (-1) the weights of ``acl``.
@@ -158,6 +193,9 @@ class _TypeBuilder:
         if name is not acl.resource_name:
             # A new ACL would take twice the time. Nobody can see this change: the texts are equal.
             force_setattr(acl, "resource_name", name)
+        if is_unjudgeable(acl):
+            self.unjudgeable = change_unjudgeable(self.unjudgeable, acl, sign)
+            self.everyone.add_unjudgeable(acl, sign)
         return rules.add(acl, weights, sign) if weights.rule else 0
 
     def freeze_in_steps(self) -> Steps[TypeIndex]:
@@ -177,7 +215,7 @@ class _TypeBuilder:
         resources = NO_PATTERNS
         if self.resources is not None:
             resources = yield from self.resources.freeze_in_steps()
-        return TypeIndex(freeze(principals), everyone, resources)
+        return TypeIndex(freeze(principals), everyone, resources, self.unjudgeable)
 
 
 class SnapshotBuilder:

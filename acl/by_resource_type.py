@@ -10,12 +10,14 @@ Source: KIP-679; Kafka 4.3 Authorizer.authorizeByResourceType (the default that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 from authorizerd.acl.bits import allow_bit, deny_bit
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.filters import ACLS_PER_STEP
+from authorizerd.acl.hosts import matches_host, never_matches
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -26,7 +28,8 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, get_weight, prefix_lengths
-from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
+from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
+from authorizerd.acl.snapshot import AclSnapshot, Rules, is_unjudgeable, rules_of, with_rules
 from authorizerd.acl.steps import Steps
 
 PROBE_NAME: Final = "hardcode"
@@ -73,21 +76,42 @@ def authorize_by_resource_type(
 ) -> Steps[bool]:
     """Return, in steps, True if the principal may do this to some resource of the type.
 
-    For an unknown host, rules for single hosts can deny but not allow.
+    For an unknown host, rules for single hosts can deny but not allow. If several releases may
+    judge, each must allow it.
 
     Raises:
         InvalidQuestionError: as ``check_by_resource_type``, or the principal is ``User:*``.
     """
     check_by_resource_type(operation, resource_type)
+    for release in snapshot.rules.releases:
+        judged = with_rules(snapshot, RULES[release])
+        if not (yield from _authorize(judged, settings, principal, host, operation, resource_type)):
+            return False
+    return True
+
+
+def _authorize(
+    snapshot: AclSnapshot,
+    settings: AuthorizerSettings,
+    principal: str,
+    host: str | None,
+    operation: int,
+    resource_type: int,
+) -> Steps[bool]:
+    """Return the answer of one release. See ``authorize_by_resource_type``."""
     if authorize(snapshot, settings, principal, host, operation, resource_type, PROBE_NAME):
         return True
-    index = snapshot.types[resource_type]
+    index, releases = snapshot.types[resource_type], snapshot.rules
+    if any(_host_fits(acl, host, releases) for acl in chain(*index.unjudgeable.values())):
+        return False  # where Kafka fails
     rules = [rules_of(index, name) for name in (principal, WILDCARD_PRINCIPAL)]
-    sources = _sources(rules, host)
+    sources = _sources(rules, host, releases)
     operations = (operation, Operation.ALL)
     denials = [_denials_in(patterns, operations) for patterns in sources]
     if host is None:
-        denials += (_denials_of_hosts(each, operations) for each in rules if each.denying_hosts)
+        denials += (
+            _denials_of_hosts(each, operations, releases) for each in rules if each.denying_hosts
+        )
     # As in Kafka, a DENY of the literal * decides before any ALLOW is examined.
     if any(denials_at(_LITERAL, WILDCARD) for _, denials_at in denials):
         return False
@@ -119,7 +143,8 @@ def scan_by_resource_type(
     """Return, in steps, True if ``acls`` allow the operation on some resource of the type.
 
     This is ``authorize_by_resource_type`` without an index and without the probe, for ACLs that
-    arrive in slices.
+    arrive in slices. As it is unknown which Kafka release judges, a range of addresses denies but
+    does not allow. An ACL whose principal has no colon denies everything.
     """
     patterns = _PatternSets()
     for some in acls:
@@ -152,6 +177,9 @@ class _PatternSets:
         allowed: list[_Pattern] = []
         for acl in acls:
             pattern = (acl.pattern_type, acl.resource_name)
+            if is_unjudgeable(acl):
+                self._denies_all = True
+                continue
             if acl.permission_type == PermissionType.ALLOW:
                 self._allows_all = self._allows_all or pattern == _EVERYTHING
                 allowed.append(pattern)
@@ -185,27 +213,42 @@ class _PatternSets:
         return pattern in self._denied[hash(pattern) % _SHARDS]
 
 
-def _sources(rules: Iterable[Rules], host: str | None) -> list[Patterns]:
+def _sources(rules: Iterable[Rules], host: str | None, releases: ReleaseRules) -> list[Patterns]:
     """Return the patterns of the rules that may allow."""
     sources = [each.any_host for each in rules]
     if host is not None:
         sources += [each.hosts.get(host, NO_PATTERNS) for each in rules]
+        if releases.range_denies:
+            sources += [each.hosts[text] for each in rules for text in each.ranges.find_hosts(host)]
     return [patterns for patterns in sources if patterns is not NO_PATTERNS]
 
 
 def _applies(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
     """Return True if the ACL applies and names ``operation`` or ALL. Implications do not count."""
-    if acl.permission_type == PermissionType.ALLOW:
-        host_fits = acl.host in (WILDCARD, host)
-    else:
-        host_fits = host is None or acl.host in (WILDCARD, host)
     return (
-        host_fits
-        and acl.principal in (principal, WILDCARD_PRINCIPAL)
-        and acl.operation in (operation, Operation.ALL)
+        _host_fits(acl, host, ANY_RELEASE)
+        and (is_unjudgeable(acl) or acl.principal in (principal, WILDCARD_PRINCIPAL))
+        and (is_unjudgeable(acl) or _names(acl, operation))
+    )
+
+
+def _names(acl: Acl, operation: int) -> bool:
+    return (
+        acl.operation in (operation, Operation.ALL)
         and acl.permission_type in (PermissionType.ALLOW, PermissionType.DENY)
         and acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
     )
+
+
+def _host_fits(acl: Acl, host: str | None, releases: ReleaseRules) -> bool:
+    if host is None:
+        may_deny = acl.permission_type != PermissionType.ALLOW or is_unjudgeable(acl)
+        return acl.host == WILDCARD or (may_deny and not never_matches(acl.host, releases))
+    if acl.host in (WILDCARD, host):
+        return True
+    is_allow = acl.permission_type == PermissionType.ALLOW and not is_unjudgeable(acl)
+    counts = releases.range_allows if is_allow else releases.range_denies
+    return counts and matches_host(acl.host, host)
 
 
 def _iterate_leaves(sources: Iterable[Patterns]) -> Iterator[tuple[int, str, int]]:
@@ -226,10 +269,15 @@ def _denials_in(patterns: Patterns, operations: tuple[int, ...]) -> _Denials:
     )
 
 
-def _denials_of_hosts(rules: Rules, operations: tuple[int, ...]) -> _Denials:
+def _denials_of_hosts(
+    rules: Rules, operations: tuple[int, ...], releases: ReleaseRules
+) -> _Denials:
     hosts = rules.denying_hosts
+    kinds = (False, True) if releases.range_denies else (False,)
     return prefix_lengths(rules.host_denials), lambda pattern_type, name: any(
-        (pattern_type, name, operation) in hosts for operation in operations
+        (pattern_type, name, operation, is_range) in hosts
+        for operation in operations
+        for is_range in kinds
     )
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.bits import ALLOWS, DENIES, HOST_DENIES
+from authorizerd.acl.bits import ALLOWS, DENIES, HOST_DENIES, RANGE_ALLOWS
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.matching import (
     APPLIES,
@@ -26,9 +26,13 @@ from authorizerd.acl.matching import (
     RULE_OF,
     find_deciding,
     find_leaves,
+    find_unjudgeable,
+    host_denials,
 )
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, PermissionType, Question
 from authorizerd.acl.patterns import AFTER_WILDCARD, NO_PATTERNS, look_up
+from authorizerd.acl.range_index import NO_RANGES
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules
 
 
@@ -59,6 +63,19 @@ class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
         return f"MatchingAcl(acl={self.acl})"
 
 
+class UnjudgeableAcl(msgspec.Struct, frozen=True, gc=False):
+    """An ACL on which Kafka fails, because its principal has no colon.
+
+    Kafka answers everyone but super users with UNKNOWN_SERVER_ERROR for each resource that its
+    pattern matches, whatever it says. Here the answer is deny.
+    """
+
+    acl: Acl
+
+    def __str__(self) -> str:
+        return f"UnjudgeableAcl(acl={self.acl})"
+
+
 class NamedRule(msgspec.Struct, frozen=True, gc=False):
     """The rule of a decision made outside this module: the name of the authorizer that made it."""
 
@@ -68,7 +85,7 @@ class NamedRule(msgspec.Struct, frozen=True, gc=False):
         return self.name
 
 
-Rule = DefaultRule | MatchingAcl | NamedRule
+Rule = DefaultRule | MatchingAcl | UnjudgeableAcl | NamedRule
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
@@ -95,8 +112,8 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
     """Return True if the principal is allowed. The arguments are the fields of ``Question``.
 
     Args:
-        operation: a code from 0 to 15.
-        resource_type: a code from 0 to 7.
+        operation: a code in ``acl.bits.OPERATION_CODES``.
+        resource_type: the code of a resource type.
 
     Raises:
         InvalidQuestionError: the principal is ``User:*``, which means everyone.
@@ -125,12 +142,12 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
                 if length <= size and (characters is None or resource_name[last] in characters):
                     bits |= patterns.prefixes.get(resource_name[:length], 0)
         if rules.hosts:
-            bits |= _of_host(rules, host, operation, resource_name)
+            bits |= _of_host(rules, host, operation, resource_name, snapshot.rules)
     if everyone is not NO_RULES:
         if everyone.any_host is not NO_PATTERNS:
             bits |= look_up(everyone.any_host, resource_name)
         if everyone.hosts:
-            bits |= _of_host(everyone, host, operation, resource_name)
+            bits |= _of_host(everyone, host, operation, resource_name, snapshot.rules)
     if bits & DENIES[operation]:
         return False
     if bits & allows:
@@ -138,18 +155,26 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
     return settings.allow_everyone_if_no_acl_found and not look_up(index.resources, resource_name)
 
 
-def _of_host(rules: Rules, host: str | None, operation: int, name: str) -> int:
-    """Return the bits of the rules for single hosts.
+def _of_host(
+    rules: Rules, host: str | None, operation: int, name: str, releases: ReleaseRules
+) -> int:
+    """Return the bits of the rules for other hosts than ``*``.
 
-    Every such denial applies to an unknown host.
+    Every such denial that can match a host applies to an unknown host.
     """
-    if host is not None:
-        patterns = rules.hosts.get(host)
-        return 0 if patterns is None else look_up(patterns, name)
-    if look_up(rules.host_denials, name) & HOST_DENIES[operation]:
+    if host is None:
         # Deny as if the rule applied to every host.
-        return DENIES[operation]
-    return 0
+        denied = look_up(rules.host_denials, name) & host_denials(operation, releases)
+        return DENIES[operation] if denied else 0
+    patterns = rules.hosts.get(host)
+    bits = 0 if patterns is None else look_up(patterns, name)
+    if rules.ranges is not NO_RANGES and releases.range_denies:
+        in_range = rules.ranges.look_up(host, name)
+        if in_range & HOST_DENIES[operation]:
+            return DENIES[operation]
+        if in_range & RANGE_ALLOWS[operation] and releases.range_allows:
+            bits |= ALLOWS[operation]
+    return bits
 
 
 def everyone_error() -> InvalidQuestionError:
@@ -244,11 +269,15 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     if (
         is_mixed
         or (matches > 1 and (can_deny or resource_name <= WILDCARD))
-        or (rules.hosts and (host is None or host in rules.hosts))
-        or (everyone.hosts and (host is None or host in everyone.hosts))
+        or (rules.hosts and (host is None or _has_rules(rules, host)))
+        or (everyone.hosts and (host is None or _has_rules(everyone, host)))
         or snapshot.unindexed
+        or index.unjudgeable
     ):
         question = Question(principal, host, operation, resource_type, resource_name)
+        unjudgeable = find_unjudgeable(index, resource_name)
+        if unjudgeable is not None:
+            return Decision(False, UnjudgeableAcl(unjudgeable))
         acl = find_deciding(snapshot, question)
         if acl is not None:
             return Decision(acl.permission_type == PermissionType.ALLOW, MatchingAcl(acl))
@@ -260,3 +289,8 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     rule, permission, allowed = RULE_OF[found]
     acl = Acl(resource_type, pattern_name, pattern_type, named, WILDCARD, rule, permission)
     return Decision(allowed, MatchingAcl(acl))
+
+
+def _has_rules(rules: Rules, host: str) -> bool:
+    """Return True if a rule may match ``host`` by its text or as a range."""
+    return host in rules.hosts or any(True for _ in rules.ranges.find_networks(host))

@@ -1,4 +1,4 @@
-"""The single hosts that one principal's DENY rules name, by pattern and operation.
+"""The addresses and ranges that one principal's DENY rules name, by pattern and operation.
 
 Each of these rules applies to a question with an unknown host, and the explanation names one.
 Why an index? Searching the rules of each host would take time in proportion to the hosts.
@@ -13,8 +13,8 @@ from immutables import Map
 
 from authorizerd.acl.model import Acl
 
-Place: TypeAlias = tuple[int, str, int]
-"""A pattern's type and name, and an operation."""
+Place: TypeAlias = tuple[int, str, int, bool]
+"""A pattern's type and name, an operation, and whether the hosts are ranges of addresses."""
 Hosts: TypeAlias = Map[int, str]
 """Hosts by their digests.
 
@@ -46,7 +46,7 @@ def remove_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:
 
 
 def _place(acl: Acl) -> Place:
-    return acl.pattern_type, acl.resource_name, acl.operation
+    return acl.pattern_type, acl.resource_name, acl.operation, "/" in acl.host
 
 
 def _digest(host: str) -> int:

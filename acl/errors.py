@@ -18,6 +18,10 @@ class InvalidAclError(AclError):
     """A creation or filter that Kafka answers with INVALID_REQUEST, mostly with Kafka's text."""
 
 
+class UnsupportedAclError(InvalidAclError):
+    """A creation that Kafka answers with UNSUPPORTED_VERSION, with Kafka's text."""
+
+
 class PolicyViolationError(AclError):
     """A request that would write or report too much (POLICY_VIOLATION)."""
 

@@ -1,4 +1,6 @@
-"""IP addresses as Java prints them, since ACLs match hosts by that text.
+"""IP addresses as Java prints them, and what the host of an ACL can match.
+
+An ACL matches a host by its text, or as a range of addresses (``acl.host_ranges``).
 
 Source: java.net.InetAddress.getHostAddress: IPv4 in decimal; IPv6 as eight groups without leading
 zeros, never compressed; an IPv4-mapped IPv6 address is printed as IPv4. A link-local address may
@@ -8,9 +10,14 @@ have a zone: the network interface through which the peer is reached.
 from __future__ import annotations
 
 import re
+from enum import Enum
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from struct import unpack
+
+from authorizerd.acl.host_ranges import find_range, mark_address
+from authorizerd.acl.model import WILDCARD
+from authorizerd.acl.releases import ReleaseRules
 
 HOSTS_CACHED = 4096
 TEXT_CHARACTERS_MAX = 128
@@ -50,3 +57,41 @@ def _host_address(text: str) -> str | None:
         return str(mapped)
     # Why not `address.exploded`? Removing its leading zeros takes three times as long.
     return _GROUPS % unpack(">8H", address.packed) + percent + zone
+
+
+class HostKind(Enum):
+    """What the host of an ACL can match."""
+
+    EVERY = "every host"
+    ADDRESS = "one address"
+    RANGE = "a range of addresses"
+    NOTHING = "no host"
+    """It is neither an address as Kafka writes it nor a range that Kafka can read."""
+
+
+def get_kind(host: str) -> HostKind:
+    """Return what the host of an ACL can match. Releases differ in whether a range matches."""
+    if host == WILDCARD:
+        return HostKind.EVERY
+    # A text with a slash is no address.
+    addresses = find_range(host)
+    if addresses is not None:
+        return HostKind.NOTHING if addresses.is_empty else HostKind.RANGE
+    return HostKind.ADDRESS if host_address(host) == host else HostKind.NOTHING
+
+
+def never_matches(host: str, rules: ReleaseRules) -> bool:
+    """Return True if no possible release matches any address with this host of an ACL."""
+    kind = get_kind(host)
+    return kind is HostKind.NOTHING or (kind is HostKind.RANGE and not rules.range_denies)
+
+
+def matches_host(acl_host: str, host: str) -> bool:
+    """Return True if the host of an ACL matches an address, if ranges count."""
+    if acl_host in (WILDCARD, host):
+        return True
+    addresses = find_range(acl_host)
+    if addresses is None:
+        return False
+    marked = mark_address(host)
+    return marked is not None and addresses.contains(marked)

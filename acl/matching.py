@@ -9,7 +9,7 @@ Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import compress, islice, product
+from itertools import chain, compress, islice, product
 from typing import Final, TypeAlias
 
 from authorizerd.acl.bits import (
@@ -18,13 +18,16 @@ from authorizerd.acl.bits import (
     HOST_DENIES,
     OPERATION_CODES,
     PLAIN_BITS,
+    RANGE_DENIES,
+    UNJUDGEABLE_BITS,
     allow_bit,
     allowing_operations,
     deny_bit,
     denying_operations,
     is_unindexed,
 )
-from authorizerd.acl.denying_hosts import NO_HOSTS
+from authorizerd.acl.denying_hosts import Hosts
+from authorizerd.acl.hosts import matches_host, never_matches
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -35,8 +38,9 @@ from authorizerd.acl.model import (
     PermissionType,
     Question,
 )
-from authorizerd.acl.patterns import NO_PATTERNS, Patterns, is_wildcard, matches, misses_wildcard
-from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, rules_of
+from authorizerd.acl.patterns import Patterns, is_wildcard, matches, misses_wildcard
+from authorizerd.acl.releases import ReleaseRules
+from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex, rules_of
 
 LITERAL: Final = int(PatternType.LITERAL)
 PREFIXED: Final = int(PatternType.PREFIXED)
@@ -144,28 +148,55 @@ def find_deciding(snapshot: AclSnapshot, question: Question) -> Acl | None:
     return choose_deciding(acls, name) if acls else None
 
 
+def find_unjudgeable(index: TypeIndex, name: str) -> Acl | None:
+    """Return the first ACL whose principal has no colon and whose pattern matches ``name``."""
+    acls = [
+        acl
+        for _, _, pattern_name in find_leaves(index.everyone.any_host, name, UNJUDGEABLE_BITS)
+        for acl in index.unjudgeable[pattern_name]
+        if matches(acl.pattern_type, pattern_name, name)
+    ]
+    return min(acls, key=lambda acl: scan_key(acl, 1 if name != WILDCARD else 0), default=None)
+
+
+def list_sources(
+    rules: Rules, question: Question, releases: ReleaseRules
+) -> list[tuple[str, Patterns, int]]:
+    """Return the hosts of ACLs that match the question's host, which is known.
+
+    Each has its patterns, and the bits of them that apply.
+    """
+    operation, host = question.operation, question.host
+    applies = APPLIES[operation]
+    sources = [(WILDCARD, rules.any_host, applies)]
+    if host is None or not rules.hosts:
+        return sources
+    if host in rules.hosts:
+        sources.append((host, rules.hosts[host], applies))
+    if releases.range_denies:
+        mask = applies if releases.range_allows else applies & DENIES[operation]
+        sources += ((each, rules.hosts[each], mask) for each in rules.ranges.find_hosts(host))
+    return sources
+
+
 def _find_candidates(snapshot: AclSnapshot, question: Question) -> list[Acl]:
     """Return the ACL that would decide alone, of each principal and host with one that matches."""
     index = snapshot.types[question.resource_type]
-    host, name, operation = question.host, question.resource_name, question.operation
-    applies, denies = APPLIES[operation], DENIES[operation]
+    name, denies = question.resource_name, DENIES[question.operation]
     acls: list[Acl] = []
     for principal in (question.principal, WILDCARD_PRINCIPAL):
         rules = rules_of(index, principal)
-        sources = [(WILDCARD, rules.any_host)]
-        if host is not None:
-            sources.append((host, rules.hosts.get(host, NO_PATTERNS)))
-        elif rules.hosts:
-            acls += islice(_denials_of_hosts(rules, principal, question, 1), 1)
-        for of_host, patterns in sources:
-            leaves = find_leaves(patterns, name, applies)
+        if question.host is None and rules.hosts:
+            acls += islice(_denials_of_hosts(rules, principal, question, snapshot.rules, 1), 1)
+        for host, patterns, mask in list_sources(rules, question, snapshot.rules):
+            leaves = find_leaves(patterns, name, mask)
             if leaves:
                 denying = (leaf for leaf in leaves if leaf[0] & denies)
                 bits, pattern_type, pattern_name = next(denying, leaves[-1])
                 rule, permission, _ = RULE_OF[bits]
                 kind = question.resource_type
                 acls.append(
-                    Acl(kind, pattern_name, pattern_type, principal, of_host, rule, permission)
+                    Acl(kind, pattern_name, pattern_type, principal, host, rule, permission)
                 )
     return acls
 
@@ -179,40 +210,40 @@ def _find_matching(snapshot: AclSnapshot, question: Question, hosts_max: int | N
         hosts_max: for an unknown host, the maximum number of denied hosts to return per pattern and
             operation; None returns all.
     """
-    index = snapshot.types[question.resource_type]
+    index, releases = snapshot.types[question.resource_type], snapshot.rules
     acls: list[Acl] = []
     for principal in (question.principal, WILDCARD_PRINCIPAL):
         rules = rules_of(index, principal)
         if rules is NO_RULES:
             continue
-        acls += _matching_at(rules.any_host, principal, WILDCARD, question)
-        if not rules.hosts:
-            continue
-        if question.host is not None:
-            patterns = rules.hosts.get(question.host, NO_PATTERNS)
-            acls += _matching_at(patterns, principal, question.host, question)
-        else:
-            acls += _denials_of_hosts(rules, principal, question, hosts_max)
+        for host, patterns, mask in list_sources(rules, question, releases):
+            acls += _matching_at(patterns, principal, host, question, mask)
+        if question.host is None and rules.hosts:
+            acls += _denials_of_hosts(rules, principal, question, releases, hosts_max)
     if snapshot.unindexed:
-        acls += (acl for acl in snapshot.unindexed if denies_unindexed(acl, question))
+        acls += (acl for acl in snapshot.unindexed if denies_unindexed(acl, question, releases))
     return acls
 
 
-def _matching_at(patterns: Patterns, principal: str, host: str, question: Question) -> list[Acl]:
+def _matching_at(
+    patterns: Patterns, principal: str, host: str, question: Question, mask: int
+) -> list[Acl]:
     """Return the plain ACLs of one principal and host that allow or deny the question."""
     operation = question.operation
     return [
         Acl(question.resource_type, pattern_name, pattern_type, principal, host, rule, permission)
-        for bits, pattern_type, pattern_name in find_leaves(
-            patterns, question.resource_name, APPLIES[operation]
-        )
+        for bits, pattern_type, pattern_name in find_leaves(patterns, question.resource_name, mask)
         for bit, rule, permission in APPLICABLE[operation]
         if bits & bit
     ]
 
 
 def _denials_of_hosts(
-    rules: Rules, principal: str, question: Question, hosts_max: int | None
+    rules: Rules,
+    principal: str,
+    question: Question,
+    releases: ReleaseRules,
+    hosts_max: int | None,
 ) -> Iterator[Acl]:
     """Yield plain ACLs that deny for one host, at most ``hosts_max`` per leaf and operation.
 
@@ -220,12 +251,29 @@ def _denials_of_hosts(
     """
     kind, operation = question.resource_type, question.operation
     for _, pattern_type, pattern_name in find_leaves(
-        rules.host_denials, question.resource_name, HOST_DENIES[operation]
+        rules.host_denials, question.resource_name, host_denials(operation, releases)
     ):
         for rule in denying_operations(operation):
-            hosts = rules.denying_hosts.get((pattern_type, pattern_name, rule), NO_HOSTS)
-            for host in islice(hosts.values(), hosts_max):
+            denied = denied_hosts_at(rules, (pattern_type, pattern_name, rule), releases)
+            hosts = chain.from_iterable(each.values() for each in denied)
+            for host in islice(hosts, hosts_max):
                 yield Acl(kind, pattern_name, pattern_type, principal, host, rule, _DENY)
+
+
+def host_denials(operation: int, releases: ReleaseRules) -> int:
+    """Return the bits of ``Rules.host_denials`` by which an unknown host is denied."""
+    mask = HOST_DENIES[operation]
+    return mask | RANGE_DENIES[operation] if releases.range_denies else mask
+
+
+def denied_hosts_at(
+    rules: Rules, place: tuple[int, str, int], releases: ReleaseRules
+) -> Iterator[Hosts]:
+    """Yield the hosts that plain ACLs deny at a pattern's type and name, by one operation."""
+    for is_range in (False, True) if releases.range_denies else (False,):
+        hosts = rules.denying_hosts.get((*place, is_range))
+        if hosts is not None:
+            yield hosts
 
 
 def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
@@ -249,7 +297,7 @@ def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
     return leaves
 
 
-def denies_unindexed(acl: Acl, question: Question) -> bool:
+def denies_unindexed(acl: Acl, question: Question, releases: ReleaseRules) -> bool:
     """Return True if ``acl`` denies the question and the bits of the index cannot identify it."""
     # The first two tests are the quickest, and most unindexed ACLs fail one of them.
     return (
@@ -259,6 +307,13 @@ def denies_unindexed(acl: Acl, question: Question) -> bool:
         and is_unindexed(acl)
         and acl.permission_type != PermissionType.ALLOW
         and acl.operation in denying_operations(question.operation)
-        and (question.host is None or acl.host in (WILDCARD, question.host))
+        and _host_applies(acl.host, question.host, releases)
         and matches(acl.pattern_type, acl.resource_name, question.resource_name)
     )
+
+
+def _host_applies(acl_host: str, host: str | None, releases: ReleaseRules) -> bool:
+    """Return True if a denial for ``acl_host`` applies to ``host``, which may be unknown."""
+    if host is None:
+        return not never_matches(acl_host, releases)
+    return acl_host in (WILDCARD, host) or (releases.range_denies and matches_host(acl_host, host))

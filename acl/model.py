@@ -99,8 +99,8 @@ _OPERATION_NAMES = _names(Operation)
 _PERMISSION_TYPE_NAMES = _names(PermissionType)
 
 # The codes that a new ACL or a question may have: neither UNKNOWN nor a filter-only code.
-RESOURCE_TYPES = range(ResourceType.TOPIC, ResourceType.USER + 1)
-OPERATIONS = range(Operation.ALL, Operation.TWO_PHASE_COMMIT + 1)
+RESOURCE_TYPES = range(ResourceType.TOPIC, max(ResourceType) + 1)
+OPERATIONS = range(Operation.ALL, max(Operation) + 1)
 
 
 class Acl(msgspec.Struct, frozen=True, gc=False):

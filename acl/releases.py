@@ -36,19 +36,25 @@ class ReleaseRules(msgspec.Struct, frozen=True, gc=False):
         releases: the releases that may judge, oldest first; at least one.
         range_allows: whether an ALLOW for a range of addresses counts.
         range_denies: whether a DENY for a range of addresses counts.
+        can_create_ranges: whether an ACL for a range can be created. Kafka 4.4 refuses it until
+            metadata.version is 4.4-IV1; Kafka 4.3 creates an ACL with any host.
     """
 
     releases: tuple[Release, ...]
     range_allows: bool
     range_denies: bool
+    can_create_ranges: bool
 
     def __str__(self) -> str:
         """Return the releases, such as ``4.3 or 4.4``."""
         return " or ".join(self.releases)
 
 
-def rules_for(releases: Iterable[Release]) -> ReleaseRules:
+def rules_for(releases: Iterable[Release], *, has_range_level: bool = True) -> ReleaseRules:
     """Return the rules by which something is allowed only if each of ``releases`` allows it.
+
+    Args:
+        has_range_level: whether metadata.version is 4.4-IV1 or later.
 
     Raises:
         ValueError: there is no release.
@@ -60,6 +66,7 @@ def rules_for(releases: Iterable[Release]) -> ReleaseRules:
         releases=tuple(release for release in Release if release in named),
         range_allows=named <= READS_RANGES,
         range_denies=bool(named & READS_RANGES),
+        can_create_ranges=has_range_level or not named & READS_RANGES,
     )
 
 

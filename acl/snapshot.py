@@ -12,12 +12,13 @@ Source: KIP-801; Kafka 4.3 AclCache.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from immutables import Map
+from msgspec.structs import replace
 
-from authorizerd.acl.bits import Weights, weight, weights_of
+from authorizerd.acl.bits import UNJUDGEABLE, Weights, weight, weights_of
 from authorizerd.acl.denying_hosts import (
     NO_DENYING_HOSTS,
     DenyingHosts,
@@ -25,6 +26,8 @@ from authorizerd.acl.denying_hosts import (
     remove_host,
 )
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -34,6 +37,7 @@ from authorizerd.acl.model import (
     Change,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight, set_weight
+from authorizerd.acl.range_index import NO_RANGES, Ranges, change_range
 from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
 from authorizerd.acl.tables import EMPTY, Table, delete_entry, set_entry
 
@@ -41,20 +45,31 @@ from authorizerd.acl.tables import EMPTY, Table, delete_entry, set_entry
 class Rules(msgspec.Struct, frozen=True, gc=False):
     """The rules of one principal for one resource type.
 
-    ``hosts`` has the rules for single hosts. For questions with an unknown host, ``host_denials``
-    counts the DENY rules in ``hosts``, and ``denying_hosts`` finds one for the explanation to name.
-    ``denials`` counts all DENY rules: if there is none, the first matching ALLOW decides.
+    ``hosts`` has the rules for each other host, by its text; ``ranges`` has those for ranges of
+    addresses again, by network. For questions with an unknown host, ``host_denials`` counts the
+    DENY rules in ``hosts`` that can match a host, and ``denying_hosts`` finds one for the
+    explanation to name. ``denials`` counts all DENY rules: if there is none, the first matching
+    ALLOW decides.
     """
 
     any_host: Patterns
     hosts: Table[str, Patterns]
+    ranges: Ranges
     host_denials: Patterns
     denying_hosts: DenyingHosts
     denials: int
 
 
 NO_HOST_RULES: Final[Table[str, Patterns]] = EMPTY
-NO_RULES: Final = Rules(NO_PATTERNS, NO_HOST_RULES, NO_PATTERNS, NO_DENYING_HOSTS, 0)
+NO_RULES: Final = Rules(NO_PATTERNS, NO_HOST_RULES, NO_RANGES, NO_PATTERNS, NO_DENYING_HOSTS, 0)
+
+
+Unjudgeable: TypeAlias = Table[str, Table[Acl, None]]
+"""ACLs whose principal has no colon, by the name of their pattern.
+
+Kafka fails to judge every resource that such a pattern matches, so nobody is allowed there. The
+rules of ``User:*`` have a weight for each of them, ``acl.bits.UNJUDGEABLE``.
+"""
 
 
 class TypeIndex(msgspec.Struct, frozen=True, gc=False):
@@ -68,6 +83,7 @@ class TypeIndex(msgspec.Struct, frozen=True, gc=False):
     principals: Table[str, Rules]
     everyone: Rules
     resources: Patterns
+    unjudgeable: Unjudgeable = EMPTY
 
 
 NO_PRINCIPALS: Final[Table[str, Rules]] = EMPTY
@@ -77,9 +93,9 @@ EMPTY_TYPE: Final = TypeIndex(NO_PRINCIPALS, NO_RULES, NO_PATTERNS)
 class AclSnapshot(msgspec.Struct, frozen=True, gc=False):
     """Every ACL at ``offset`` (-1 before the first record).
 
-    ``types`` is indexed by resource type code, 0 to 7. ``unindexed`` maps ACLs to their ids if the
-    bits of the index cannot identify them, because they use codes of later Kafka versions. ``rules``
-    are those of the Kafka releases that may judge; a state is strict until somebody says which.
+    ``types`` is indexed by resource type code. ``unindexed`` maps ACLs to their ids if the bits of
+    the index cannot identify them, because they use codes of later Kafka versions. ``rules`` are
+    those of the Kafka releases that may judge; a state is strict until somebody says which.
     """
 
     offset: int
@@ -214,9 +230,35 @@ def _change_types(
     elif rules is not NO_RULES:
         principals = delete_entry(principals, principal)
     resources = add_weight(index.resources, acl.pattern_type, acl.resource_name, sign)
+    unjudgeable = index.unjudgeable
+    if is_unjudgeable(acl):
+        unjudgeable = change_unjudgeable(unjudgeable, acl, sign)
+        everyone = _change_everyone(everyone, acl, sign)
     indexes = list(types)
-    indexes[code] = TypeIndex(principals, everyone, resources)
+    indexes[code] = TypeIndex(principals, everyone, resources, unjudgeable)
     return tuple(indexes)
+
+
+def is_unjudgeable(acl: Acl) -> bool:
+    """Return True if Kafka cannot judge the resources that the pattern of ``acl`` matches."""
+    return ":" not in acl.principal
+
+
+def change_unjudgeable(unjudgeable: Unjudgeable, acl: Acl, sign: int) -> Unjudgeable:
+    """Return ``unjudgeable`` with ``acl`` (``sign`` 1), or without it (-1)."""
+    name = acl.resource_name
+    acls: Table[Acl, None] = unjudgeable.get(name, EMPTY)
+    acls = set_entry(acls, acl, None) if sign > 0 else delete_entry(acls, acl)
+    return set_entry(unjudgeable, name, acls) if acls else delete_entry(unjudgeable, name)
+
+
+def _change_everyone(everyone: Rules, acl: Acl, sign: int) -> Rules:
+    """Return the rules of ``User:*`` with one more or one less ACL that Kafka cannot judge."""
+    weight = sign * UNJUDGEABLE
+    any_host = add_weight(everyone.any_host, acl.pattern_type, acl.resource_name, weight)
+    if any_host is NO_PATTERNS and not everyone.hosts:
+        return NO_RULES
+    return replace(everyone, any_host=any_host, denials=everyone.denials + sign)
 
 
 def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules | None:
@@ -231,14 +273,19 @@ def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules 
     if host == WILDCARD:
         if patterns is NO_PATTERNS and not rules.hosts:
             return NO_RULES
-        return Rules(patterns, rules.hosts, rules.host_denials, rules.denying_hosts, denials)
+        return replace(rules, any_host=patterns, denials=denials)
     is_last = patterns is NO_PATTERNS
     hosts = delete_entry(rules.hosts, host) if is_last else set_entry(rules.hosts, host, patterns)
     if rules.any_host is NO_PATTERNS and not hosts:
         return NO_RULES
-    host_denials, denying_hosts = rules.host_denials, rules.denying_hosts
-    if weights.denial:
-        host_denials = add_weight(host_denials, pattern_type, name, sign * weights.host_denial)
+    ranges, host_denials, denying_hosts = rules.ranges, rules.host_denials, rules.denying_hosts
+    kind = get_kind(host)
+    addresses = find_range(host) if kind is HostKind.RANGE else None
+    if addresses is not None:
+        ranges = change_range(ranges, addresses, acl, weights.in_range, sign)
+    if weights.denial and kind is not HostKind.NOTHING:
+        denial = weights.host_denial if addresses is None else weights.range_denial
+        host_denials = add_weight(host_denials, pattern_type, name, sign * denial)
         if weights.is_plain:
             denying_hosts = (add_host if sign > 0 else remove_host)(denying_hosts, acl)
-    return Rules(rules.any_host, hosts, host_denials, denying_hosts, denials)
+    return Rules(rules.any_host, hosts, ranges, host_denials, denying_hosts, denials)

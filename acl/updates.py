@@ -20,6 +20,7 @@ from authorizerd.acl.errors import AclError, InvalidAclError, PolicyViolationErr
 from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import (
     CHANGES_PER_STATE,
     STATES_FREED_PER_STEP,
@@ -131,7 +132,7 @@ def plan_creations(
     faults: dict[str, AclError] = {}
     size = 0
     for number, acl in enumerate(acls, 1):
-        error = _creation_error(acl, faults)
+        error = _creation_error(acl, before.rules, faults)
         if error is None and not contains(tail.types[acl.resource_type], acl):
             change = AclAdded(new_id(), acl)
             tail = with_acl(tail, change.id, acl)
@@ -170,14 +171,14 @@ def record_bytes_max(acl: Acl) -> int:
     return _RECORD_BYTES_WITHOUT_TEXTS + sum(len(text.encode()) for text in texts)
 
 
-def _creation_error(acl: Acl, faults: dict[str, AclError]) -> AclError | None:
+def _creation_error(acl: Acl, rules: ReleaseRules, faults: dict[str, AclError]) -> AclError | None:
     """Return the error of a creation, or None.
 
     Items whose error texts are equal share one error in ``faults``, since freeing many exceptions
     takes long.
     """
     try:
-        validate_new_acl(acl)
+        validate_new_acl(acl, rules)
     except InvalidAclError as error:
         if len(faults) >= FAULTS_PER_REQUEST_MAX:
             return faults.get(str(error), _FURTHER_FAULT)

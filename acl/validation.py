@@ -1,7 +1,7 @@
 """Validate creations and filters, with Kafka's own error texts.
 
 Source: Kafka 4.3 AclApis.handleCreateAcls (``validate_resource``), AclControlManager.validateNewAcl
-and validateFilter.
+and validateFilter; Kafka 4.4 AclControlManager.validateHostPattern.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.errors import InvalidAclError, UnsupportedAclError
+from authorizerd.acl.host_ranges import InvalidRangeError, read_range
 from authorizerd.acl.model import (
     CLUSTER_NAME,
     Acl,
@@ -19,6 +20,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.acl.releases import ReleaseRules
 
 _RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
 _PATTERN_TYPES: Final = frozenset((PatternType.LITERAL, PatternType.PREFIXED))
@@ -38,11 +40,15 @@ def validate_resource(acl: Acl) -> None:
         raise InvalidAclError("Invalid empty resource name")
 
 
-def validate_new_acl(acl: Acl) -> None:
+def validate_new_acl(acl: Acl, rules: ReleaseRules | None = None) -> None:
     """Check a binding as Kafka's controller does.
+
+    Args:
+        rules: those of the release that creates it. None accepts what some release accepts.
 
     Raises:
         InvalidAclError: Kafka's INVALID_REQUEST, with its text.
+        UnsupportedAclError: Kafka's UNSUPPORTED_VERSION, with its text.
     """
     if acl.resource_type not in _RESOURCE_TYPES:
         raise _invalid("resourceType", ResourceType.read(acl.resource_type))
@@ -59,6 +65,23 @@ def validate_new_acl(acl: Acl) -> None:
             f"Could not parse principal from `{acl.principal}` (no colon is present separating "
             "the principal type from the principal name)"
         )
+    if rules is not None and rules.range_denies:
+        _validate_host(acl.host, rules)
+
+
+def _validate_host(host: str, rules: ReleaseRules) -> None:
+    if not host:
+        raise InvalidAclError("Host pattern cannot be null or empty")
+    if "/" not in host:
+        return
+    if not rules.can_create_ranges:
+        raise UnsupportedAclError(
+            "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+        )
+    try:
+        read_range(host)
+    except InvalidRangeError as error:
+        raise InvalidAclError(f"Invalid CIDR notation '{host}': {error}") from error
 
 
 def _invalid(field: str, code: IntEnum) -> InvalidAclError:

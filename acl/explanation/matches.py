@@ -14,14 +14,19 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from authorizerd.acl.bits import denying_operations
-from authorizerd.acl.denying_hosts import NO_HOSTS
 from authorizerd.acl.explanation.scan import (
     Pace,
     count_slices,
     find_prefix_lengths,
     iterate_patterns,
 )
-from authorizerd.acl.matching import APPLICABLE, APPLIES, denies_unindexed, scan_key
+from authorizerd.acl.matching import (
+    APPLICABLE,
+    denied_hosts_at,
+    denies_unindexed,
+    list_sources,
+    scan_key,
+)
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -30,6 +35,7 @@ from authorizerd.acl.model import (
     Question,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, get_weight
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
 from authorizerd.acl.steps import Steps
 
@@ -41,6 +47,8 @@ UNINDEXED_PER_STEP: Final = 256
 _ALLOW: Final = int(PermissionType.ALLOW)
 _DENY: Final = int(PermissionType.DENY)
 
+_Table: TypeAlias = tuple[str, str, Patterns, int]
+"""A principal, a host of its ACLs, their patterns, and the bits of them that apply."""
 _Key: TypeAlias = tuple[Any, ...]
 """The place of an ACL in Kafka's scan. See ``scan_key``."""
 _Alike: TypeAlias = tuple[_Key, Acl, Iterable[str], int]
@@ -74,48 +82,51 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
     index = snapshot.types[question.resource_type]
     principals = dict.fromkeys((question.principal, WILDCARD_PRINCIPAL))
     rules = [(principal, rules_of(index, principal)) for principal in principals]
-    tables = list(_list_tables(rules, question.host))
+    tables = list(_list_tables(rules, question, snapshot.rules))
     denied_hosts = [each for each in rules if question.host is None and each[1].denying_hosts]
-    searched = [patterns for _, _, patterns in tables]
+    searched = [patterns for _, _, patterns, _ in tables]
     searched += (each.host_denials for _, each in denied_hosts)
     name, pace = question.resource_name, Pace()
     lengths = yield from find_prefix_lengths(searched, name)
     for pattern_type, pattern_name in iterate_patterns(name, lengths):
         some = [
             *_make_plain(question, tables, pattern_type, pattern_name),
-            *_make_denied_hosts(question, denied_hosts, pattern_type, pattern_name),
+            *_make_denied_hosts(
+                question, denied_hosts, (pattern_type, pattern_name), snapshot.rules
+            ),
         ]
         found.add(some)
         if pace.is_due(count_slices(pattern_name, len(searched))):
             yield
     unindexed = iter(snapshot.unindexed)
     while acls := list(islice(unindexed, UNINDEXED_PER_STEP)):
-        found.add_unindexed([acl for acl in acls if denies_unindexed(acl, question)])
+        found.add_unindexed(
+            [acl for acl in acls if denies_unindexed(acl, question, snapshot.rules)]
+        )
         yield
     return found.finish()
 
 
 def _list_tables(
-    rules: Iterable[tuple[str, Rules]], host: str | None
-) -> Iterator[tuple[str, str, Patterns]]:
-    """Yield the principal, the host and the patterns of all plain rules for ``host``."""
+    rules: Iterable[tuple[str, Rules]], question: Question, releases: ReleaseRules
+) -> Iterator[_Table]:
+    """Yield what applies of the plain rules for the question's host, or for ``*``."""
     for principal, each in rules:
-        if each.any_host is not NO_PATTERNS:
-            yield principal, WILDCARD, each.any_host
-        if host is not None and host in each.hosts:
-            yield principal, host, each.hosts[host]
+        for host, patterns, mask in list_sources(each, question, releases):
+            if patterns is not NO_PATTERNS:
+                yield principal, host, patterns, mask
 
 
 def _make_plain(
     question: Question,
-    tables: Iterable[tuple[str, str, Patterns]],
+    tables: Iterable[_Table],
     pattern_type: int,
     pattern_name: str,
 ) -> Iterator[_Alike]:
     """Yield the plain ACLs with one pattern."""
     operation = question.operation
-    for principal, host, patterns in tables:
-        bits = get_weight(patterns, pattern_type, pattern_name) & APPLIES[operation]
+    for principal, host, patterns, mask in tables:
+        bits = get_weight(patterns, pattern_type, pattern_name) & mask
         if not bits:
             continue
         for bit, rule, permission in APPLICABLE[operation]:
@@ -130,20 +141,21 @@ def _make_plain(
 def _make_denied_hosts(
     question: Question,
     denied_hosts: Iterable[tuple[str, Rules]],
-    pattern_type: int,
-    pattern_name: str,
+    pattern: tuple[int, str],
+    releases: ReleaseRules,
 ) -> Iterator[_Alike]:
     """Yield the plain denials of single hosts with one pattern, for an unknown host."""
+    pattern_type, pattern_name = pattern
     for principal, rules in denied_hosts:
         for rule in denying_operations(question.operation):
-            hosts = rules.denying_hosts.get((pattern_type, pattern_name, rule), NO_HOSTS)
-            first = next(iter(hosts.values()), None)
-            if first is not None:
-                acl = Acl(
-                    question.resource_type, pattern_name, pattern_type, principal, first, rule,
-                    _DENY,
-                )  # fmt: skip
-                yield _place(acl, question), acl, hosts.values(), len(hosts)
+            for hosts in denied_hosts_at(rules, (*pattern, rule), releases):
+                first = next(iter(hosts.values()), None)
+                if first is not None:
+                    acl = Acl(
+                        question.resource_type, pattern_name, pattern_type, principal, first, rule,
+                        _DENY,
+                    )  # fmt: skip
+                    yield _place(acl, question), acl, hosts.values(), len(hosts)
 
 
 def _place(acl: Acl, question: Question) -> _Key:

@@ -19,7 +19,12 @@ from typing import Final, TypeVar
 import msgspec
 
 from authorizerd.acl.change_guard import ANY_OFFSET, ChangeGuard
-from authorizerd.acl.errors import InvalidAclError, PolicyViolationError, StateMovedError
+from authorizerd.acl.errors import (
+    InvalidAclError,
+    PolicyViolationError,
+    StateMovedError,
+    UnsupportedAclError,
+)
 from authorizerd.acl.model import Acl, AclFilter, Operation, ResourceType
 from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import Deleted
@@ -74,6 +79,7 @@ _UNCHECKED: Final = ApiError(
 )
 _CODES: Final[tuple[tuple[type[Exception], ErrorCode], ...]] = (
     (PolicyViolationError, ErrorCode.POLICY_VIOLATION),
+    (UnsupportedAclError, ErrorCode.UNSUPPORTED_VERSION),
     (InvalidAclError, ErrorCode.INVALID_REQUEST),
     (StateMovedError, ErrorCode.INVALID_UPDATE_VERSION),
     (UpdateRefusedError, ErrorCode.BROKER_NOT_AVAILABLE),

@@ -113,7 +113,10 @@ def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_resource_type, "ACLS_PER_STEP", 16)
     held = [
         *(acl(topic=f"t{n}") for n in range(100)),
-        *(acl("User:*", topic=f"t{n % 100}", host=f"h{n}", deny=True) for n in range(500)),
+        *(
+            acl("User:*", topic=f"t{n % 100}", host=f"10.0.{n // 256}.{n % 256}", deny=True)
+            for n in range(500)
+        ),
     ]
     snapshot = snapshot_of(*held)
     lookups = 0

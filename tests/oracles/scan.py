@@ -6,8 +6,10 @@ The rules come from KIP-290 for patterns, and from Kafka's scan order for the na
 from __future__ import annotations
 
 from collections.abc import Collection
+from ipaddress import ip_address, ip_network
 
 from authorizerd.acl.model import Acl, Question
+from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
 
 ALL, READ, WRITE, DELETE, ALTER, DESCRIBE = 2, 3, 4, 6, 7, 8
 DESCRIBE_CONFIGS, ALTER_CONFIGS = 10, 11
@@ -24,7 +26,44 @@ def meets(acl: Acl, question: Question) -> bool:
     return name == pattern if acl.pattern_type == LITERAL else name.startswith(pattern)
 
 
-def speaks(acl: Acl, question: Question) -> bool:
+def in_range(acl_host: str, host: str | None) -> bool:
+    """Return True if the host of an ACL is a range with ``host``, or any range if that is None."""
+    try:
+        network = ip_network(acl_host, strict=False) if "/" in acl_host else None
+    except ValueError:
+        return False
+    if network is None or host is None:
+        return network is not None
+    return host != "0.0.0.0" and ip_address(host) in network
+
+
+def is_address(text: str) -> bool:
+    """Return True if the text is an address as Kafka writes it."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    groups = address.exploded.split(":")
+    return text == (
+        str(address) if address.version == 4 else ":".join(f"{int(g, 16):x}" for g in groups)
+    )
+
+
+def fits(acl: Acl, host: str | None, rules: ReleaseRules) -> bool:
+    """Return True if the host of the ACL matches."""
+    allows = acl.permission_type == ALLOW
+    if (
+        (rules.range_allows if allows else rules.range_denies)
+        and (host is not None or not allows)
+        and in_range(acl.host, host)
+    ):
+        return True
+    if host is None:
+        return acl.host == "*" or (not allows and is_address(acl.host))
+    return acl.host in ("*", host)
+
+
+def speaks(acl: Acl, question: Question, rules: ReleaseRules = ANY_RELEASE) -> bool:
     """Return True if the ACL applies to the question, as an ALLOW or a DENY."""
     allows = acl.permission_type == ALLOW
     implied = {
@@ -34,12 +73,8 @@ def speaks(acl: Acl, question: Question) -> bool:
     own = (question.operation,) if 2 <= question.operation <= 15 else ()
     if allows and acl.pattern_type not in (LITERAL, PREFIXED):
         return False
-    if question.host is None:
-        host_fits = acl.host == "*" or not allows
-    else:
-        host_fits = acl.host in ("*", question.host)
     return (
-        host_fits
+        fits(acl, question.host, rules)
         and acl.principal in (question.principal, "User:*")
         and acl.operation in (ALL, *own, *implied)
         and meets(acl, question)
@@ -47,17 +82,22 @@ def speaks(acl: Acl, question: Question) -> bool:
 
 
 def decide(
-    acls: Collection[Acl], allow_everyone: bool, question: Question
+    acls: Collection[Acl],
+    allow_everyone: bool,
+    question: Question,
+    rules: ReleaseRules = ANY_RELEASE,
 ) -> tuple[bool, Acl | None]:
     """Return the answer and its ACL, or None for a default."""
     name = question.resource_name
+    if any(":" not in acl.principal and meets(acl, question) for acl in acls):
+        return False, None
 
     def place(acl: Acl) -> tuple[object, ...]:
         pattern = acl.pattern_type if acl.pattern_type in (LITERAL, PREFIXED) else 0
         texts = (acl.principal.encode("utf-16-be"), acl.host.encode("utf-16-be"))
         return (-len(acl.resource_name), pattern, acl.operation, *texts, acl.permission_type)
 
-    spoken = [acl for acl in acls if speaks(acl, question)]
+    spoken = [acl for acl in acls if speaks(acl, question, rules)]
     wild = [a for a in spoken if a.pattern_type != PREFIXED and a.resource_name == "*" != name]
     own = sorted((acl for acl in spoken if acl not in wild), key=place)
     wild.sort(key=place)
