@@ -269,8 +269,10 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     if (
         is_mixed
         or (matches > 1 and (can_deny or resource_name <= WILDCARD))
-        or (rules.hosts and (host is None or _has_rules(rules, host)))
-        or (everyone.hosts and (host is None or _has_rules(everyone, host)))
+        or (rules.hosts and (host is None or host in rules.hosts))
+        or (everyone.hosts and (host is None or host in everyone.hosts))
+        or (rules.ranges is not NO_RANGES and host in rules.ranges)
+        or (everyone.ranges is not NO_RANGES and host in everyone.ranges)
         or snapshot.unindexed
         or index.unjudgeable
     ):
@@ -289,8 +291,3 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     rule, permission, allowed = RULE_OF[found]
     acl = Acl(resource_type, pattern_name, pattern_type, named, WILDCARD, rule, permission)
     return Decision(allowed, MatchingAcl(acl))
-
-
-def _has_rules(rules: Rules, host: str) -> bool:
-    """Return True if a rule may match ``host`` by its text or as a range."""
-    return host in rules.hosts or any(True for _ in rules.ranges.find_networks(host))

@@ -44,6 +44,10 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
     ipv4_shifts: tuple[int, ...]
     ipv6_shifts: tuple[int, ...]
 
+    def __contains__(self, host: str | None) -> bool:
+        """Return True if a range contains ``host``. None is an unknown host, which may be in any."""
+        return host is None or any(True for _ in self.find_networks(host))
+
     def find_networks(self, host: str) -> Iterator[Network]:
         """Yield the networks that contain an address."""
         marked = mark_address(host)

@@ -22,7 +22,15 @@ from authorizerd.acl.decision import (
 from authorizerd.acl.host_ranges import InvalidRangeError, find_range, mark_address, read_range
 from authorizerd.acl.hosts import HostKind, get_kind, host_address, matches_host, never_matches
 from authorizerd.acl.matching import matching_acls
-from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Operation, PatternType, Question
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    AclRemoved,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+)
 from authorizerd.acl.range_index import NO_RANGES
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, apply_changes, at_offset, with_rules
@@ -30,6 +38,7 @@ from tests.oracles import scan
 from tests.support.acls import acl, snapshot_of
 
 NOBODY = AuthorizerSettings()
+DENY = PermissionType.DENY
 
 
 @pytest.mark.parametrize(
@@ -170,9 +179,59 @@ def questions() -> st.SearchStrategy[Question]:
     )
 
 
-@given(
-    range_acls(), questions(), st.booleans(), st.sampled_from((RULES_4_3, RULES_4_4, ANY_RELEASE))
+RELEASES = (RULES_4_3, RULES_4_4, ANY_RELEASE)
+
+
+def a(host: str, principal: str = "User:a", *, deny: bool = False) -> Acl:
+    return acl(principal, "READ", topic="t", host=host, deny=deny)
+
+
+@pytest.mark.parametrize(
+    ("held", "host", "answers"),
+    [
+        ([a("*"), a("10.0.0.0/8", deny=True)], "10.0.0.1", (True, False, False)),
+        ([a("*"), a("10.0.0.0/8", "User:*", deny=True)], "10.0.0.1", (True, False, False)),
+        ([a("*"), a("10.0.0.0/8", deny=True)], "11.0.0.1", (True, True, True)),
+        ([a("*"), a("10.0.0.0/8", deny=True)], None, (True, False, False)),
+        ([a("10.0.0.0/8")], "10.0.0.1", (False, True, False)),
+        ([a("10.0.0.0/8", "User:*")], "10.0.0.1", (False, True, False)),
+        ([a("10.0.0.0/8")], None, (False, False, False)),
+        ([a("10.0.0.1"), a("10.0.0.0/8")], "10.0.0.1", (True, True, True)),
+        ([a("*"), a("0.0.0.0/0", deny=True)], "0.0.0.0", (True, True, True)),
+        ([a("*"), a("::/0", deny=True)], "10.0.0.1", (True, True, True)),
+        ([a("*"), a("::/0", deny=True)], "2001:db8:0:0:0:0:0:1", (True, False, False)),
+        ([a("0.0.0.0/0"), a("::/0", deny=True)], "10.0.0.1", (False, True, False)),
+        ([a("*"), a("10.0.0.0/33", deny=True)], None, (True, True, True)),
+        ([a("*"), a("::1", deny=True)], None, (True, True, True)),
+        ([a("*"), a("10.0.0.9", deny=True)], None, (False, False, False)),
+        ([a("*"), a("*", "a")], "10.0.0.1", (False, False, False)),
+        ([a("*"), a("evil.example.com", "a", deny=True)], None, (False, False, False)),
+    ],
 )
+def test_decision_follows_the_release(
+    held: list[Acl], host: str | None, answers: tuple[bool, bool, bool]
+) -> None:
+    """The answers are those by Kafka 4.3, by Kafka 4.4, and while the release is unknown."""
+    asked = Question("User:a", host, Operation.READ, model.ResourceType.TOPIC, "t")
+    for rules, answer in zip(RELEASES, answers, strict=True):
+        snapshot = with_rules(snapshot_of(*held), rules)
+        assert authorize(snapshot, NOBODY, "User:a", host, *asked_fields(asked)) == answer
+        decision = explain(snapshot, NOBODY, asked)
+        assert decision.allowed == answer
+        if (
+            not answer
+            and len(held) == 2
+            and held[1].permission_type == DENY
+            and ":" in held[1].principal
+        ):
+            assert decision.rule == MatchingAcl(held[1])
+
+
+def asked_fields(asked: Question) -> tuple[int, int, str]:
+    return asked.operation, asked.resource_type, asked.resource_name
+
+
+@given(range_acls(), questions(), st.booleans(), st.sampled_from(RELEASES))
 def test_decisions_about_ranges_agree_with_a_scan(
     held: set[Acl], asked: Question, allow_everyone: bool, rules: ReleaseRules
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.errors import InvalidAclError, UnsupportedAclError
 from authorizerd.acl.model import (
     Acl,
     AclFilter,
@@ -13,6 +13,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules, rules_for
 from authorizerd.acl.validation import validate_filter, validate_new_acl, validate_resource
 
 
@@ -91,6 +92,39 @@ def test_what_kafka_accepts_is_accepted(acl: Acl) -> None:
     """These look wrong, but Kafka accepts them."""
     validate_resource(acl)
     validate_new_acl(acl)
+
+
+LEVEL = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+BEFORE_RANGES = rules_for(RULES_4_4.releases, has_range_level=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "rules", "text"),
+    [
+        ("", RULES_4_4, "Host pattern cannot be null or empty"),
+        ("", BEFORE_RANGES, "Host pattern cannot be null or empty"),
+        ("10.0.0.0/", RULES_4_4, "Invalid CIDR notation '10.0.0.0/': Could not parse [10.0.0.0/]"),
+        ("10.0.0.0/8", BEFORE_RANGES, LEVEL),
+        ("a/b", BEFORE_RANGES, LEVEL),
+        ("10.1.2.3/8", RULES_4_4, None),
+        ("not an address", RULES_4_4, None),
+        ("*", BEFORE_RANGES, None),
+        ("a/b", RULES_4_3, None),
+        ("", RULES_4_3, None),
+        ("", None, None),
+    ],
+)
+def test_host_is_validated_as_by_the_release(
+    host: str, rules: ReleaseRules | None, text: str | None
+) -> None:
+    """Kafka 4.3 checks no host. Kafka 4.4 creates ranges once metadata.version is 4.4-IV1."""
+    error: InvalidAclError | None = None
+    try:
+        validate_new_acl(creation(host=host), rules)
+    except InvalidAclError as raised:
+        error = raised
+    assert (error and str(error)) == text
+    assert isinstance(error, UnsupportedAclError) == (text == LEVEL)
 
 
 @pytest.mark.parametrize(
