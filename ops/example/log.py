@@ -8,14 +8,11 @@ from typing import Final
 from authorizerd.acl.formats.document import read_yaml
 from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import FeatureLevel
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import leader_change
-from authorizerd.protocol.records.metadata import (
-    METADATA_VERSION_FEATURE,
-    METADATA_VERSION_KNOWN,
-    encode_value,
-)
+from authorizerd.protocol.records.metadata import encode_value
 
 NODE_ID: Final = 1
 EPOCH: Final = 1

@@ -62,7 +62,7 @@ def added_record(change: AclAdded) -> tuple[str, dict[str, object]]:
     return "ACCESS_CONTROL_ENTRY_RECORD", data
 
 
-VERSION_RECORD = ("FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": 30})
+VERSION_RECORD = ("FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": 33})
 
 
 def test_kafka_dump_log_reads_our_segments(rig: Rig, tmp_path: Path) -> None:

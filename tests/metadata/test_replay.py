@@ -190,25 +190,25 @@ def test_features_become_visible_like_acls(tmp_path: Path) -> None:
     """Level 0 removes a feature."""
     kraft, groups = FeatureLevel("kraft.version", 1), FeatureLevel("group.version", 1)
     write_log(tmp_path, [kraft], [FeatureLevel("kraft.version", 2), groups])
-    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 2, "group.version": 1}
+    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 2, "group.version": 1}
     write_log(tmp_path, [kraft, groups], [FeatureLevel("group.version", 0)])
-    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
+    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 1}
     write_log(tmp_path, [BEGIN, kraft], [END, BEGIN, groups])
-    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
+    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 1}
     write_log(tmp_path, [BEGIN, kraft], [ABORT, groups])
-    assert features(tmp_path) == {"metadata.version": 30, "group.version": 1}
+    assert features(tmp_path) == {"metadata.version": 33, "group.version": 1}
     write_log(tmp_path, [FeatureLevel("group.version", 0)])
-    assert features(tmp_path) == {"metadata.version": 30}
+    assert features(tmp_path) == {"metadata.version": 33}
 
 
 def test_metadata_version_is_known_once_visible(tmp_path: Path) -> None:
-    write_log(tmp_path, [BEGIN, FeatureLevel("metadata.version", 31)], [END])
+    write_log(tmp_path, [BEGIN, FeatureLevel("metadata.version", 34)], [END])
     replay = Replay()
     versions = []
     for log_batch in MetadataLog.open(tmp_path).batches():
         list(replay.steps(log_batch))
         versions.append(replay.metadata_version)
-    assert versions == [-1, 30, 30, 31]
+    assert versions == [-1, 33, 33, 34]
 
 
 def test_checkpoint_becomes_visible_at_its_last_offset(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_checkpoint_becomes_visible_at_its_last_offset(tmp_path: Path) -> None:
         ChangeBatch(5, (added(1), added(2)), cluster_changes=(METADATA_VERSION,)),
         ChangeBatch(6, (removed(1),)),
     ]
-    assert features(tmp_path) == {"metadata.version": 30}
+    assert features(tmp_path) == {"metadata.version": 33}
 
 
 @pytest.mark.parametrize("record", [removed(1), BEGIN, END, ABORT], ids=lambda r: type(r).__name__)
@@ -405,12 +405,13 @@ def test_checkpoint_contains_no_changes(tmp_path: Path, record: MetadataRecord) 
         (CONFIG, set()),
         (b"\1\x14\0", set()),
         (b"\1\x1b\0anything", set()),
+        (b"\1\x1d\0anything", set()),
         (b"\1\0\4anything", {0}),
         (b"\1\x0e\0anything", {14}),
         (b"\1\x1c\0anything", {28}),
         (b"\1\3\3anything", {3}),
     ],
-    ids=["topic", "config", "no-op", "controller", "broker", "quota", "clear elr", "partition v3"],
+    ids=["topic", "config", "no-op", "controller", "gone", "broker", "quota", "clear elr", "v3"],
 )
 def test_records_that_a_checkpoint_would_lose_are_foreign(
     tmp_path: Path, record: MetadataRecord | bytes, foreign: set[int]

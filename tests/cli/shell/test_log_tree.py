@@ -77,6 +77,7 @@ LISTENERS = (
 )
 BEGIN, END, ABORT = BeginTransaction(), EndTransaction(), AbortTransaction()
 QUOTA = quota("producer_byte_rate", 1, user="a")
+UNREGISTERED = frame(ForeignType.UNREGISTER_CONTROLLER, int32(7))
 
 
 def described(
@@ -132,6 +133,8 @@ def described(
             "securityProtocol=SASL_PLAINTEXT, host='h', port=9093)], "
             "supportedFeatures={f: 0-1})\n",
         ),
+        # A controller that is not registered may be unregistered, as in Kafka's image.
+        ([[controller(), UNREGISTERED, UNREGISTERED]], "ls /image/cluster/controllers", ""),
         (
             [
                 [quota("consumer_byte_rate", 1e7, user="a(", client_id="c"), QUOTA],
@@ -172,7 +175,7 @@ def described(
         (
             [[FeatureLevel("f.version", 3)]],
             "tree /image/features",
-            "finalized_f.version:\n  3\nmetadataVersion:\n  Optional[4.3-IV0]\n",
+            "finalized_f.version:\n  3\nmetadataVersion:\n  Optional[4.4-IV2]\n",
         ),
         # Records of a transaction become visible together, or never.
         ([[BEGIN, QUOTA]], "ls /image/clientQuotas", ""),
