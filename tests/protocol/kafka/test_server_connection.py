@@ -178,7 +178,7 @@ def test_unknown_version_of_api_versions_is_answered_in_version_0(content: str) 
     request = the_request(content)
     assert not request.is_served
     answer = unsupported_api_versions(request)
-    assert b"".join(answer).hex() == "0000001000000003002300000001001200000004"
+    assert b"".join(answer).hex() == "0000001000000003002300000001001200000005"
 
 
 def test_known_version_is_served() -> None:
