@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.image.changes import FeatureLevel
-from authorizerd.image.features import METADATA_VERSION_FEATURE, SUPPORTED_FEATURES
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN, features_at
 from authorizerd.metadata.directory import (
     CLEAN_SHUTDOWN_NAME,
     CORRUPT_SUFFIX,
@@ -35,7 +35,7 @@ from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import Record, leader_change
 from authorizerd.protocol.records.metadata import AbortTransaction, MetadataRecord, encode_values
 
-FEATURES_WRITTEN: Final = {name: highest for name, (_, highest) in SUPPORTED_FEATURES.items()}
+FEATURES_WRITTEN: Final = features_at(METADATA_VERSION_KNOWN)
 """The features written first into a log without a metadata.version. Kafka nodes fail without it.
 
 They are the features of a log that Kafka 4.4 formats.

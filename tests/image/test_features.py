@@ -8,6 +8,7 @@ from authorizerd.image.features import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
     SUPPORTED_FEATURES,
+    features_at,
     name_metadata_version,
 )
 
@@ -41,3 +42,23 @@ def test_supported_levels_are_those_of_a_node_of_kafka_4_4() -> None:
         "streams.version": (0, 1),
         "transaction.version": (0, 2),
     }
+
+
+@pytest.mark.parametrize(
+    ("level", "levels"),
+    [
+        (21, (0, 0, 0, 0, 0)),
+        (22, (0, 1, 0, 0, 0)),
+        (24, (0, 1, 0, 0, 2)),
+        (26, (1, 1, 0, 0, 2)),
+        (28, (1, 1, 1, 0, 2)),
+        (30, (1, 1, 1, 1, 2)),
+        (31, (1, 1, 2, 1, 2)),
+        (33, (1, 1, 2, 1, 2)),
+    ],
+)
+def test_new_log_has_the_features_of_its_level(level: int, levels: tuple[int, ...]) -> None:
+    """As Feature.defaultLevel of Kafka 4.4 says. Kafka 4.3 knows only level 1 of share.version."""
+    others = zip([*SUPPORTED_FEATURES][1:], levels, strict=True)
+    expected = {METADATA_VERSION_FEATURE: level} | {name: each for name, each in others if each}
+    assert features_at(level) == expected
