@@ -190,25 +190,25 @@ def test_features_become_visible_like_acls(tmp_path: Path) -> None:
     """Level 0 removes a feature."""
     kraft, groups = FeatureLevel("kraft.version", 1), FeatureLevel("group.version", 1)
     write_log(tmp_path, [kraft], [FeatureLevel("kraft.version", 2), groups])
-    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 2, "group.version": 1}
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 2, "group.version": 1}
     write_log(tmp_path, [kraft, groups], [FeatureLevel("group.version", 0)])
-    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 1}
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
     write_log(tmp_path, [BEGIN, kraft], [END, BEGIN, groups])
-    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 1}
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
     write_log(tmp_path, [BEGIN, kraft], [ABORT, groups])
-    assert features(tmp_path) == {"metadata.version": 33, "group.version": 1}
+    assert features(tmp_path) == {"metadata.version": 30, "group.version": 1}
     write_log(tmp_path, [FeatureLevel("group.version", 0)])
-    assert features(tmp_path) == {"metadata.version": 33}
+    assert features(tmp_path) == {"metadata.version": 30}
 
 
 def test_metadata_version_is_known_once_visible(tmp_path: Path) -> None:
-    write_log(tmp_path, [BEGIN, FeatureLevel("metadata.version", 34)], [END])
+    write_log(tmp_path, [BEGIN, FeatureLevel("metadata.version", 31)], [END])
     replay = Replay()
     versions = []
     for log_batch in MetadataLog.open(tmp_path).batches():
         list(replay.steps(log_batch))
         versions.append(replay.metadata_version)
-    assert versions == [-1, 33, 33, 34]
+    assert versions == [-1, 30, 30, 31]
 
 
 def test_checkpoint_becomes_visible_at_its_last_offset(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_checkpoint_becomes_visible_at_its_last_offset(tmp_path: Path) -> None:
         ChangeBatch(5, (added(1), added(2)), cluster_changes=(METADATA_VERSION,)),
         ChangeBatch(6, (removed(1),)),
     ]
-    assert features(tmp_path) == {"metadata.version": 33}
+    assert features(tmp_path) == {"metadata.version": 30}
 
 
 @pytest.mark.parametrize("record", [removed(1), BEGIN, END, ABORT], ids=lambda r: type(r).__name__)
