@@ -8,7 +8,7 @@ from typing import NamedTuple
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.source import Source
-from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
+from authorizerd.image.features import METADATA_VERSION_KNOWN
 
 _logger = logging.getLogger("authorizerd")
 

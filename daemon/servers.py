@@ -41,6 +41,7 @@ from authorizerd.daemon.endpoints import (
 )
 from authorizerd.daemon.http.api_document import ApiDocument
 from authorizerd.daemon.http.server import Handler, HttpServer
+from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_secret
@@ -217,6 +218,8 @@ def _new_kafka_listeners(
         times=parts.times,
     )
 
+    versions = ApiVersionsHandler(cluster, applier.cluster, applier.applied)
+
     def is_super_user(principal: str) -> bool:
         return principal in parts.settings.super_users
 
@@ -226,6 +229,7 @@ def _new_kafka_listeners(
             configuration,
             endpoint,
             handlers,
+            versions,
             credentials,
             is_super_user,
             parts.certificates.servers.get(endpoint.listener_name),
@@ -246,6 +250,7 @@ def _new_kafka_listener(
     configuration: Configuration,
     endpoint: Endpoint,
     handlers: KafkaHandlers,
+    versions: ApiVersionsHandler,
     credentials: LoginCredentials,
     is_super_user: Callable[[str], bool],
     tls: TlsServer | None,
@@ -259,6 +264,7 @@ def _new_kafka_listener(
     return KafkaListener(
         name=name,
         handlers=handlers,
+        versions=versions,
         sasl=sasl,
         credentials=credentials,
         failed_login_delay_ms=configuration.connection_failed_authentication_delay_ms,

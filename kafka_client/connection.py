@@ -29,7 +29,7 @@ from authorizerd.kafka_client.errors import (
 )
 from authorizerd.kafka_client.transport import is_readable
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection, KafkaResponse
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requested_apis import RequestedKey, choose_version
@@ -37,6 +37,11 @@ from authorizerd.protocol.kafka.requested_apis import RequestedKey, choose_versi
 T = TypeVar("T")
 
 CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
+_API_VERSIONS_ASKED: Final = 4
+"""The version of ApiVersions to ask for first.
+
+Version 5 adds only ids to the request (KIP-1242), and costs a second request to Kafka before 4.4.
+"""
 RESPONSE_BYTES_MAX: Final = 256 << 20  # above any list of ACLs, but not unlimited
 
 
@@ -128,7 +133,7 @@ class Node:
             client_software_name="authorizerd", client_software_version=version("authorizerd")
         )
         call = entity_call(ApiKey.API_VERSIONS, software, ApiVersionsResponse)
-        asked = APIS[ApiKey.API_VERSIONS].last_version
+        asked = _API_VERSIONS_ASKED
         response = await self._exchange(call, asked)
         # Every version begins with the error code, and only the code tells which version this is.
         if int.from_bytes(response.body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:

@@ -25,15 +25,12 @@ from authorizerd.image.changes import (
     TopicAdded,
 )
 from authorizerd.image.cluster import ClusterImage
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, LogFiles, checkpoint_name
 from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import Record, snapshot_footer, snapshot_header
-from authorizerd.protocol.records.metadata import (
-    METADATA_VERSION_FEATURE,
-    MetadataRecord,
-    encode_value,
-)
+from authorizerd.protocol.records.metadata import MetadataRecord, encode_value
 
 PART_SUFFIX: Final = ".part"
 RECORDS_PER_BATCH: Final = 1024

@@ -26,15 +26,14 @@ from authorizerd.image.changes import (
     ScramCredential,
     TopicAdded,
 )
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
 from authorizerd.metadata.log import LogBatch, MetadataLog, corrupt_record
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import HEADER_SIZE
 from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE, Texts, read_records
+from authorizerd.protocol.records.foreign import ForeignType
 from authorizerd.protocol.records.metadata import (
-    METADATA_VERSION_FEATURE,
-    METADATA_VERSION_KNOWN,
     NO_OP_TYPE,
-    REGISTER_CONTROLLER_TYPE,
     AbortTransaction,
     BeginTransaction,
     EndTransaction,
@@ -46,7 +45,9 @@ VisibleRecord = Change | ClusterChange
 _Slice = tuple[tuple[Change, ...], tuple[ClusterChange, ...]]
 _NOTHING: Final[_Slice] = ((), ())
 _ONLY_ACLS: Final[set[type]] = {AclAdded}
-_EXPENDABLE_TYPES: Final = frozenset((NO_OP_TYPE, REGISTER_CONTROLLER_TYPE))
+_EXPENDABLE_TYPES: Final = frozenset(
+    (NO_OP_TYPE, ForeignType.REGISTER_CONTROLLER, ForeignType.UNREGISTER_CONTROLLER)
+)
 """Types of records that may be lost at a restart: a controller registers again at each start."""
 _ADDITIONS: Final = (
     AclAdded,

@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.image.changes import FeatureLevel
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN, features_at
 from authorizerd.metadata.directory import (
     CLEAN_SHUTDOWN_NAME,
     CORRUPT_SUFFIX,
@@ -32,25 +33,12 @@ from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import AppendFile, Storage
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import Record, leader_change
-from authorizerd.protocol.records.metadata import (
-    METADATA_VERSION_FEATURE,
-    METADATA_VERSION_KNOWN,
-    AbortTransaction,
-    MetadataRecord,
-    encode_values,
-)
+from authorizerd.protocol.records.metadata import AbortTransaction, MetadataRecord, encode_values
 
-FEATURES_WRITTEN: Final = {
-    METADATA_VERSION_FEATURE: METADATA_VERSION_KNOWN,
-    "eligible.leader.replicas.version": 1,
-    "group.version": 1,
-    "share.version": 1,
-    "streams.version": 1,
-    "transaction.version": 2,
-}
+FEATURES_WRITTEN: Final = features_at(METADATA_VERSION_KNOWN)
 """The features written first into a log without a metadata.version. Kafka nodes fail without it.
 
-They are the features of a log that Kafka 4.3 formats.
+They are the features of a log that Kafka 4.4 formats.
 """
 
 CLEAN_SHUTDOWN_MARK: Final = b'{"version":0,"brokerEpoch":-1}'

@@ -17,7 +17,7 @@ _ERRORS: Final = "org.apache.kafka.common.errors."
 _EXECUTION_EXCEPTION: Final = "java.util.concurrent.ExecutionException"
 _KAFKA_EXCEPTION: Final = "org.apache.kafka.common.KafkaException"
 
-# Source: Kafka 4.3 Errors. Clients treat an unknown code as the first of these.
+# Source: Kafka 4.4 Errors. Clients treat an unknown code as the first of these.
 _CLASSES: Final = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
     ErrorCode.REQUEST_TIMED_OUT: "TimeoutException",
@@ -33,6 +33,12 @@ _CLASSES: Final = {
     ErrorCode.SASL_AUTHENTICATION_FAILED: "SaslAuthenticationException",
     ErrorCode.MISMATCHED_ENDPOINT_TYPE: "MismatchedEndpointTypeException",
     ErrorCode.UNSUPPORTED_ENDPOINT_TYPE: "UnsupportedEndpointTypeException",
+    ErrorCode.REBOOTSTRAP_REQUIRED: "RebootstrapRequiredException",
+    ErrorCode.GROUP_DELETION_FAILED: "GroupDeletionFailedException",
+    ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED: (
+        "StreamsTopologyDescriptionUpdateFailedException"
+    ),
+    ErrorCode.CONTROLLER_ID_NOT_REGISTERED: "ControllerIdNotRegisteredException",
 }
 
 

@@ -29,7 +29,7 @@ from authorizerd.cli.shell.secret_configs import BROKER_TYPES, is_shown
 from authorizerd.cli.shell.tree import File, Folder, Node, file_of, folder_of, table_of
 from authorizerd.image.changes import ScramCredential
 from authorizerd.image.cluster import ConfigResource, Login
-from authorizerd.protocol.records.metadata import METADATA_VERSION_FEATURE
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.protocol.records.scram import ScramMechanism
 
 Value = TypeVar("Value")

@@ -18,6 +18,7 @@ from typing import Final
 from authorizerd.acl.as_of import format_time
 from authorizerd.cli.shell.tree import sort_names
 from authorizerd.image.changes import Partition, ScramCredential
+from authorizerd.image.features import name_metadata_version
 from authorizerd.protocol.records.foreign import (
     BrokerRegistered,
     ControllerRegistered,
@@ -36,15 +37,6 @@ _LEVEL_MAX: Final = 32_767
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _QUOTA_TYPES: Final = {"client-id": "clientId", "ip": "ip", "user": "user"}
 _SIGN: Final = 1 << 63
-
-# The metadata versions of Kafka: KIP-778 and later. A level that is missing here has no name yet.
-_METADATA_VERSIONS: Final = {
-    7: "3.3-IV3", 8: "3.4-IV0", 9: "3.5-IV0", 10: "3.5-IV1", 11: "3.5-IV2", 12: "3.6-IV0",
-    13: "3.6-IV1", 14: "3.6-IV2", 15: "3.7-IV0", 16: "3.7-IV1", 17: "3.7-IV2", 18: "3.7-IV3",
-    19: "3.7-IV4", 20: "3.8-IV0", 21: "3.9-IV0", 22: "4.0-IV0", 23: "4.0-IV1", 24: "4.0-IV2",
-    25: "4.0-IV3", 26: "4.1-IV0", 27: "4.1-IV1", 28: "4.2-IV0", 29: "4.2-IV1", 30: "4.3-IV0",
-    31: "4.4-IV0",
-}  # fmt: skip
 
 
 def format_uuid(id: bytes) -> str:
@@ -169,7 +161,7 @@ def describe_metadata_version(level: int | None) -> str:
     """Return the finalized level of metadata.version by name."""
     if level is None:
         return "Optional.empty"
-    return f"Optional[{_METADATA_VERSIONS.get(level, f'level {level}')}]"
+    return f"Optional[{name_metadata_version(level)}]"
 
 
 def describe_provenance(offset: int, epoch: int, time_ms: int) -> str:

@@ -30,6 +30,7 @@ from authorizerd.protocol.records.foreign import (
     BrokerRegistered,
     BrokerUnregistered,
     ControllerRegistered,
+    ControllerUnregistered,
     ElrCleared,
     ForeignRecord,
     ForeignType,
@@ -171,8 +172,6 @@ class LogContents:
         match record:
             case BrokerRegistered():
                 self.brokers[record.id] = record
-            case BrokerUnregistered():
-                self.brokers.pop(record.id, None)
             case BrokerChanged():
                 self._change_broker(record)
             case ControllerRegistered():
@@ -183,12 +182,21 @@ class LogContents:
                 self.next_producer_id = record.next_producer_id
             case TokenAdded():
                 self.tokens[record.id] = record
-            case TokenRemoved():
-                self.tokens.pop(record.id, None)
+            case BrokerUnregistered() | ControllerUnregistered() | TokenRemoved():
+                self._remove(record)
             case ElrCleared():
                 self.image = apply_cluster_changes(self.image, self._clear_elr(record.topic))
             case _:
                 assert_never(record)
+
+    def _remove(self, record: BrokerUnregistered | ControllerUnregistered | TokenRemoved) -> None:
+        match record:
+            case BrokerUnregistered(id):
+                self.brokers.pop(id, None)
+            case ControllerUnregistered(id):
+                self.controllers.pop(id, None)
+            case TokenRemoved(id):
+                self.tokens.pop(id, None)
 
     def _change_broker(self, change: BrokerChanged) -> None:
         broker = self.brokers.get(change.id)

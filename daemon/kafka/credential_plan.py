@@ -31,11 +31,8 @@ from authorizerd.daemon.kafka.requests import (
 )
 from authorizerd.image.changes import CredentialAdded, CredentialRemoved
 from authorizerd.image.cluster import ClusterImage
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_WITH_SCRAM
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.records.metadata import (
-    METADATA_VERSION_FEATURE,
-    METADATA_VERSION_WITH_SCRAM,
-)
 from authorizerd.protocol.records.scram import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,

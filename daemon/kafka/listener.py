@@ -9,7 +9,7 @@ Source: Kafka 4.3 SocketServer, SaslServerAuthenticator; KIP-43, KIP-152, KIP-36
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -19,6 +19,7 @@ from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
 from authorizerd.config.configuration import Reloadable
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.daemon.errors import ClosingError
+from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler, is_valid, refuse
 from authorizerd.daemon.kafka.authentication import SaslExchange
 from authorizerd.daemon.kafka.codec import read_body, write_body
 from authorizerd.daemon.kafka.dispatch import Session
@@ -29,18 +30,14 @@ from authorizerd.daemon.kafka.requests import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from authorizerd.daemon.kafka.responses import (
-    ApiVersion,
-    ApiVersionsAnswer,
-    SaslAuthenticateAnswer,
-)
+from authorizerd.daemon.kafka.responses import SaslAuthenticateAnswer
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.creation_rate import ListenerRates
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import Api, ApiKey, names_software, served_apis
+from authorizerd.protocol.kafka.api import ApiKey, served_apis
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import (
@@ -114,6 +111,7 @@ class KafkaListener(ConnectionServer):
         *,
         name: str,
         handlers: Handlers,
+        versions: ApiVersionsHandler,
         sasl: SaslSettings | None,
         credentials: LoginCredentials,
         failed_login_delay_ms: int,
@@ -135,6 +133,7 @@ class KafkaListener(ConnectionServer):
         self.apis: Final = served_apis(is_controller=is_controller)
         self.statistics: KafkaStatistics = KafkaStatistics()
         self._handlers = handlers
+        self.versions: Final = versions
         self.sasl: Final = sasl
         self.credentials: Final = credentials
         self.failed_login_delay_s: Final = failed_login_delay_ms / 1000
@@ -266,11 +265,20 @@ class _Conversation:
 
     async def _answer_api_versions(self, request: KafkaRequest) -> list[Chunk]:
         asked: ApiVersionsRequest = await read_body(request)
+        versions = self._listener.versions
         error = ErrorCode.INVALID_REQUEST
-        if _names_software(asked):
+        if is_valid(asked):
             error = self._sasl.accept_versions_request()
             await self._on_login()
-        return await write_body(request, _api_versions(self._listener.apis, error))
+            # As in Kafka, a client that has not logged in yet may be at any node.
+            if self._sasl.principal is not None and versions.is_misrouted(
+                asked, self._listener.name
+            ):
+                error = ErrorCode.REBOOTSTRAP_REQUIRED
+        if error:
+            return await write_body(request, refuse(error))
+        answer = versions.answer(self._listener.apis, request.api_version)
+        return await write_body(request, answer)
 
     async def _accept_raw_token(self, token: bytes) -> list[Chunk]:
         """Log in like clients before SaslAuthenticate existed: the answer is a bare token, too."""
@@ -329,15 +337,3 @@ class _Conversation:
         if together:
             await self._connection.send(together)
         self._connection.keep(self._requests.bytes_held)
-
-
-def _names_software(asked: ApiVersionsRequest) -> bool:
-    name: str | None = getattr(asked, "client_software_name", None)
-    return name is None or names_software(name, asked.client_software_version)
-
-
-def _api_versions(apis: Mapping[ApiKey, Api], error: ErrorCode) -> ApiVersionsAnswer:
-    keys = [
-        ApiVersion(key, api.first_version, api.last_version) for key, api in sorted(apis.items())
-    ]
-    return ApiVersionsAnswer(() if error else keys, error)

@@ -14,6 +14,8 @@ from typing import Protocol
 class ApiVersionsRequest(Protocol):
     client_software_version: str
     """From version 3."""
+    node_id: int
+    """From version 5, as is the cluster's id."""
 
 
 class SaslHandshakeRequest(Protocol):

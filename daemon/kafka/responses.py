@@ -55,10 +55,27 @@ class ApiVersion(msgspec.Struct, frozen=True):
     max_version: int
 
 
+class SupportedFeature(msgspec.Struct, frozen=True):
+    name: str
+    min_version: int
+    max_version: int
+
+
+class FinalizedFeature(msgspec.Struct, frozen=True):
+    name: str
+    max_version_level: int
+    min_version_level: int
+
+
 class ApiVersionsAnswer(msgspec.Struct, frozen=True):
+    """The features are tagged fields, from version 3 on; an epoch of -1 means unknown."""
+
     api_keys: Sequence[ApiVersion]
     error_code: int = ErrorCode.NONE
     throttle_time: timedelta = NOT_THROTTLED
+    supported_features: Sequence[SupportedFeature] = ()
+    finalized_features_epoch: int = -1
+    finalized_features: Sequence[FinalizedFeature] = ()
 
 
 class SaslHandshakeAnswer(msgspec.Struct, frozen=True):

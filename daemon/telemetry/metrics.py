@@ -37,7 +37,7 @@ from authorizerd.daemon.telemetry.source_metrics import change_metrics, source_m
 from authorizerd.daemon.telemetry.watch_metrics import watch_metrics
 from authorizerd.daemon.workers.counters import Counted
 from authorizerd.daemon.workers.pool import WorkerPool
-from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN
+from authorizerd.image.features import METADATA_VERSION_KNOWN
 
 _ACCEPTS_FAILED: Final = (
     "Failed attempts to accept a connection, usually for lack of file descriptors or memory."

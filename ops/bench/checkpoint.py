@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import FeatureLevel
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
 from authorizerd.metadata.directory import (
     METADATA_TOPIC_DIRECTORY,
     checkpoint_name,
@@ -25,11 +26,7 @@ from authorizerd.metadata.directory import (
 )
 from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType, control_key, encode_batch
 from authorizerd.protocol.records.control import Record, leader_change
-from authorizerd.protocol.records.metadata import (
-    METADATA_VERSION_FEATURE,
-    METADATA_VERSION_KNOWN,
-    encode_value,
-)
+from authorizerd.protocol.records.metadata import encode_value
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
 ACLS_PER_REQUEST: Final = 100

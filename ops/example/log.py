@@ -8,14 +8,11 @@ from typing import Final
 from authorizerd.acl.formats.document import read_yaml
 from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import FeatureLevel
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import leader_change
-from authorizerd.protocol.records.metadata import (
-    METADATA_VERSION_FEATURE,
-    METADATA_VERSION_KNOWN,
-    encode_value,
-)
+from authorizerd.protocol.records.metadata import encode_value
 
 NODE_ID: Final = 1
 EPOCH: Final = 1
@@ -24,11 +21,11 @@ WRITTEN_MS: Final = 1_767_225_600_000
 ACLS: Final = read_yaml(Path(__file__).with_name("acls.yaml").read_text()).acls
 
 
-def write_log(log_dir: Path) -> None:
+def write_log(log_dir: Path, metadata_version: int = METADATA_VERSION_KNOWN) -> None:
     """Write the log to ``log_dir``; overwrite an existing one."""
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     directory.mkdir(parents=True, exist_ok=True)
-    version = FeatureLevel(METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN)
+    version = FeatureLevel(METADATA_VERSION_FEATURE, metadata_version)
     added = [AclAdded(number.to_bytes(16, "big"), acl) for number, acl in enumerate(ACLS, 1)]
     batches = (
         encode_batch(0, EPOCH, WRITTEN_MS, [leader_change(NODE_ID)], is_control=True),

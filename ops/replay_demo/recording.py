@@ -17,10 +17,10 @@ from immutables import Map
 from pyarrow import parquet
 
 from authorizerd.image.cluster import ClusterImage
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
 from authorizerd.metadata.checkpoint_writer import CheckpointState, write_checkpoint
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.storage import DISK
-from authorizerd.protocol.records.metadata import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
 from authorizerd.replay.acl_set import AclSet
 
 ARCHIVE: Final = Path(__file__).parents[2] / "tests" / "data" / "kafka-4.3.1.tar.xz"

@@ -12,22 +12,19 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 import msgspec
-from kio.schema.index import api_key_map
 from msgspec import Meta
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
 from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys
 from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
+from authorizerd.protocol.kafka.api_names import API_NAMES
 
 ALLOWED: Final = b'{"result":true}'
 DENIED: Final = b'{"result":false}'
 
 _OPERATIONS: Final = {Operation(code).name: code for code in OPERATIONS}
 _RESOURCE_TYPES: Final = {ResourceType(code).name: code for code in RESOURCE_TYPES}
-_API_NAMES: Final[dict[int | None, str]] = {
-    key: "".join(map(str.capitalize, name.split("_"))) for key, name in api_key_map.items()
-}
 _TOKEN: Final = "token="  # noqa: S105 - the name of a parameter
 
 
@@ -205,7 +202,8 @@ def _resource_name_of(pattern: _OpaResourcePattern) -> str | None:
 
 def _request_name_of(header: _OpaHeader | None) -> str | None:
     data = None if header is None else header.name or header.data
-    return None if data is None else _API_NAMES.get(data.request_api_key)
+    key = None if data is None else data.request_api_key
+    return None if key is None else API_NAMES.get(key)
 
 
 def token_in_query(query: str) -> str | None:

@@ -3,8 +3,8 @@
 The table below is the only list of what is served. It contains exactly the versions that the
 daemon can read and answer.
 
-Source: Kafka 4.3 ApiKeys, ApiMessageType; KIP-140 for version 0 of the ACL requests, which Kafka
-4.0 dropped; KIP-511 for ApiVersions; KIP-801 for version 1 of Envelope.
+Source: Kafka 4.4 ApiKeys, ApiMessageType; KIP-140 for version 0 of the ACL requests, which Kafka
+4.0 dropped; KIP-511 and KIP-1242 for ApiVersions; KIP-801 for version 1 of Envelope.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol.kafka import acls_v0 as kafka_acls_v0
+from authorizerd.protocol.kafka import api_versions_v5 as kafka_api_versions_v5
 from authorizerd.protocol.kafka import envelope_v1 as kafka_envelope_v1
 from authorizerd.protocol.kafka.message_codec import (
     decode_entity,
@@ -86,7 +87,7 @@ APIS: Final[Mapping[ApiKey, Api]] = {
     ApiKey.DESCRIBE_GROUPS: Api("DescribeGroups", 6, 5, is_on_controllers=False),
     ApiKey.LIST_GROUPS: Api("ListGroups", 5, 3, is_on_controllers=False),
     ApiKey.SASL_HANDSHAKE: Api("SaslHandshake", 1, None),
-    ApiKey.API_VERSIONS: Api("ApiVersions", 4, 3),
+    ApiKey.API_VERSIONS: Api("ApiVersions", 5, 3),
     ApiKey.DESCRIBE_ACLS: Api("DescribeAcls", 3, 2),
     ApiKey.CREATE_ACLS: Api("CreateAcls", 3, 2),
     ApiKey.DELETE_ACLS: Api("DeleteAcls", 3, 2),
@@ -107,12 +108,14 @@ _REQUESTS_KIO_LACKS: Final[Mapping[tuple[int, int], type[RequestPayload]]] = {
     (ApiKey.CREATE_ACLS, 0): kafka_acls_v0.CreateAclsRequest,
     (ApiKey.DELETE_ACLS, 0): kafka_acls_v0.DeleteAclsRequest,
     (ApiKey.ENVELOPE, 1): kafka_envelope_v1.EnvelopeRequest,
+    (ApiKey.API_VERSIONS, 5): kafka_api_versions_v5.ApiVersionsRequest,
 }
 _RESPONSES_KIO_LACKS: Final[Mapping[tuple[int, int], type[ResponsePayload]]] = {
     (ApiKey.DESCRIBE_ACLS, 0): kafka_acls_v0.DescribeAclsResponse,
     (ApiKey.CREATE_ACLS, 0): kafka_acls_v0.CreateAclsResponse,
     (ApiKey.DELETE_ACLS, 0): kafka_acls_v0.DeleteAclsResponse,
     (ApiKey.ENVELOPE, 1): kafka_envelope_v1.EnvelopeResponse,
+    (ApiKey.API_VERSIONS, 5): kafka_api_versions_v5.ApiVersionsResponse,
 }
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")

@@ -2,7 +2,7 @@
 
 The texts are Kafka's. Clients print them if an answer has no text of its own.
 
-Source: Kafka 4.3 Errors. AUTHORIZER_NOT_READY is KIP-801's; Kafka never gave it a number.
+Source: Kafka 4.4 Errors. AUTHORIZER_NOT_READY is KIP-801's; Kafka never gave it a number.
 """
 
 from __future__ import annotations
@@ -116,6 +116,21 @@ class ErrorCode(IntEnum):
     )
     MISMATCHED_ENDPOINT_TYPE = 114, "The request was sent to an endpoint of the wrong type."
     UNSUPPORTED_ENDPOINT_TYPE = 115, "This endpoint type is not supported yet."
+    REBOOTSTRAP_REQUIRED = (
+        129,
+        "Client metadata is stale. The client should rebootstrap to obtain new metadata.",
+    )
+    GROUP_DELETION_FAILED = (
+        134,
+        "DeleteGroups could not complete; see the error message on the per-group result for "
+        "details.",
+    )
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = (
+        135,
+        "The broker could not process the topology description update; see the error message for "
+        "details.",
+    )
+    CONTROLLER_ID_NOT_REGISTERED = 136, "The given controller ID was not registered."
     AUTHORIZER_NOT_READY = 801, "The ACLs are not loaded yet."
 
 

@@ -3,19 +3,19 @@
 A node's ApiVersions tells which versions it knows; the client chooses the highest that both sides
 know. Controllers of Kafka know these versions:
 
-| API             | 3.9  | 4.0  | 4.1  | 4.2  | 4.3  |
-|-----------------|------|------|------|------|------|
-| Fetch           | 0-17 | 4-17 | 4-18 | 4-18 | 4-18 |
-| FetchSnapshot   | 0-1  | 0-1  | 0-1  | 0-1  | 0-1  |
-| DescribeQuorum  | 0-2  | 0-2  | 0-2  | 0-2  | 0-2  |
-| DescribeCluster | 0-1  | 0-2  | 0-2  | 0-2  | 0-2  |
-| CreateAcls      | 0-3  | 1-3  | 1-3  | 1-3  | 1-3  |
-| DeleteAcls      | 0-3  | 1-3  | 1-3  | 1-3  | 1-3  |
-| Envelope        | 0-0  | 0-0  | 0-0  | 0-0  | 0-0  |
-| ApiVersions     | 0-4  | 0-4  | 0-4  | 0-4  | 0-4  |
-| SaslHandshake   | 0-1  | 0-1  | 0-1  | 0-1  | 0-1  |
+| API             | 3.9  | 4.0  | 4.1  | 4.2  | 4.3  | 4.4  |
+|-----------------|------|------|------|------|------|------|
+| Fetch           | 0-17 | 4-17 | 4-18 | 4-18 | 4-18 | 4-18 |
+| FetchSnapshot   | 0-1  | 0-1  | 0-1  | 0-1  | 0-1  | 0-1  |
+| DescribeQuorum  | 0-2  | 0-2  | 0-2  | 0-2  | 0-2  | 0-2  |
+| DescribeCluster | 0-1  | 0-2  | 0-2  | 0-2  | 0-2  | 0-2  |
+| CreateAcls      | 0-3  | 1-3  | 1-3  | 1-3  | 1-3  | 1-3  |
+| DeleteAcls      | 0-3  | 1-3  | 1-3  | 1-3  | 1-3  | 1-3  |
+| Envelope        | 0-0  | 0-0  | 0-0  | 0-0  | 0-0  | 0-0  |
+| ApiVersions     | 0-4  | 0-4  | 0-4  | 0-4  | 0-4  | 0-5  |
+| SaslHandshake   | 0-1  | 0-1  | 0-1  | 0-1  | 0-1  | 0-1  |
 
-Source: the jars of Kafka 3.9.1, 4.0.0, 4.1.0, 4.2.0 and 4.3.1 (ApiMessageType).
+Source: the jars of Kafka 3.9.1, 4.0.0, 4.1.0, 4.2.0, 4.3.1 and 4.4.0 (ApiMessageType).
 """
 
 from __future__ import annotations

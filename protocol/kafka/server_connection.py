@@ -17,6 +17,7 @@ import msgspec
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame, frame_chunks
 from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey, has_response_tags
+from authorizerd.protocol.kafka.api_names import API_NAMES
 from authorizerd.protocol.kafka.body_reader import BodyReader
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
@@ -139,7 +140,8 @@ def read_request(request: bytearray) -> KafkaRequest:
     number, version, correlation_id, client_id_size = _HEAD.unpack_from(request)
     api_key = _API_KEYS.get(number)
     if api_key is None:
-        raise DecodeError(f"API key {number} is not served", 0)
+        name = API_NAMES.get(number, f"API key {number}")
+        raise DecodeError(f"{name} is not served", 0)
     api = APIS[api_key]
     # An unknown version of ApiVersions is answered, so that the client can choose a known one.
     if not api.serves(version) and api_key is not ApiKey.API_VERSIONS:

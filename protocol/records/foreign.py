@@ -7,7 +7,7 @@ unknown tagged fields at its end, gives None. A delegation token's record contai
 token's HMAC is in no record.
 
 Source: KIP-631 (brokers, quotas, producer ids), KIP-900 (tokens), KIP-919 (controllers), KIP-858
-(directories), KIP-966 (ClearElr), KIP-1066 (cordoned directories); Kafka 4.3 message definitions.
+(directories), KIP-966 (ClearElr), KIP-1066 (cordoned directories); Kafka 4.4 message definitions.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class ForeignType(IntEnum):
     REMOVE_DELEGATION_TOKEN = 26
     REGISTER_CONTROLLER = 27
     CLEAR_ELR = 28
+    UNREGISTER_CONTROLLER = 29
 
 
 class NodeEndpoint(msgspec.Struct, frozen=True, gc=False):
@@ -98,6 +99,12 @@ class ControllerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     features: dict[str, tuple[int, int]]
 
 
+class ControllerUnregistered(msgspec.Struct, frozen=True):
+    """An UnregisterControllerRecord."""
+
+    id: int
+
+
 class QuotaChanged(msgspec.Struct, frozen=True):
     """A ClientQuotaRecord. A value of None removes the key.
 
@@ -144,6 +151,7 @@ ForeignRecord = (
     | BrokerUnregistered
     | BrokerChanged
     | ControllerRegistered
+    | ControllerUnregistered
     | QuotaChanged
     | ProducerIdsAllocated
     | TokenAdded
@@ -292,6 +300,11 @@ def _register_controller(reader: WireReader, version: int) -> ForeignRecord | No
     return registered if _end(reader) else None
 
 
+def _unregister_controller(reader: WireReader, version: int) -> ForeignRecord | None:
+    unregistered = ControllerUnregistered(reader.int32("controller id"))
+    return unregistered if _end(reader) else None
+
+
 def _entity(reader: WireReader) -> tuple[str, str | None]:
     pair = reader.compact_string("entity type"), reader.compact_nullable_string("entity name")
     _end(reader)
@@ -354,4 +367,5 @@ _CODECS: Final[Mapping[int, _Codec]] = {
     ForeignType.REMOVE_DELEGATION_TOKEN: _Codec(_remove_token),
     ForeignType.REGISTER_CONTROLLER: _Codec(_register_controller),
     ForeignType.CLEAR_ELR: _Codec(_clear_elr),
+    ForeignType.UNREGISTER_CONTROLLER: _Codec(_unregister_controller),
 }

@@ -23,13 +23,6 @@ from authorizerd.protocol.primitives import WireReader, compact_string, unsigned
 from authorizerd.protocol.records.cluster import decode_cluster_record, encode_cluster_record
 
 FRAME_VERSION: Final = 1
-METADATA_VERSION_FEATURE: Final = "metadata.version"
-METADATA_VERSION_KNOWN: Final = 30
-"""The newest metadata.version whose records are known: 4.3-IV0."""
-
-METADATA_VERSION_WITH_SCRAM: Final = 11
-"""The first metadata.version with records of SCRAM credentials: 3.5-IV2."""
-
 ID_SIZE: Final = 16
 
 
@@ -44,8 +37,6 @@ class RecordType(IntEnum):
 
 NO_OP_TYPE: Final = 20
 """The type of empty records, which a controller writes from time to time."""
-REGISTER_CONTROLLER_TYPE: Final = 27
-"""The type of the record with which a controller registers its endpoints at each start."""
 
 
 class BeginTransaction(msgspec.Struct, frozen=True, gc=False):

@@ -53,7 +53,9 @@ REPEATED: Final = (
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
 )
 REPEATS_PER_ROUND: Final = 3
-NOT_KAFKAS: Final = frozenset(((ApiKey.ENVELOPE, 1), *((api_key, 0) for api_key in ACL_REQUESTS)))
+NOT_KAFKAS: Final = frozenset(
+    ((ApiKey.ENVELOPE, 1), (ApiKey.API_VERSIONS, 5), *((api_key, 0) for api_key in ACL_REQUESTS))
+)
 """Versions that Kafka 4.3 does not serve."""
 FORWARDABLE_KEYS: Final = tuple(key for key, api in APIS.items() if api.name in FORWARDABLE)
 
@@ -305,6 +307,8 @@ class _RequestMaker:
         return Fields(
             client_software_name=self._random.choice(names),
             client_software_version=self._random.choice(("1.0", "1", "", "1.0-", "1_0")),
+            cluster_id=None,
+            node_id=-1,
         )
 
     def _pattern(self) -> tuple[int, str]:

@@ -17,6 +17,7 @@ import pytest
 from authorizerd.acl.model import Operation, PatternType, PermissionType, ResourceType
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.image.features import SUPPORTED_FEATURES
 from authorizerd.protocol.kafka.api import ApiKey, served_apis
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.conformance.generated_requests import (
@@ -51,7 +52,7 @@ def applying(request: Request) -> list[Difference]:
 
 # Never compared.
 
-NEVER_COMPARED: Final = {"throttle_time", "port"}
+NEVER_COMPARED: Final = {"throttle_time", "port", "finalized_features_epoch"}
 QUORUM_PROGRESS: Final = {
     "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp", "high_watermark",
     "leader_epoch",
@@ -59,7 +60,7 @@ QUORUM_PROGRESS: Final = {
 """Ends, times and epochs of each log, which differ; test_quorum.py checks them on each side."""
 UNORDERED: Final = {
     "resources", "acls", "matching_acls", "topics", "groups", "responses", "configs",
-    "credential_infos",
+    "credential_infos", "supported_features", "finalized_features",
 }  # fmt: skip
 """Lists whose order comes from a set."""
 
@@ -102,7 +103,8 @@ def _is_of_no_kafka_version(request: Request) -> bool:
 def _in_a_kafka_version(request: Request) -> Request:
     if request.api_key is ApiKey.ENVELOPE:
         return replace(request, version=0)
-    return _with_fields(replace(request, version=1), request.fields)
+    version = 4 if request.api_key is ApiKey.API_VERSIONS else 1
+    return _with_fields(replace(request, version=version), request.fields)
 
 
 def _without_pattern_types(request: Request, answer: Answer) -> Answer:
@@ -219,9 +221,15 @@ def _with_our_apis(request: Request, answer: Answer) -> Answer:
     return answer | {"api_keys": [ours[key] for key in sorted(ours)]}
 
 
-def _without_features(request: Request, answer: Answer) -> Answer:
-    features = {"supported_features": [], "finalized_features": [], "finalized_features_epoch": -1}
-    return answer | {name: value for name, value in features.items() if name in answer}
+def _with_our_features(request: Request, answer: Answer) -> Answer:
+    if not answer.get("supported_features"):
+        return answer
+    supported = [
+        {"name": name, "min_version": lowest, "max_version": highest}
+        for name, (lowest, highest) in SUPPORTED_FEATURES.items()
+        if lowest or request.version > 3
+    ]
+    return answer | {"supported_features": supported}
 
 
 def _with_our_documentation(request: Request, answer: Answer) -> Answer:
@@ -323,10 +331,11 @@ DIFFERENCES: Final = (
         expect=_with_our_apis,
     ),
     Difference(
-        name="features",
-        reason="The daemon has no features that clients could use.",
+        name="supported features",
+        reason="The daemon's levels are those of Kafka 4.4, without kraft.version: it takes no part"
+        " in a quorum with dynamic voters.",
         applies=_is_of(ApiKey.API_VERSIONS),
-        expect=_without_features,
+        expect=_with_our_features,
     ),
     Difference(
         name="defaults",

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.rig import Rig
 from tests.conformance.both_sides import SECONDS_MAX, Answer, Both, Side, running_both
 from tests.conformance.generated_requests import (
@@ -38,7 +39,8 @@ CHANGES = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: dynamic_configs,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: every_user,
 }
-ERROR_BYTES, LISTED_BYTES = 6, 120
+CORRELATION_BYTES, ERROR_BYTES, LISTED_BYTES = 4, 6, 120
+UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2)
 COMMON_ERRORS = {0, 3, 17, 29, 30, 31, 33, 34, 42, 53, 69, 91, 92, 93}
 """Errors that occur with every seed."""
 
@@ -134,11 +136,16 @@ def changed_by(request: Request) -> list[Callable[[], Request]]:
 
 
 def last_answer(side: Side, conversation: Conversation) -> bytes | str:
-    """Return the answer to the last frame, or CLOSED; for ApiVersions, only its error code."""
+    """Return the answer to the last frame, or CLOSED; for ApiVersions, only its error code.
+
+    Its other bytes list the served versions, which differ.
+    """
     with closing(Peer(side.addresses[conversation.listener])) as peer:
         for data in conversation.frames:
             answer = peer.exchange(data)
-    if isinstance(answer, bytes) and len(answer) > LISTED_BYTES:
+    if isinstance(answer, bytes) and (
+        len(answer) > LISTED_BYTES or answer.startswith(UNSUPPORTED, CORRELATION_BYTES)
+    ):
         return answer[:ERROR_BYTES]
     return answer
 

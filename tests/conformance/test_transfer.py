@@ -179,7 +179,7 @@ def test_kafkas_tools_and_a_broker_read_an_exported_checkpoint(
     assert main(["acls", "export", *connection(origin), "--to", str(checkpoint)]) == 0
     records = dump_records(rig, checkpoint)
     assert records[0] == (
-        "FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": 30}
+        "FEATURE_LEVEL_RECORD", {"name": "metadata.version", "featureLevel": 33}
     )  # fmt: skip
     shown = tree_acls(rig, checkpoint)
     assert sorted(shown.values()) == sorted(map(str, read_acls(checkpoint).values()))

@@ -138,7 +138,7 @@ def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path:
 
 def test_the_metadata_shell_shows_the_acls_of_the_example(rig: Rig, tmp_path: Path) -> None:
     """The example is the log of ``make run``."""
-    write_example(tmp_path)
+    write_example(tmp_path, METADATA_VERSION.level)
     segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
     found = tree_acls(rig, segment)
     assert sorted(found.values()) == sorted(map(str, ACLS))
@@ -148,7 +148,7 @@ def test_broker_continues_our_log(rig: Rig, formatted: Path, tmp_path: Path) -> 
     """It lists the ACLs of the example's log, and we read its later records."""
     log_dir = tmp_path / "log"
     shutil.copytree(formatted, log_dir)
-    write_example(log_dir)
+    write_example(log_dir, METADATA_VERSION.level)
     ours = bindings(run("acls", "--list", "--log-dir", log_dir).stdout)
     assert len(ours) == len(ACLS)
     new = ("--allow-principal", "User:new", "--operation", "Read", "--topic", "new")
@@ -164,7 +164,7 @@ def test_broker_continues_a_restored_log(rig: Rig, formatted: Path, tmp_path: Pa
     """It needs no segment before the restored checkpoint, and no file of the replaced log."""
     log_dir, backup = tmp_path / "log", tmp_path / "nightly.checkpoint"
     shutil.copytree(formatted, log_dir)
-    write_example(log_dir)
+    write_example(log_dir, METADATA_VERSION.level)
     expected = bindings(run("acls", "--list", "--log-dir", log_dir).stdout)
     assert run("backup", "--log-dir", log_dir, backup).returncode == 0
     write_log(log_dir, CHANGES)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import trio
+from immutables import Map
 from trio.testing import wait_all_tasks_blocked
 
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, at_offset
 from authorizerd.acl.steps import finish
+from authorizerd.actors.published import Published
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.sasl import SaslSettings
+from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.listener import Handlers, KafkaListener
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials
+from authorizerd.daemon.kafka.responses import Cluster, Node
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import (
     APIS,
@@ -37,7 +43,13 @@ ROOT_TOKEN = b"\0root\0root-secret"
 BAD_TOKEN = b"\0alice\0wrong"
 REQUEST_BYTES_MAX = 1024 * 1024
 ENOUGH_S = 20
-SOFTWARE = {"client_software_name": "a", "client_software_version": "1"}
+SOFTWARE: dict[str, object] = {
+    "client_software_name": "a",
+    "client_software_version": "1",
+    "cluster_id": None,
+    "node_id": -1,
+}
+"""The fields of ApiVersions, in all its versions."""
 HEADER = struct.Struct(">hhih")
 
 
@@ -174,10 +186,28 @@ def answer(api_key: ApiKey, version: int, held: bytes) -> Any:  # noqa: ANN401 -
     return finish(decode_response(api_key, version, held[start:]))
 
 
+def versions_of(
+    name: str = "TEST",
+    *,
+    cluster_id: str = "cluster-1",
+    features: Mapping[str, int] | None = None,
+    offset: int | None = None,
+    is_controller: bool = False,
+) -> ApiVersionsHandler:
+    """Return the handler of node 7 for one listener. Without ``offset``, nothing is loaded."""
+    controllers = frozenset({name} if is_controller else ())
+    return ApiVersionsHandler(
+        Cluster(cluster_id, {name: Node(7, "broker.example", 9092)}, controllers),
+        Published(ClusterImage(features=Map(features or {}))),
+        Published(None if offset is None else at_offset(EMPTY_SNAPSHOT, offset)),
+    )
+
+
 async def start(
     nursery: trio.Nursery,
     handlers: Handlers | None = None,
     *,
+    versions: ApiVersionsHandler | None = None,
     users: PlainUsers | None = None,
     sasl: SaslSettings | None = None,
     credentials: LoginCredentials | None = None,
@@ -193,6 +223,7 @@ async def start(
     listener = KafkaListener(
         name="TEST",
         handlers=handlers or free_echo(),
+        versions=versions or versions_of(),
         sasl=sasl_settings(users=users) if users is not None else sasl,
         credentials=credentials or LoadedCredentials(),
         failed_login_delay_ms=failed_login_delay_ms,

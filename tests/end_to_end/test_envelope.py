@@ -16,7 +16,7 @@ from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey
-from tests.daemon.kafka_listener_service import SOFTWARE, Client, keep_open
+from tests.daemon.kafka_listener_service import SOFTWARE, Client, keep_open, versions_of
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, on_cluster, start
 from tests.support.acls import acl
 from tests.support.daemon_process import connect, new_log, running
@@ -68,6 +68,7 @@ async def connected(
     listener = KafkaListener(
         name=name,
         handlers=service.handlers,
+        versions=versions_of(name, is_controller=name == "CONTROLLER"),
         sasl=sasl_settings(users=USERS),
         credentials=LoadedCredentials(),
         failed_login_delay_ms=100,

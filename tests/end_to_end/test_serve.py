@@ -62,7 +62,7 @@ def test_daemon_answers_counts_audits_and_ends(tmp_path: Path, log_dir: Path) ->
         assert daemon.metric("authorizerd_acls") == len(ACLS)
         assert daemon.metric("authorizerd_snapshot_offset") == OFFSET
         assert daemon.metric("authorizerd_high_watermark") == OFFSET
-        assert daemon.metric("authorizerd_metadata_version") == 30
+        assert daemon.metric("authorizerd_metadata_version") == 33
         assert daemon.metric('authorizerd_audit_dropped_total{reason="queue"}') == 0
         for result, count in (("allowed", 2), ("denied", 1), ("invalid", 0), ("not_ready", 0)):
             labels = f'{{result="{result}",surface="AuthZEN"}}'

@@ -93,7 +93,10 @@ _BROKER: Final = 4
 FLAVOURS: Final[Mapping[ApiKey, Flavours]] = {
     ApiKey.FIND_COORDINATOR: {"transactions": {"key_type": 1}},
     ApiKey.API_VERSIONS: {
-        "named": {"client_software_name": "a", "client_software_version": "1"},
+        "named": {
+            "client_software_name": "a", "client_software_version": "1",
+            "cluster_id": None, "node_id": -1,
+        },
     },
     ApiKey.DESCRIBE_CONFIGS: {
         "this node": {

@@ -405,12 +405,13 @@ def test_checkpoint_contains_no_changes(tmp_path: Path, record: MetadataRecord) 
         (CONFIG, set()),
         (b"\1\x14\0", set()),
         (b"\1\x1b\0anything", set()),
+        (b"\1\x1d\0anything", set()),
         (b"\1\0\4anything", {0}),
         (b"\1\x0e\0anything", {14}),
         (b"\1\x1c\0anything", {28}),
         (b"\1\3\3anything", {3}),
     ],
-    ids=["topic", "config", "no-op", "controller", "broker", "quota", "clear elr", "partition v3"],
+    ids=["topic", "config", "no-op", "controller", "gone", "broker", "quota", "clear elr", "v3"],
 )
 def test_records_that_a_checkpoint_would_lose_are_foreign(
     tmp_path: Path, record: MetadataRecord | bytes, foreign: set[int]

@@ -409,6 +409,43 @@ def test_cluster_is_described_as_by_a_broker() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "supported", "size_and_items"),
+    [
+        (3, [("metadata.version", 7, 33)], "1702116d657461646174612e76657273696f6e0007002100"),
+        (
+            5,
+            [("metadata.version", 7, 33), ("share.version", 0, 2)],
+            "2a03116d657461646174612e76657273696f6e00070021000e73686172652e76657273696f6e0000000200",
+        ),
+    ],
+)
+def test_features_are_written_as_by_kafka_4_4(
+    version: int, supported: list[tuple[str, int, int]], size_and_items: str
+) -> None:
+    keys = [SimpleNamespace(api_key=18, min_version=0, max_version=5)]
+    body = written(
+        ApiKey.API_VERSIONS,
+        version,
+        error_code=0,
+        api_keys=keys,
+        supported_features=tuple(
+            SimpleNamespace(name=name, min_version=lowest, max_version=highest)
+            for name, lowest, highest in supported
+        ),
+        finalized_features_epoch=9,
+        finalized_features=(
+            SimpleNamespace(name="metadata.version", max_version_level=33, min_version_level=33),
+        ),
+    )
+    assert body == (
+        "000002001200000005000000000003"
+        f"00{size_and_items}"
+        "01080000000000000009"
+        "021702116d657461646174612e76657273696f6e0021002100"
+    )
+
+
 def test_other_answers_are_written_as_by_a_broker() -> None:
     bad_software = written(ApiKey.API_VERSIONS, 3, error_code=42, api_keys=[])
     assert bad_software == "002a010000000000"

@@ -14,6 +14,7 @@ from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
 from authorizerd.metadata.replay import read_changes
 from authorizerd.protocol.records.batch import ControlType, encode_batch
@@ -23,17 +24,13 @@ from authorizerd.protocol.records.control import (
     snapshot_footer,
     snapshot_header,
 )
-from authorizerd.protocol.records.metadata import (
-    METADATA_VERSION_FEATURE,
-    METADATA_VERSION_KNOWN,
-    MetadataRecord,
-    encode_value,
-)
+from authorizerd.protocol.records.metadata import MetadataRecord, encode_value
 from tests.support.acls import acl as new_acl
 
 EPOCH = 1
 TIME_MS = 1_792_000_000_000
-METADATA_VERSION = FeatureLevel(METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN)
+METADATA_VERSION = FeatureLevel(METADATA_VERSION_FEATURE, 30)
+"""4.3-IV0: Kafka 4.3 reads the files, too."""
 
 _CONTROL_RECORDS = {
     ControlType.LEADER_CHANGE: leader_change(1),

@@ -77,6 +77,7 @@ LISTENERS = (
 )
 BEGIN, END, ABORT = BeginTransaction(), EndTransaction(), AbortTransaction()
 QUOTA = quota("producer_byte_rate", 1, user="a")
+UNREGISTERED = frame(ForeignType.UNREGISTER_CONTROLLER, int32(7))
 
 
 def described(
@@ -132,6 +133,8 @@ def described(
             "securityProtocol=SASL_PLAINTEXT, host='h', port=9093)], "
             "supportedFeatures={f: 0-1})\n",
         ),
+        # A controller that is not registered may be unregistered, as in Kafka's image.
+        ([[controller(), UNREGISTERED, UNREGISTERED]], "ls /image/cluster/controllers", ""),
         (
             [
                 [quota("consumer_byte_rate", 1e7, user="a(", client_id="c"), QUOTA],

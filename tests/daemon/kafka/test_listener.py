@@ -16,7 +16,7 @@ from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.api import ApiKey, served_apis
+from authorizerd.protocol.kafka.api import APIS, ApiKey, served_apis
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
@@ -90,7 +90,7 @@ async def test_clients_are_anonymous_without_log_ins(nursery: trio.Nursery) -> N
     ]
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", APIS[ApiKey.API_VERSIONS].versions)
 @pytest.mark.parametrize("users", [None, USERS])
 @pytest.mark.parametrize("is_controller", [False, True])
 async def test_api_versions_lists_the_served_apis(
@@ -99,8 +99,7 @@ async def test_api_versions_lists_the_served_apis(
     """This holds in every version, with and without log-ins. A controller's listener lists more."""
     service = await start(nursery, users=users, is_controller=is_controller)
     client = await service.connect()
-    software = {"client_software_name": "tests", "client_software_version": "1.0"}
-    versions = await client.ask(ApiKey.API_VERSIONS, version, **software)
+    versions = await client.ask(ApiKey.API_VERSIONS, version, **SOFTWARE)
     assert versions.error_code == ErrorCode.NONE
     assert [(each.api_key, each.min_version, each.max_version) for each in versions.api_keys] == [
         (key, api.first_version, api.last_version)
@@ -108,7 +107,7 @@ async def test_api_versions_lists_the_served_apis(
     ]
 
 
-@pytest.mark.parametrize("version", [5, 6, 32767, -1])
+@pytest.mark.parametrize("version", [6, 7, 32767, -1])
 async def test_unknown_version_of_api_versions_is_answered_in_version_0(
     nursery: trio.Nursery, version: int
 ) -> None:
@@ -118,7 +117,7 @@ async def test_unknown_version_of_api_versions_is_answered_in_version_0(
     versions = answer(ApiKey.API_VERSIONS, 0, await client.receive())
     assert versions.error_code == ErrorCode.UNSUPPORTED_VERSION
     (only,) = versions.api_keys
-    assert (only.api_key, only.min_version, only.max_version) == (ApiKey.API_VERSIONS, 0, 4)
+    assert (only.api_key, only.min_version, only.max_version) == (ApiKey.API_VERSIONS, 0, 5)
     assert (await client.ask(ApiKey.API_VERSIONS, only.max_version, **SOFTWARE)).error_code == 0
 
 

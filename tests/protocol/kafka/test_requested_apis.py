@@ -18,7 +18,7 @@ KAFKAS = read_table()
 
 @pytest.mark.parametrize("api_key", QuorumKey)
 def test_quorums_apis_are_those_of_kio(api_key: QuorumKey) -> None:
-    """The client knows their versions up to Kafka 4.3's."""
+    """The client knows their versions up to Kafka 4.4's."""
     assert int(api_key) not in {int(served) for served in APIS}
     api = REQUESTED_APIS[api_key]
     for version in api.versions:
@@ -33,18 +33,18 @@ def test_quorums_apis_are_those_of_kio(api_key: QuorumKey) -> None:
 @pytest.mark.parametrize(
     ("api_key", "chosen"),
     [
-        (QuorumKey.FETCH, [17, 17, 18, 18, 18]),
-        (QuorumKey.FETCH_SNAPSHOT, [1] * 5),
-        (ApiKey.DESCRIBE_QUORUM, [2] * 5),
-        (ApiKey.DESCRIBE_CLUSTER, [1, 2, 2, 2, 2]),
-        (ApiKey.CREATE_ACLS, [3] * 5),
-        (ApiKey.DELETE_ACLS, [3] * 5),
-        (ApiKey.ENVELOPE, [0] * 5),
+        (QuorumKey.FETCH, [17, 17, 18, 18, 18, 18]),
+        (QuorumKey.FETCH_SNAPSHOT, [1] * 6),
+        (ApiKey.DESCRIBE_QUORUM, [2] * 6),
+        (ApiKey.DESCRIBE_CLUSTER, [1, 2, 2, 2, 2, 2]),
+        (ApiKey.CREATE_ACLS, [3] * 6),
+        (ApiKey.DELETE_ACLS, [3] * 6),
+        (ApiKey.ENVELOPE, [0] * 6),
     ],
 )
 def test_version_is_chosen_for_each_kafka(api_key: RequestedKey, chosen: list[int]) -> None:
     """The table was read from the jars of these Kafkas."""
-    assert list(KAFKAS) == ["3.9", "4.0", "4.1", "4.2", "4.3"]
+    assert list(KAFKAS) == ["3.9", "4.0", "4.1", "4.2", "4.3", "4.4"]
     assert [choose_version(api_key, *each[api_key]) for each in KAFKAS.values()] == chosen
 
 

@@ -135,7 +135,8 @@ def test_garbage_is_requests_or_a_decode_error(data: bytes) -> None:
         ("001d 0001 00000007 00", "expected a request header, found 9 bytes"),
         ("03e7 0000 00000007 ffff", "API key 999 is not served"),
         ("ffff 0000 00000007 ffff", "API key -1 is not served"),
-        ("0000 000d 00000007 ffff", "API key 0 is not served"),
+        ("0000 000d 00000007 ffff", "Produce is not served"),
+        ("005d 0000 00000007 ffff", "StreamsGroupTopologyDescriptionUpdate is not served"),
         ("001d 0004 00000007 ffff 00", "DescribeAcls: expected version 0 to 3, found 4"),
         ("001d ffff 00000007 ffff", "DescribeAcls: expected version 0 to 3, found -1"),
         ("0011 0002 00000007 ffff", "SaslHandshake: expected version 0 to 1, found 2"),
@@ -177,7 +178,7 @@ def test_unknown_version_of_api_versions_is_answered_in_version_0(content: str) 
     request = the_request(content)
     assert not request.is_served
     answer = unsupported_api_versions(request)
-    assert b"".join(answer).hex() == "0000001000000003002300000001001200000004"
+    assert b"".join(answer).hex() == "0000001000000003002300000001001200000005"
 
 
 def test_known_version_is_served() -> None:

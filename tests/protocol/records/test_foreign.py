@@ -35,6 +35,7 @@ RECORDS = (
     frame(ForeignType.PRODUCER_IDS, int32(1), int64(2), int64(3)),
     frame(ForeignType.REMOVE_DELEGATION_TOKEN, compact_string("t")),
     frame(ForeignType.CLEAR_ELR, compact_string("")),
+    bytes.fromhex("011d000000000700"),  # UnregisterControllerRecord of 7, by Kafka 4.4
 )
 
 
