@@ -191,7 +191,8 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
     """Plan one deletion request.
 
     Each ACL is compared with all filters at once. The search stops as soon as there are more
-    matches than one request may remove or report.
+    matches than one request may remove or report. As in Kafka, a filter that matches anything is
+    also one too many once the filters before it match as many ACLs as one request may remove.
     """
     matches = _Matches()
     answers: list[int | Deleted] = []
@@ -203,7 +204,7 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
             kept = error.with_traceback(None)  # as in ``_creation_error``
             answers.append(faults.setdefault(str(error), Deleted(error=kept)))
         else:
-            answers.append(matches.add_filter(each))
+            answers.append(matches.add_filter(each, place))
         if place % _ITEMS_PER_STEP == 0:
             yield
     yield from matches.find(before)
@@ -239,39 +240,54 @@ def _remove(
 class _Matches:
     """The matches of one request's filters. ``error`` is set if there are too many."""
 
-    __slots__ = ("_bytes", "_count", "_deleted", "_found", "_index", "_repeats", "error", "removed")
+    __slots__ = (
+        "_bytes", "_count", "_deleted", "_first_places", "_found", "_index", "_last_match",
+        "_last_new", "_last_places", "_repeats", "error", "removed",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._index = FilterIndex()
+        # By filter number: how often the request contains the filter, and where.
         self._repeats: list[int] = []
-        """By filter number: how often the request contains the filter."""
+        self._first_places: list[int] = []
+        self._last_places: list[int] = []
+        self._last_new = self._last_match = 0
+        """The last places of filters that match an ACL first, and that match any ACL."""
         self._count = self._bytes = 0
         self._found: dict[int, list[Acl]] = {}
         self._deleted: dict[int, Deleted] = {}
         self.removed: dict[bytes, None] = {}
         self.error: AclError | None = None
 
-    def add_filter(self, filter: AclFilter) -> int:
+    def add_filter(self, filter: AclFilter, place: int) -> int:
         """Return the filter's number. Equal filters share one number."""
         number = self._index.add(filter)
         if number == len(self._repeats):
             self._repeats.append(0)
+            self._first_places.append(place)
+            self._last_places.append(place)
         self._repeats[number] += 1
+        self._last_places[number] = place
         return number
 
     def find(self, snapshot: AclSnapshot) -> Steps[None]:
         """Look up every ACL. Stop as soon as there are too many matches."""
         if self._repeats:
             yield from self._find(snapshot)
+        if len(self.removed) == RECORDS_PER_REQUEST_MAX and self._last_match > self._last_new:
+            self.error = InvalidAclError(TOO_MANY_REMOVED)
         yield from self._index.clear_in_steps()
 
     def _find(self, snapshot: AclSnapshot) -> Steps[None]:
         work = 0
+        unmatched = self._first_places[-1] + 1
         for some in scan_acls(snapshot, AclFilter()):
             for acl_id, acl in some:
                 work += self._index.lookups
+                first = unmatched
                 for number in self._index.look_up(acl):
                     self._add(number, acl_id, acl)
+                    first = min(first, self._first_places[number])
                     if self.error is not None:
                         return
                     work += 1
@@ -279,6 +295,8 @@ class _Matches:
                     if work >= _LOOKUPS_PER_STEP:
                         work = 0
                         yield
+                if first < unmatched:
+                    self._last_new = max(self._last_new, first)
                 # Yield after ACLs, too: looking up an ACL takes time even if no filter matches.
                 if work >= _LOOKUPS_PER_STEP:
                     work = 0
@@ -287,6 +305,7 @@ class _Matches:
     def _add(self, number: int, acl_id: bytes, acl: Acl) -> None:
         self._found.setdefault(number, []).append(acl)
         self.removed[acl_id] = None
+        self._last_match = max(self._last_match, self._last_places[number])
         repeats = self._repeats[number]
         self._count += repeats
         self._bytes += repeats * record_bytes_max(acl)

@@ -3,7 +3,7 @@
 **Invariant:** ``request`` tries a request on one node after the other until it is answered or its
 time is up, so it must be safe to repeat; ``request_once`` sends it at most once. Both fail at once
 if the log-in is refused or missing, or if the node lacks the API, and after a few attempts if
-servers refuse or close every connection.
+servers refuse or close every connection. An authorizer that is not ready is asked again.
 One connection is open at a time, with one request under way.
 
 Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controllers.
@@ -129,12 +129,12 @@ class KafkaClient:
         Args:
             name: the call's name in errors.
             errors: returns the errors in a response, in order. If one of them is NOT_CONTROLLER,
-                the call is repeated.
+                or all are AUTHORIZER_NOT_READY, the call is repeated.
 
         Raises:
             RequestFailedError: the response has an error (the first one is raised), the log-in is
-                refused or required, the API is not served, no server accepts a connection, or
-                no answer came within ``api_timeout_ms``.
+                refused or required, the API is not served, no server accepts a connection, no
+                answer came within ``api_timeout_ms``, or the authorizer was not ready until then.
         """
         return await self._retry(lambda: self._attempt(call, errors), name)
 
@@ -173,20 +173,30 @@ class KafkaClient:
     async def _retry_attempt(self, attempt: Callable[[], Awaitable[T]], name: str) -> T:
         delay = _RETRY_FIRST_SECONDS
         unserved = 0
+        not_ready: RequestFailedError | None = None
         with trio.move_on_after(self._settings.api_timeout_ms / 1000):
             while True:
                 try:
                     return await attempt()
                 except UnservedError as error:
                     unserved += 1
+                    not_ready = None
                     await self._check_unserved(error, unserved)
+                except RequestFailedError as error:
+                    if error.error.code != ErrorCode.AUTHORIZER_NOT_READY:
+                        raise
+                    unserved, not_ready = 0, error
+                    self._print_held()
+                    self._warn_once(f"{error}; retrying")
                 except ConnectionFailedError as error:
-                    unserved = 0
+                    unserved, not_ready = 0, None
                     self._print_held()
                     self._warn_once(str(error))
                 self._failures += 1
                 await trio.sleep(delay)
                 delay = min(2 * delay, _RETRY_LAST_SECONDS)
+        if not_ready is not None:
+            raise not_ready
         # Kafka's client always gives this reason; the warnings name the actual one.
         reason = f"Timed out waiting for a node assignment. Call: {name}"
         raise RequestFailedError(ApiError(ErrorCode.REQUEST_TIMED_OUT, reason))
@@ -227,13 +237,17 @@ class KafkaClient:
             found = errors(response)
             if any(error.code == ErrorCode.NOT_CONTROLLER for error in found):
                 raise ConnectionFailedError(f"{node.address}: is not the active controller")
+            if found and all(error.code == ErrorCode.AUTHORIZER_NOT_READY for error in found):
+                raise RequestFailedError(found[0])  # another node may be ready
             answered = True
         finally:
             # After a time-out or cancellation, the late answer would be taken for the next one's.
             if not answered:
                 await self._disconnect()
         if found:
-            raise RequestFailedError(found[0])
+            raise RequestFailedError(
+                next(error for error in found if error.code != ErrorCode.AUTHORIZER_NOT_READY)
+            )
         return response
 
     async def _open_connection(self) -> Node:

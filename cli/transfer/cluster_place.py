@@ -42,6 +42,7 @@ VISIBLE_SECONDS_MAX: Final = 30.0
 _RETRY_FIRST_SECONDS: Final = 0.05
 _RETRY_LAST_SECONDS: Final = 1.0
 _REJECTED_SHOWN_MAX: Final = 10
+_REPEATABLE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY)
 _RIGHTS: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.SECURITY_DISABLED)
 """Errors that concern the whole request, although each ACL has them."""
 
@@ -183,9 +184,7 @@ def _creation_call(acls: Sequence[Acl]) -> Call[list[ApiError | None]]:
 
 def _find_repeatable(results: Sequence[ApiError | None]) -> list[ApiError]:
     """Return the errors after which the client sends the request again."""
-    return [
-        error for error in results if error is not None and error.code == ErrorCode.NOT_CONTROLLER
-    ]
+    return [error for error in results if error is not None and error.code in _REPEATABLE]
 
 
 def _describe_rejected(rejected: Sequence[tuple[Acl, ApiError]]) -> str:

@@ -79,7 +79,7 @@ class KafkaHandlers:
         scram = ScramCredentialHandlers(authorizer, image, updates)
         quorum = QuorumHandler(authorizer, cluster, leadership)
         # The inner request must pass the same readiness check as any other.
-        envelopes = EnvelopeHandler(authorizer, self._handle)
+        self._envelopes = EnvelopeHandler(authorizer, self._handle)
         self._handlers: Final[Mapping[ApiKey, _Handler]] = {
             ApiKey.METADATA: _Handler(whole.answer_metadata, whole.refuse_metadata),
             ApiKey.FIND_COORDINATOR: _Handler(
@@ -100,7 +100,6 @@ class KafkaHandlers:
             ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _Handler(scram.describe, scram.refuse_describe),
             ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _Handler(scram.alter, scram.refuse_alter),
             ApiKey.DESCRIBE_QUORUM: _Handler(quorum.describe, quorum.refuse_describe),
-            ApiKey.ENVELOPE: _Handler(envelopes.answer, envelopes.refuse),
         }
 
     async def answer(self, request: KafkaRequest, session: Session) -> list[Chunk]:
@@ -120,14 +119,25 @@ class KafkaHandlers:
         )
         begin_turn()  # the connection lets others run between two requests
         started = time.perf_counter()
-        remote_s = 0.0
+        remote_s, name = 0.0, context.request_name
+        is_envelope = request.api_key is ApiKey.ENVELOPE
         try:
-            body, remote_s = await self._handle(request, context)
+            if is_envelope:
+                body, remote_s, name = await self._open_envelope(request, context)
+            else:
+                body, remote_s = await self._handle(request, context)
         except NotReadyError:  # refuse the whole request: nothing has been sent yet
-            body = await self._handlers[request.api_key].refuse(request)
+            refusing = self._envelopes if is_envelope else self._handlers[request.api_key]
+            body = await refusing.refuse(request)
         total_s = time.perf_counter() - started
-        self._times.observe(context.request_name, local_s=total_s - remote_s, remote_s=remote_s)
+        self._times.observe(name, local_s=total_s - remote_s, remote_s=remote_s)
         return body
+
+    async def _open_envelope(
+        self, request: KafkaRequest, context: RequestContext
+    ) -> tuple[list[Chunk], float, str]:
+        self._check_readiness(context)
+        return await self._envelopes.answer(request, context)
 
     async def _handle(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Answer a request, which may be the inner one of an Envelope.
@@ -135,6 +145,9 @@ class KafkaHandlers:
         Raises:
             NotReadyError: the answer, or one item of it, would be AUTHORIZER_NOT_READY.
         """
+        self._check_readiness(context)
+        return await self._handlers[request.api_key].answer(request, context)
+
+    def _check_readiness(self, context: RequestContext) -> None:
         if not self._authorizer.serves(context.principal):
             raise NotReadyError
-        return await self._handlers[request.api_key].answer(request, context)

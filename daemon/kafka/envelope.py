@@ -2,7 +2,8 @@
 
 **Invariant:** CLUSTER_ACTION is checked before anything is decoded; from then on only the inner
 principal's rights count. Errors of the inner request go into the inner answer. Only
-AUTHORIZER_NOT_READY is reported in the outer one, so that the forwarder retries.
+AUTHORIZER_NOT_READY is reported in the outer one, so that the forwarder retries, and faults of the
+Envelope itself: what is no request of Kafka 4 gets UNSUPPORTED_VERSION.
 
 Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, ControllerApis.
 """
@@ -21,7 +22,7 @@ from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import Answer
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import APIS
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.envelope import (
     EnvelopeError,
@@ -52,22 +53,28 @@ class EnvelopeHandler:
         self._rights = Rights(authorizer)
         self._handle = handle
 
-    async def answer(self, request: KafkaRequest, context: RequestContext) -> Answer:
+    async def answer(
+        self, request: KafkaRequest, context: RequestContext
+    ) -> tuple[list[Chunk], float, str]:
         """Answer an Envelope with the answer to its inner request, or with an outer error.
+
+        Return, beside the answer, the name of the API as which the request counts in metrics.
+        As in Kafka, that is the API of the inner request, or Envelope if there is an outer error.
 
         Raises:
             DecodeError: the request is invalid. As in Kafka, the connection is then closed.
             NotReadyError: the ACLs are not loaded for the forwarder, or for the inner principal.
         """
         if not self._rights.may(context, Operation.CLUSTER_ACTION):
-            return [encode_envelope_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)], 0.0
+            return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         try:
             forwarded = await finish_in_turns(open_envelope(request.body))
             body, remote_s = await self._answer_forwarded(forwarded, context)
         except EnvelopeError as error:
             _logger.info("%s: Envelope refused: %s", context.listener_name, error)
-            return [encode_envelope_error(error.code)], 0.0
-        return encode_envelope_response(forwarded.request, body), remote_s
+            return _refusal(error.code)
+        name = APIS[forwarded.request.api_key].name
+        return encode_envelope_response(forwarded.request, body), remote_s, name
 
     async def refuse(self, request: KafkaRequest) -> list[Chunk]:
         """Answer that the ACLs are not loaded, as far as the request's version can express it."""
@@ -90,3 +97,7 @@ class EnvelopeHandler:
             return await self._handle(inner, inner_context)
         except DecodeError as error:  # the request has more items than its handler accepts
             raise unreadable_request(error) from error
+
+
+def _refusal(code: ErrorCode) -> tuple[list[Chunk], float, str]:
+    return [encode_envelope_error(code)], 0.0, APIS[ApiKey.ENVELOPE].name

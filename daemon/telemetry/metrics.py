@@ -226,20 +226,10 @@ class DaemonCollector(Collector):
 
     def _updates(self) -> Iterable[Metric]:
         measured = self._measured
-        for name, help_text, value in (
-            (
-                "authorizerd_purgatory_size",
-                "Items of creation and deletion requests that are not finished yet.",
-                measured.purgatory.items_waiting,
-            ),
-            (
-                "authorizerd_delayed_operations",
-                "Creation and deletion requests that wait for their items to finish.",
-                measured.purgatory.requests_waiting,
-            ),
-        ):
+        for name in ("authorizerd_purgatory_size", "authorizerd_delayed_operations"):
+            help_text = "Creation and deletion requests that wait for their items to finish."
             family = GaugeMetricFamily(name, help_text, labels=["operation"])
-            family.add_metric(["acl-update"], value)
+            family.add_metric(["acl-update"], measured.purgatory.requests_waiting)
             yield family
         updates, checkpoints = measured.origin.updates.statistics, measured.origin.checkpoints
         yield _gauge(

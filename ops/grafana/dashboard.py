@@ -210,12 +210,11 @@ ROWS: Final = (
             ),
             Panel(
                 "Updates waiting",
-                "Changes in the queue, and requests and changes in purgatory.",
+                "Changes in the queue, and requests in purgatory.",
                 "short",
                 (
                     ("authorizerd_updates_waiting{INSTANCE}", "{{instance}} queue"),
-                    ("authorizerd_delayed_operations{INSTANCE}", "{{instance}} requests"),
-                    ("authorizerd_purgatory_size{INSTANCE}", "{{instance}} items"),
+                    ("authorizerd_delayed_operations{INSTANCE}", "{{instance}} purgatory"),
                 ),
             ),
         ),

@@ -175,8 +175,8 @@ CATALOGUE: Final = (
         name="authorizerd_purgatory_size",
         kind="gauge",
         labels=("operation",),
-        unit="items",
-        help="Items of creation and deletion requests that are not finished yet.",
+        unit="requests",
+        help="Creation and deletion requests that wait for their items to finish.",
         advice="If it grows, the disk or a worker does not keep up with changes.",
     ),
     MetricEntry(
@@ -185,7 +185,7 @@ CATALOGUE: Final = (
         labels=("operation",),
         unit="requests",
         help="Creation and deletion requests that wait for their items to finish.",
-        advice="See `authorizerd_purgatory_size`.",
+        advice="KIP-504 has both metrics, and they are always equal here.",
     ),
     MetricEntry(
         name="authorizerd_updates_waiting",
@@ -229,7 +229,8 @@ CATALOGUE: Final = (
         labels=("request",),
         unit="seconds",
         help="Kafka requests: processing time in the daemon, in seconds (Kafka's LocalTimeMs).",
-        advice="If it is high, there is too much load, or requests concern very many ACLs.",
+        advice="If it is high, there is too much load, or requests concern very many ACLs. As in "
+        "Kafka, a forwarded request counts under its own API.",
     ),
     MetricEntry(
         name="authorizerd_request_remote_seconds",

@@ -1,7 +1,8 @@
 """The Envelope: a request that a broker forwards, its original sender, and the answer.
 
 An Envelope is opened completely before anything in it is done. Each fault has one outer error. The
-envelope's principal is not verified here: the handler must check that its sender may forward.
+envelope's principal is not verified here: the handler must check that its sender may forward. What
+Kafka 4 cannot read as a request is UNSUPPORTED_VERSION: no broker forwards it.
 
 Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, DefaultKafkaPrincipalBuilder. Stricter than Kafka
 in three cases: it rejects bytes after the inner request, bytes after the principal, and a colon in
@@ -21,7 +22,7 @@ from authorizerd.acl.hosts import host_address
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import APIS, NO_TAGS, request_type
+from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey, request_type
 from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -45,7 +46,11 @@ _FORWARDABLE_KEYS: Final = frozenset(
     int(key) for key, api in APIS.items() if api.name in FORWARDABLE
 )
 _ADDRESS_SIZES: Final = (4, 16)
-_API_KEY_BYTES: Final = 2
+_HEADER_BYTES_MIN: Final = 10
+_KAFKAS_API_KEYS: Final = frozenset(range(95)) - {4, 5, 6, 7}
+"""The keys of Kafka 4.4. Kafka 4.0 dropped four, which only controllers with ZooKeeper sent."""
+_DROPPED_VERSIONS: Final = frozenset(((ApiKey.CREATE_ACLS, 0), (ApiKey.DELETE_ACLS, 0)))
+"""Versions that this daemon serves to clients, for KIP-140. Kafka 4.0 dropped them."""
 _INT16: Final = struct.Struct(">h")
 
 _Range = tuple[int, int]
@@ -160,12 +165,16 @@ def _open_request(body: bytes | bytearray, place: _Range) -> KafkaRequest:
     data = cut_in_place(body, *place)
     if not isinstance(data, bytearray):
         data = bytearray(data)
-    # Check the API before the header: another API has its own error, whatever follows it.
-    if len(data) >= _API_KEY_BYTES:
+    # Another API has its own error, whatever follows the fields that every header has.
+    if len(data) >= _HEADER_BYTES_MIN:
         (api_key,) = _INT16.unpack_from(data)
-        if api_key not in _FORWARDABLE_KEYS:
+        if api_key in _KAFKAS_API_KEYS - _FORWARDABLE_KEYS:
             raise EnvelopeError(ErrorCode.INVALID_REQUEST, f"API key {api_key} cannot be forwarded")
     try:
-        return read_request(data)
+        request = read_request(data)
     except DecodeError as error:
         raise unreadable_request(error) from error
+    if (request.api_key, request.api_version) in _DROPPED_VERSIONS:
+        reason = f"{request.api_key.name}: version {request.api_version} cannot be forwarded"
+        raise EnvelopeError(ErrorCode.UNSUPPORTED_VERSION, reason)
+    return request

@@ -120,6 +120,43 @@ def test_deletions_stop_at_the_first_removal_above_the_limit(
     assert len(plan.changes) == 10
 
 
+ALL_OF_U0, ALL_OF_U1 = AclFilter(principal="User:u0"), AclFilter(principal="User:u1")
+ONE_OF_U0, NOBODYS = AclFilter(resource_name="t0"), AclFilter(principal="x")
+INVALID = AclFilter(operation=0)
+
+
+@pytest.mark.parametrize(
+    ("filters", "are_too_many"),
+    [
+        # Run on AclControlManager 4.3.1, with its own limit of 10,000.
+        pytest.param([ALL_OF_U0], False, id="exactly the limit"),
+        pytest.param([ALL_OF_U0, ONE_OF_U0], True, id="one again"),
+        pytest.param([ALL_OF_U0, ALL_OF_U0], True, id="all again"),
+        pytest.param([ALL_OF_U0, INVALID, ONE_OF_U0], True, id="one again after an error"),
+        pytest.param([ALL_OF_U0, NOBODYS, INVALID], False, id="nothing more"),
+        pytest.param([ONE_OF_U0, ALL_OF_U0], False, id="one before the rest"),
+        pytest.param([ONE_OF_U0, ALL_OF_U0, ONE_OF_U0], True, id="one before and after the rest"),
+        pytest.param([ONE_OF_U0, ONE_OF_U0, ALL_OF_U0], False, id="one twice before the rest"),
+        pytest.param([ONE_OF_U0, ONE_OF_U0], False, id="few twice"),
+        pytest.param([ALL_OF_U0, ALL_OF_U1], True, id="more than the limit"),
+    ],
+)
+def test_deletions_that_match_after_the_last_possible_removal_are_refused_whole(
+    filters: list[AclFilter], are_too_many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka counts the ACLs, but refuses any match of a filter once they are as many as allowed."""
+    monkeypatch.setattr(updates, "RECORDS_PER_REQUEST_MAX", 10)
+    before = loaded(20)
+    plan, _ = finished(plan_deletions(before, filters))
+    if are_too_many:
+        assert {str(each.error) for each in plan.results} == {updates.TOO_MANY_REMOVED}
+        assert (plan.changes, plan.tail) == ((), before)
+    else:
+        errors = [str(each.error) for each in plan.results if each.error is not None]
+        assert errors == ["Unknown entryFilter."] * filters.count(INVALID)
+        assert len(plan.changes) == (10 if ALL_OF_U0 in filters else 1)
+
+
 def test_deletions_that_report_too_much_are_refused_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """An ACL is reported for each filter that matches it, so few removals can be many matches."""
     monkeypatch.setattr(updates, "MATCHES_PER_REQUEST_MAX", 30)

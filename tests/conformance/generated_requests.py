@@ -12,6 +12,7 @@ everyone out. It also keeps unknown keys, so no request sets one.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -53,6 +54,8 @@ REPEATED: Final = (
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
 )
 REPEATS_PER_ROUND: Final = 3
+UNKNOWN_APIS: Final = (-1, 4, 95, 999)
+"""API keys that Kafka 4.4 and earlier versions lack."""
 NOT_KAFKAS: Final = frozenset(
     ((ApiKey.ENVELOPE, 1), (ApiKey.API_VERSIONS, 5), *((api_key, 0) for api_key in ACL_REQUESTS))
 )
@@ -473,7 +476,7 @@ class _RequestMaker:
     def _envelope(self, version: int) -> Fields:
         random = self._random
         carried = random.choice(FORWARDABLE_KEYS * 4 + (ApiKey.METADATA, ApiKey.DESCRIBE_ACLS))
-        inner_version = random.choice(APIS[carried].versions[carried in ACL_REQUESTS :])
+        inner_version = random.choice(APIS[carried].versions)
         self._has_odd_codes = False
         fields = (
             self._sound_alteration()
@@ -484,6 +487,8 @@ class _RequestMaker:
         data = inner_request(carried, inner_version, body)
         if self._once_in(10):
             data = data[: self._below(len(data))]
+        elif self._once_in(20):
+            data = struct.pack(">h", random.choice(UNKNOWN_APIS)) + data[2:]
         principal = encode_principal(random.choice(FORWARDED_PRINCIPALS))
         if self._once_in(10):
             principal = random.choice((b"", b"\0\1" + principal[2:], principal[:-1]))

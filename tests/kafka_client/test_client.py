@@ -41,6 +41,7 @@ from tests.support.scram_server import ScramServer
 
 FIRST, SECOND, THIRD = addresses(3)
 NOT_CONTROLLER = answer(error_code=41, error_message=None, resources=())
+NOT_READY = answer(error_code=801, error_message="Not loaded.", resources=())
 ALICE = Credentials(mechanism=Mechanism.PLAIN, username="alice", password="alice-secret")
 
 
@@ -423,6 +424,32 @@ async def test_server_error_is_raised_and_the_connection_kept(cluster: KafkaClus
         assert await refusal(client) == "CLUSTER_AUTHORIZATION_FAILED: No."
         assert await client.describe() == []
     assert node.names.count("API_VERSIONS 4") == 1
+
+
+async def test_authorizer_that_is_not_ready_is_asked_again(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """There is one warning. If another server is ready, it answers."""
+    cluster.add(FIRST, NOT_READY, NOT_READY, described())
+    async with connected(cluster) as client:
+        assert await client.describe() == []
+        assert client.warned == ["AUTHORIZER_NOT_READY: Not loaded.; retrying"]
+    cluster.add(SECOND, NOT_READY)
+    cluster.add(THIRD, described())
+    async with connected(cluster, SECOND, THIRD) as client:
+        assert await client.describe() == []
+
+
+async def test_authorizer_that_stays_not_ready_fails_after_the_api_timeout(
+    cluster: KafkaCluster, autojump_clock: MockClock
+) -> None:
+    """The error is the server's. A controller that does not name itself counts like any other."""
+    for to_controllers, refused in ((False, NOT_READY), (True, cluster_of(-1, error=801))):
+        cluster.add(FIRST, *[refused] * 100)
+        started = trio.current_time()
+        async with connected(cluster, to_controllers=to_controllers) as client:
+            assert (await refusal(client)).startswith("AUTHORIZER_NOT_READY: ")
+        assert trio.current_time() - started == 60
 
 
 async def test_too_long_string_fails_and_is_not_sent(cluster: KafkaCluster) -> None:

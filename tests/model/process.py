@@ -337,7 +337,6 @@ class Process(trio.abc.Instrument):
             self.workers.check_end()
         purgatory = self.parts.purgatory
         check(purgatory.requests_waiting == 0, "requests are left in purgatory")
-        check(purgatory.items_waiting == 0, "items are left in purgatory")
         waiting = self.parts.origin.updates.statistics.requests_waiting
         check(is_crash or waiting == 0, "updates are left in the queue")
         if self.started and not is_crash:

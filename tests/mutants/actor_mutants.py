@@ -246,11 +246,11 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_purgatory.py::test_a_request_waits_for_the_last_of_its_items",
     ),
     Mutant(
-        name="items that timed out are still counted in purgatory",
+        name="purgatory counts items instead of requests",
         file="actors/purgatory.py",
-        text="self.items_waiting -= left",
-        becomes="pass",
-        found_by="tests/actors/test_purgatory.py::test_pending_items_time_out",
+        text="self.requests_waiting += 1",
+        becomes="self.requests_waiting += len(completions)",
+        found_by="tests/actors/test_purgatory.py::test_a_request_waits_for_the_last_of_its_items",
     ),
     Mutant(
         name="a plug-in may write a host in any form",

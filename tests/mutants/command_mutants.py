@@ -8,6 +8,15 @@ from tests.mutants.mutant import Mutant
 
 COMMAND_MUTANTS: Final = (
     Mutant(
+        name="a client gives up when an authorizer is not ready",
+        file="kafka_client/client.py",
+        text="if error.error.code != ErrorCode.AUTHORIZER_NOT_READY:",
+        becomes="if error:",
+        found_by=(
+            "tests/kafka_client/test_client.py::test_authorizer_that_is_not_ready_is_asked_again"
+        ),
+    ),
+    Mutant(
         name="a closed port is retried until the timeout",
         file="kafka_client/client.py",
         text="if attempts >= _UNSERVED_MAX:",

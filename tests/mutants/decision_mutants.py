@@ -404,4 +404,24 @@ DECISION_MUTANTS: Final = (
         becomes="if not self.removed:",
         found_by="tests/actors/test_update_queue.py::test_too_many_removals_delete_nothing",
     ),
+    Mutant(
+        name="a deletion at its limit ignores later filters",
+        file="acl/updates.py",
+        text="and self._last_match > self._last_new:",
+        becomes="and not self.removed:",
+        found_by=(
+            "tests/acl/test_updates.py"
+            "::test_deletions_that_match_after_the_last_possible_removal_are_refused_whole"
+        ),
+    ),
+    Mutant(
+        name="a deletion at its limit refuses a filter that completes it",
+        file="acl/updates.py",
+        text="self._last_new = max(self._last_new, first)",
+        becomes="self._last_new = 1",
+        found_by=(
+            "tests/acl/test_updates.py"
+            "::test_deletions_that_match_after_the_last_possible_removal_are_refused_whole"
+        ),
+    ),
 )

@@ -151,6 +151,33 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_envelope.py::test_cluster_action_is_checked_before_decoding",
     ),
     Mutant(
+        name="an Envelope may contain a version that Kafka 4 dropped",
+        file="protocol/kafka/envelope.py",
+        text="if (request.api_key, request.api_version) in _DROPPED_VERSIONS:",
+        becomes="if not request.api_key:",
+        found_by=(
+            "tests/protocol/kafka/test_envelope.py"
+            "::test_unknown_inner_version_gives_unsupported_version"
+        ),
+    ),
+    Mutant(
+        name="an unknown API in an Envelope is one that cannot be forwarded",
+        file="protocol/kafka/envelope.py",
+        text="if api_key in _KAFKAS_API_KEYS - _FORWARDABLE_KEYS:",
+        becomes="if api_key not in _FORWARDABLE_KEYS:",
+        found_by=(
+            "tests/protocol/kafka/test_envelope.py"
+            "::test_unknown_inner_api_gives_unsupported_version"
+        ),
+    ),
+    Mutant(
+        name="a forwarded request counts as an Envelope",
+        file="daemon/kafka/envelope.py",
+        text="name = APIS[forwarded.request.api_key].name",
+        becomes="name = APIS[ApiKey.ENVELOPE].name",
+        found_by="tests/daemon/kafka/test_envelope.py::test_forwarded_request_waits_in_purgatory",
+    ),
+    Mutant(
         name="a forwarded request uses the forwarder's rights",
         file="daemon/kafka/envelope.py",
         text="            principal=forwarded.principal,\n",

@@ -77,7 +77,6 @@ class LivePage:
                 "is_follower": status is not None,
                 "contact_seconds": None if contact is None else now - contact,
                 "is_stale": status is not None and status.is_stale,
-                "purgatory_items": measured.purgatory.items_waiting,
                 "purgatory_requests": measured.purgatory.requests_waiting,
                 "updates_waiting": measured.origin.updates.statistics.requests_waiting,
                 "workers": None if measured.workers is None else measured.workers.listening,

@@ -129,7 +129,6 @@ async def test_first_error_is_raised(
         (31, "No.", "ClusterAuthorizationException: No."),
         (31, None, "ClusterAuthorizationException: Cluster authorization failed."),
         (-1, "Oops.", "UnknownServerException: Oops."),
-        (ErrorCode.AUTHORIZER_NOT_READY, "Loading.", "UnknownServerException: Loading."),
         (
             12345,
             None,
@@ -149,6 +148,19 @@ async def test_errors_are_printed_as_exceptions_of_java(
         f"java.util.concurrent.ExecutionException: {ERROR}{said}\n"
         f"Caused by: {ERROR}{said}\n\n"
     )
+
+
+async def test_server_that_is_not_ready_is_asked_again(
+    node: KafkaNode, admin: KafkaAclAdmin, autojump_clock: MockClock
+) -> None:
+    """After the time-out, the error is what Java's client makes of code 801."""
+    not_ready = result(ErrorCode.AUTHORIZER_NOT_READY, "Loading.")
+    node.answers = [created(not_ready, not_ready), created(result(), result())]
+    await admin.create(ACLS)
+    refused = result(ErrorCode.AUTHORIZER_NOT_READY, "Loading.", matching_acls=[])
+    node.answers = [deleted(refused)] * 100
+    with pytest.raises(CommandError, match=r"UnknownServerException: Loading\.\n"):
+        await admin.delete(FILTERS)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ async def test_cluster_action_is_checked_before_decoding(
     assert service.acls == {MAY_ALTER}
 
 
-@pytest.mark.parametrize("inner_version", [0, 1, 2, 3])
+@pytest.mark.parametrize("inner_version", [1, 2, 3])
 @each_version
 async def test_creation_is_forwarded(
     forwarding: KafkaService, version: int, inner_version: int
@@ -143,7 +143,7 @@ async def test_deletion_is_forwarded(nursery: trio.Nursery) -> None:
     assert service.acls == set()
 
 
-@pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_ACLS, ApiKey.METADATA, ApiKey.ENVELOPE, 9999])
+@pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_ACLS, ApiKey.METADATA, ApiKey.ENVELOPE])
 @each_version
 async def test_other_apis_are_an_outer_invalid_request(
     forwarding: KafkaService, version: int, api_key: int
@@ -164,6 +164,11 @@ OUTER_ERRORS = {
         envelope(inner(ApiKey.CREATE_ACLS, 4, b"\1\0")),
         ErrorCode.UNSUPPORTED_VERSION,
     ),
+    "inner version 0": (
+        envelope(to_create(acl(), version=0)),
+        ErrorCode.UNSUPPORTED_VERSION,
+    ),
+    "inner API": (envelope(inner(999, 1, b"")), ErrorCode.UNSUPPORTED_VERSION),
     "bad principal": (
         envelope(to_create(acl()), b"\0\1"),
         ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE,
@@ -337,18 +342,25 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
 
 
 async def test_forwarded_request_waits_in_purgatory(forwarding: KafkaService) -> None:
-    """Its wait is the Envelope's remote time."""
+    """Its wait is the remote time of its own API, as in Kafka."""
     async with trio.open_nursery() as asking:
         with forwarding.log_held():
             asking.start_soon(forward, forwarding, to_create(acl(), acl("b")))
             await wait_all_tasks_blocked()
-            assert (forwarding.purgatory.requests_waiting, forwarding.purgatory.items_waiting) == (
-                1,
-                2,
-            )
-    assert forwarding.purgatory.items_waiting == 0
-    assert set(forwarding.times.remote) == {"Envelope"}
-    assert forwarding.times.remote["Envelope"].sum_s > 0
+            assert forwarding.purgatory.requests_waiting == 1
+    assert forwarding.purgatory.requests_waiting == 0
+    assert set(forwarding.times.remote) == {"CreateAcls"}
+    assert forwarding.times.remote["CreateAcls"].sum_s > 0
+
+
+async def test_envelope_with_an_outer_error_counts_as_envelope(
+    unloaded: KafkaService, forwarding: KafkaService
+) -> None:
+    """No inner request was answered."""
+    await forward_raw(forwarding, OUTER_ERRORS["inner API"][0])
+    await forward(forwarding, to_create(acl()), forwarder=ALICE)
+    await forward(unloaded, to_create(acl()), forwarder=ROOT)
+    assert set(forwarding.times.local) == set(unloaded.times.local) == {"Envelope"}
 
 
 async def test_timeout_is_an_inner_error(
@@ -376,6 +388,6 @@ async def test_inner_body_that_its_handler_refuses_is_unparsable(nursery: trio.N
         body=envelope(to_create(acl())),
     )
     context = RequestContext(principal=ROOT, host=HOST, request_name="Envelope")
-    chunks, _ = await handler.answer(request, context)
+    chunks, _, _ = await handler.answer(request, context)
     answer: Any = finish(decode_response(ApiKey.ENVELOPE, 1, b"".join(chunks)))
     assert (answer.error_code, answer.response_data) == (ErrorCode.UNSUPPORTED_VERSION, None)

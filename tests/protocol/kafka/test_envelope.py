@@ -200,10 +200,20 @@ def test_bytes_after_an_inner_request_give_unsupported_version(whole: str) -> No
     assert refusal(envelope(bytes.fromhex(whole) + b"\0")) is ErrorCode.UNSUPPORTED_VERSION
 
 
-@pytest.mark.parametrize("version", [-1, 4, 99])
-def test_unknown_inner_version_gives_unsupported_version(version: int) -> None:
-    data = inner(ApiKey.CREATE_ACLS, version, b"\1\0")
+@pytest.mark.parametrize("version", [-1, 0, 4, 99])
+@pytest.mark.parametrize("api_key", [ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS])
+def test_unknown_inner_version_gives_unsupported_version(api_key: ApiKey, version: int) -> None:
+    """Version 0, which clients may use, is among them, because Kafka 4.0 dropped it."""
+    body = b"\0\0\0\0" if version == 0 else b"\1\0"  # no items, so that the body is valid
+    data = inner(api_key, version, body, tags=b"" if version == 0 else b"\0")
     assert refusal(envelope(data)) is ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("api_key", [-1, 4, 5, 6, 7, 95, 999, 9999])
+def test_unknown_inner_api_gives_unsupported_version(api_key: int) -> None:
+    """Kafka 4.4's keys are 0 to 94, without the four that Kafka 4.0 dropped."""
+    assert refusal(envelope(inner(api_key, 1, b""))) is ErrorCode.UNSUPPORTED_VERSION
+    assert refusal(envelope(b"\1\2\3")) is ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_forwardable_apis() -> None:
@@ -219,7 +229,7 @@ def test_forwardable_apis() -> None:
 
 OTHERS = [
     *(int(key) for key, api in APIS.items() if api.name not in FORWARDABLE),
-    *(19, 9999, -1),  # CreateTopics, which Kafka forwards; no API at all
+    *(19, 94),  # CreateTopics and UnregisterController, which Kafka forwards
 ]
 
 
