@@ -76,6 +76,7 @@ def test_use_is_reported_and_unused_grants_are_suggested(
         source="test",
         acls=tuple(DatedAcl(acl, added_ms) for acl, added_ms in ages.items()),
         digest=digest_of([*dates, young, undated]), super_users=("User:root",),
+        allow_everyone_if_no_acl_found=False,
     )  # fmt: skip
     events = [
         *(read_of(name, at=number) for number, name in enumerate(("x", "x", "y"))),
