@@ -135,6 +135,12 @@ def test_unexplained_difference_is_an_error() -> None:
     0,
     Question("User:a", "h", Operation.READ, ResourceType.TOPIC, "*x"),
 )
+@example(
+    acl_set_of([topic_read("t")], allow_everyone=None),
+    [],
+    0,
+    Question("User:b", "h", Operation.READ, ResourceType.TOPIC, "t"),
+)
 def test_suggestions_never_allow_a_denied_question(
     acl_set: AclSet, events: list[Recorded], names_max: int, question: Question
 ) -> None:
