@@ -127,7 +127,9 @@ def _find_evidence(
 
 
 def _warn_of_unknown(evidence: TrafficEvidence, known: KnownSettings) -> TrafficEvidence:
-    return replace(evidence, warnings=(*evidence.warnings, *describe_unknown(known)))
+    """Return the evidence with a warning if the super users are unknown."""
+    users = KnownSettings(known.super_users, False)  # the default is judged both ways
+    return replace(evidence, warnings=(*evidence.warnings, *describe_unknown(users)))
 
 
 def _summarize(evidence: TrafficEvidence) -> str:

@@ -113,6 +113,13 @@ COMMAND_MUTANTS: Final = (
         found_by="tests/cli/test_acl_source.py::test_log_gives_acls_topics_and_offset",
     ),
     Mutant(
+        name="import-config takes hidden super users for none",
+        file="cli/follower_file.py",
+        text="                self._made.unknown.append(key)\n",
+        becomes="                pass\n",
+        found_by="tests/cli/test_import_config.py::test_what_cannot_be_taken_over_is_said",
+    ),
+    Mutant(
         name="a profile overrides what the brokers tell",
         file="cli/source_settings.py",
         text="value is None or each.value is not None:",

@@ -348,6 +348,7 @@ def test_unknown_default_is_tried_both_ways(
     (broken,) = check.broken
     assert broken.startswith(f"{if_open}create ALLOW User:carol READ from any host on topic")
     assert SUPER_USERS_UNKNOWN in evidence.warnings
+    assert "taken to be false" not in "".join(evidence.warnings)
     printed = capsys.readouterr().out
     assert f"{if_open}\n" in printed.replace(":\n", ": \n")
     assert "\nthe plan newly denies 1 event of 1 request\n" in printed
