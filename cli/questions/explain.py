@@ -28,6 +28,7 @@ from authorizerd.acl.known_settings import (
 )
 from authorizerd.acl.model import Question
 from authorizerd.acl.past import AnswerChange, concerns
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import (
     AclSource,
@@ -136,6 +137,13 @@ def _doubt(source: AclSource, explanation: Explanation) -> Doubt:
     return doubt_answer(source.snapshot, source.settings, explanation.question)
 
 
+def _doubt_today(source: AclSource, explanation: Explanation, today: _Today | None) -> Doubt:
+    """Return why today's denial is not certain, if it is one. Today's ACLs are not looked at."""
+    if today is None or today.since.allowed:
+        return NO_DOUBT
+    return doubt_answer(EMPTY_SNAPSHOT, source.settings, explanation.question)
+
+
 def _find_today(source: AclSource, explanation: Explanation) -> _Today | None:
     """Return today's answer, or None if it is the same, or if it cannot be read."""
     if source.moment is None:
@@ -160,9 +168,8 @@ def _find_today(source: AclSource, explanation: Explanation) -> _Today | None:
 def _lines(source: AclSource, explanation: Explanation, today: _Today | None) -> Iterator[str]:
     now = None
     if today is not None:
-        question = explanation.question
-        doubt = doubt_answer(source.snapshot, source.settings, question)
         change = today.since.change
+        doubt = _doubt_today(source, explanation, today)
         answer = "allowed" if today.since.allowed else f"denied{doubt}"
         verb = "added" if change.is_added else "removed"
         since = Moment(change.offset, change.time_ms)
@@ -189,7 +196,9 @@ def _document(
     fields: dict[str, object] = msgspec.to_builtins(answer)
     fields["offset"] = source.offset  # a listing of brokers has none
     fields["settings"] = {**msgspec.to_builtins(answer.settings), **_find_unknown(source)}
-    unknown = _doubt(source, explanation).keys
+    # Only one of the two answers is a denial.
+    doubt, doubt_today = _doubt(source, explanation), _doubt_today(source, explanation, today)
+    unknown = doubt.keys or doubt_today.keys
     return {**fields, "unknown_settings": unknown, "source": new_source(source)}
 
 

@@ -197,6 +197,24 @@ def test_history_says_what_its_denials_depend_on(
     assert json.loads(capsys.readouterr().out)["unknown_settings"] == unknown
 
 
+def test_denial_of_today_is_no_more_certain_than_that_of_the_past(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_log(tmp_path, [added(1, acl("User:a", topic="t"))], [removed(1)])
+    words = f"explain --log-dir {tmp_path} --principal User:a --topic t --operation read --as-of 2"
+    assert main(words.split()) == 0
+    printed = capsys.readouterr().out
+    assert "\ndenied unless" not in printed
+    assert (
+        "\nnow: denied unless User:a is a super user or allow.everyone.if.no.acl.found is true, "
+        "which is unknown, since offset 3 ("
+    ) in printed
+    assert main([*words.split(), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["decision"], found["as_of"]["now"]["decision"]) == (True, False)
+    assert found["unknown_settings"] == [SUPER_USERS, ALLOW_EVERYONE]
+
+
 def test_allowed_answers_of_a_history_are_certain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
