@@ -18,8 +18,8 @@ from typing import TypeAlias
 import msgspec
 
 from authorizerd.acl.as_of import Moment
-from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
 from authorizerd.cli.configuration_file import (
@@ -29,24 +29,24 @@ from authorizerd.cli.configuration_file import (
     read_configuration,
 )
 from authorizerd.cli.offline import read_log
-from authorizerd.cli.profile import use_profile
+from authorizerd.cli.profile import Profile, use_profile
 from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment, warn_of
 from authorizerd.cli.source_settings import (
     USE_CONFIG,
-    USE_FLAGS,
     Setting,
     add_setting_arguments,
     apply_flags,
+    apply_profile,
     check_authorizer,
-    check_super_users,
+    check_flags,
     describe_settings,
+    find_setting_hints,
     parse_settings,
     read_broker_settings,
     read_file_settings,
 )
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.hints import find_hints
 
 
 class Place(StrEnum):
@@ -62,6 +62,7 @@ class AclSource(msgspec.Struct, frozen=True):
     """The ACLs, and what else the answers depend on.
 
     Attributes:
+        settings: what is known of them: a broker, a log and a file of ACLs hide them.
         stated: the settings as text, each with its origin; ``settings`` has the same values.
         topics: the names of all topics that are known to exist, sorted. A log knows them if a
             broker or a follower of a quorum wrote it. A broker tells those that the caller may
@@ -74,7 +75,7 @@ class AclSource(msgspec.Struct, frozen=True):
     """
 
     snapshot: AclSnapshot
-    settings: AuthorizerSettings
+    settings: KnownSettings
     stated: tuple[Setting, ...]
     topics: tuple[str, ...]
     place: Place
@@ -99,15 +100,14 @@ class AclSource(msgspec.Struct, frozen=True):
 
     def describe_settings(self) -> str:
         """Return a line with each setting and its origin."""
-        advice = USE_FLAGS if self.place is Place.BROKERS else USE_CONFIG
-        return describe_settings(self.stated, advice)
+        return describe_settings(self.stated, "" if self.place is Place.BROKERS else USE_CONFIG)
 
 
 class LogPlace(msgspec.Struct, frozen=True):
     """Where a log is, and the settings that apply; see ``AclSource``."""
 
     path: Path
-    settings: AuthorizerSettings
+    settings: KnownSettings
     stated: tuple[Setting, ...]
 
     def describe_settings(self) -> str:
@@ -191,10 +191,10 @@ def open_source(arguments: argparse.Namespace) -> AclSource:
         StartError, ConfigurationError: the configuration is unusable, or no broker lists its ACLs.
         MetadataLogError: see ``offline.read_log``.
     """
-    use_profile(arguments, "log_dir", "acls", "config")
+    profile = use_profile(arguments, "log_dir", "acls", "config")
     if arguments.bootstrap_server is not None:
         _check_flags(arguments)
-        return _open_brokers(arguments)
+        return _open_brokers(arguments, profile)
     return _open_path(arguments)
 
 
@@ -210,9 +210,9 @@ def _check_flags(arguments: argparse.Namespace) -> None:
     if arguments.config is None and arguments.override:
         refuse("--override: expected --config as well")
     try:
-        check_super_users(arguments.super_users)
+        check_flags(arguments)
     except InvalidValueError as error:
-        refuse(f"--super-users: {error}")
+        refuse(str(error))
     sources = (arguments.bootstrap_server, arguments.log_dir, arguments.acls, arguments.config)
     if all(each is None for each in sources):
         if "read_brokers" not in arguments:  # see add_log_arguments
@@ -251,7 +251,7 @@ def read_log_place(arguments: argparse.Namespace) -> LogPlace:
         configuration = read_configuration(arguments.config, arguments.override)
         check_authorizer(configuration)
     stated = apply_flags(arguments, read_file_settings(configuration, str(arguments.config)))
-    warn_of(find_hints({each.key: each.value for each in stated}))
+    warn_of(find_setting_hints(stated))
     path: Path = arguments.log_dir or arguments.acls
     if path is None:
         path = Path(configuration.metadata_log_dir if configuration else "")
@@ -292,12 +292,13 @@ def _open_file(arguments: argparse.Namespace, path: Path, stated: tuple[Setting,
     )
 
 
-def _open_brokers(arguments: argparse.Namespace) -> AclSource:
+def _open_brokers(arguments: argparse.Namespace, profile: Profile | None) -> AclSource:
     servers: str = arguments.bootstrap_server
     read_brokers: ReadBrokers = arguments.read_brokers
     answer = read_brokers(servers, arguments.command_config)
-    stated = apply_flags(arguments, read_broker_settings(servers, answer.values, answer.failure))
-    warn_of(find_hints({each.key: each.value for each in stated}))
+    told = read_broker_settings(servers, answer.values, answer.failure)
+    stated = apply_flags(arguments, apply_profile(profile, told))
+    warn_of(find_setting_hints(stated))
     return AclSource(
         snapshot=answer.snapshot,
         settings=parse_settings(stated),

@@ -66,11 +66,16 @@ class Line:
 
 @dataclass(slots=True)
 class FollowerFile:
-    """The lines for the daemon, notes for its operator, and the names of keys that are left out."""
+    """The lines for the daemon, notes for its operator, and the names of keys that are left out.
+
+    ``unknown`` are keys that decisions depend on, and that the broker sets to a value that this
+    file cannot have.
+    """
 
     lines: list[Line] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
     @property
     def secrets(self) -> list[str]:
@@ -144,6 +149,8 @@ class _Import:
                 self._copy(each, listener_prefix(name) + each.name, each.name)
         for key in ("super.users", "allow.everyone.if.no.acl.found"):
             self._copy(KEYS_BY_NAME[key])
+            if key in self._texts and key not in self._made_keys():
+                self._made.unknown.append(key)
         self._add_notes()
         self._made.left_out = [each for each in self._texts if each not in self._known]
         return self._made

@@ -30,6 +30,7 @@ from authorizerd.metadata.meta_properties import read_meta_properties
 
 EXIT_INCOMPLETE: Final = 3
 FILE_MODE: Final = 0o600
+_UNKNOWN: Final = "the broker sets it to a value that is not known here: add it"
 LOG_DIR: Final = "/var/lib/authorizerd/copy"
 
 
@@ -156,11 +157,12 @@ def _find_warnings(properties: Mapping[str, Property], made: FollowerFile) -> It
 
 def _find_faults(made: FollowerFile, source: str) -> list[ConfigurationError]:
     """Return what the configuration lacks."""
+    faults = [ConfigurationError(source, None, key, _UNKNOWN) for key in made.unknown]
     try:
         parse(_to_ascii(made.write(with_secrets=True)), source=source)
     except ConfigurationError as error:
-        return error.faults
-    return []
+        return [*error.faults, *faults]
+    return faults
 
 
 def _write(path: Path, text: str) -> None:

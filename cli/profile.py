@@ -2,7 +2,8 @@
 
 ``AUTHORIZERD_PROFILE`` names it: a path with a ``/``, or the name of a file in
 ``~/.config/authorizerd``. The file is one for ``--command-config``, with ``bootstrap.servers``
-besides the keys for the log-in and TLS.
+besides the keys for the log-in and TLS. ``super.users`` and ``allow.everyone.if.no.acl.found`` say
+what the cluster's brokers do not show.
 
 **Invariant:** a profile is used as a whole, or not at all: its password is never sent to a server
 that a flag names. A file with a secret is read only if nobody but its owner has access to it.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,17 +27,22 @@ CONTROLLERS: Final = "bootstrap.controllers"
 MODE: Final = 0o600
 HELP: Final = f"Without it, the profile that {VARIABLE} names"
 
+_SETTINGS: Final[tuple[str, ...]] = ("super.users", "allow.everyone.if.no.acl.found")
 _BYTES_MAX: Final = 1024 * 1024
 _SECRETS: Final = ("sasl.jaas.config", ".password", "ssl.keystore.key")
 """A key whose name ends with one of these has a secret value."""
 
 
 class Profile(NamedTuple):
-    """The addresses in a profile: those of brokers, or of controllers."""
+    """The addresses in a profile: those of brokers, or of controllers.
+
+    ``settings`` has the authorizer's settings that the profile states, as text.
+    """
 
     path: Path
     key: str
     servers: str
+    settings: Mapping[str, str]
 
 
 def find_profile() -> Path | None:
@@ -79,13 +86,15 @@ def read_profile() -> Profile | None:
     if len(named) != 1:
         found = "both" if named else "neither"
         raise StartError(f"{place}: expected either {SERVERS} or {CONTROLLERS}, found {found}")
-    return Profile(path, named[0], properties[named[0]].value)
+    settings = {key: properties[key].value.strip() for key in _SETTINGS if key in properties}
+    return Profile(path, named[0], properties[named[0]].value, settings)
 
 
-def use_profile(arguments: argparse.Namespace, *places: str) -> None:
-    """Let ``--bootstrap-server`` and ``--command-config`` be those of the profile.
+def use_profile(arguments: argparse.Namespace, *places: str) -> Profile | None:
+    """Let ``--bootstrap-server`` and ``--command-config`` be those of the profile, and return it.
 
-    Nothing changes if one of these flags is given, or the environment names no profile.
+    Nothing changes, and the result is None, if one of these flags is given, or the environment
+    names no profile.
 
     Args:
         places: other arguments that name a place of ACLs. If one is given, nothing changes.
@@ -94,10 +103,10 @@ def use_profile(arguments: argparse.Namespace, *places: str) -> None:
     """
     names = ("bootstrap_server", "command_config", *places)
     if any(getattr(arguments, name) is not None for name in names):
-        return
+        return None
     profile = read_profile()
     if profile is None:
-        return
+        return None
     if profile.key != SERVERS:
         raise StartError(
             f"{VARIABLE}: {profile.path}: expected {SERVERS}, found {CONTROLLERS}, which only "
@@ -105,6 +114,7 @@ def use_profile(arguments: argparse.Namespace, *places: str) -> None:
         )
     arguments.bootstrap_server = profile.servers
     arguments.command_config = str(profile.path)
+    return profile
 
 
 def name_servers(servers: str, command_config: str | None) -> str:

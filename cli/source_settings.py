@@ -1,6 +1,6 @@
 """The settings that decisions depend on, each with its origin.
 
-**Invariant:** a value that is not known is assumed to be Kafka's default, and said to be.
+**Invariant:** a value that nobody tells is unknown, and said to be; no default takes its place.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
+from authorizerd.cli.profile import Profile
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.hints import find_hints
 from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, super_users
 from authorizerd.daemon.errors import StartError
 
 T = TypeVar("T")
 
-SUPER_USERS: Final = "super.users"
-ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
 SETTING_KEYS: Final = (SUPER_USERS, ALLOW_EVERYONE)
 """The keys that decisions depend on. A broker's values for them are asked for."""
 
 _DEFAULTS: Final = {SUPER_USERS: "", ALLOW_EVERYONE: "false"}
+_FLAGS: Final = {
+    SUPER_USERS: ("--super-users", super_users),
+    ALLOW_EVERYONE: ("--allow-everyone-if-no-acl-found", boolean),
+}
 _NOT_TOLD: Final = "it is set, but the broker does not show its value"
-USE_CONFIG: Final = "pass --config FILE to use the daemon's settings"
-USE_FLAGS: Final = "pass --super-users or --allow-everyone-if-no-acl-found if they are set"
+USE_CONFIG: Final = "--config FILE for the daemon's settings, or"
 
 
 class Origin(StrEnum):
@@ -36,45 +39,41 @@ class Origin(StrEnum):
 
     FLAG = "flag"
     FILE = "file"
+    PROFILE = "profile"
     BROKER = "broker"
-    ASSUMED = "assumed"
+    UNKNOWN = "unknown"
 
 
 class Setting(msgspec.Struct, frozen=True):
     """A setting that decisions depend on.
 
     Attributes:
-        where: the flag, the file or the broker; if the value is assumed, why, or an empty text.
+        value: None if it is unknown.
+        where: the flag, the file or the broker; if the value is unknown, why, or an empty text.
     """
 
     key: str
-    value: str
+    value: str | None
     origin: Origin
     where: str = ""
 
     def __str__(self) -> str:
-        """Return ``key=value (origin)``."""
-        shown = self.where
-        if self.origin is Origin.ASSUMED:
-            shown = f"assumed: {self.where}" if self.where else "assumed"
-        return f"{self.key}={self.value} ({shown})"
-
-
-def is_known(stated: tuple[Setting, ...], key: str) -> bool:
-    """Return True if the value of a setting is not only assumed."""
-    return any(each.key == key and each.origin is not Origin.ASSUMED for each in stated)
+        """Return ``key=value (origin)``, or ``key unknown (reason)``."""
+        shown = f"{self.key} unknown" if self.value is None else f"{self.key}={self.value}"
+        return f"{shown} ({self.where})" if self.where else shown
 
 
 def describe_settings(stated: tuple[Setting, ...], advice: str) -> str:
-    """Return a line with each setting and its origin.
+    """Return a line with each setting and its origin, and the flags for those that are unknown.
 
     Args:
-        advice: what to do if a value is assumed.
+        advice: what to pass instead of these flags, or an empty text.
     """
-    shown = ", ".join(map(str, stated))
-    if any(each.origin is Origin.ASSUMED for each in stated):
-        return f"with {shown}; {advice}"
-    return f"with {shown}"
+    shown = f"with {', '.join(map(str, stated))}"
+    flags = [_FLAGS[each.key][0] for each in stated if each.value is None]
+    if not flags:
+        return shown
+    return f"{shown}; pass {' '.join(filter(None, (advice, ' and '.join(flags))))}"
 
 
 def add_setting_arguments(group: argparse._ArgumentGroup) -> None:
@@ -82,12 +81,16 @@ def add_setting_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--super-users",
         metavar="LIST",
-        help="super users as Type:name;Type:name, instead of those in --config or on the broker",
+        help="super users as Type:name;Type:name, instead of those in --config or on the broker; "
+        "an empty list says that there are none. Brokers do not show theirs",
     )
     group.add_argument(
         "--allow-everyone-if-no-acl-found",
-        action="store_true",
-        help="answer as if allow.everyone.if.no.acl.found were true",
+        nargs="?",
+        const="true",
+        metavar="true|false",
+        help="the value of allow.everyone.if.no.acl.found, instead of that in --config or on the "
+        "broker (true if no value follows). Brokers do not show theirs",
     )
 
 
@@ -105,25 +108,35 @@ def check_authorizer(configuration: Configuration) -> None:
         )
 
 
-def check_super_users(text: str | None) -> None:
-    """Check the value of ``--super-users``.
+def check_flags(arguments: argparse.Namespace) -> None:
+    """Check the values of the flags of ``add_setting_arguments``.
 
     Raises:
-        InvalidValueError: it is invalid.
+        InvalidValueError: one is invalid. The text names the flag.
     """
-    if text is not None:
-        super_users(text)
+    for key, (flag, parse) in _FLAGS.items():
+        text = _get_flag(arguments, key)
+        if text is not None:
+            try:
+                parse(text)
+            except InvalidValueError as error:
+                raise InvalidValueError(f"{flag}: {error}") from None
+
+
+def _get_flag(arguments: argparse.Namespace, key: str) -> str | None:
+    value: str | None = getattr(arguments, key.replace(".", "_"))
+    return value
 
 
 def read_file_settings(configuration: Configuration | None, path: str) -> Iterator[Setting]:
-    """Yield each setting of a configuration, or what is assumed without one.
+    """Yield each setting of a configuration. Without one, all are unknown.
 
     Args:
         path: the configuration's file.
     """
     for key in SETTING_KEYS:
         if configuration is None:
-            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED)
+            yield Setting(key, None, Origin.UNKNOWN)
         else:
             value = configuration.file_values.get(key, _DEFAULTS[key])
             yield Setting(key, value, Origin.FILE, path)
@@ -140,40 +153,54 @@ def read_broker_settings(
     for key in SETTING_KEYS:
         value = told.get(key, _DEFAULTS[key])
         if failure:
-            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED, failure)
+            yield Setting(key, None, Origin.UNKNOWN, failure)
         elif value is None:
-            yield Setting(key, _DEFAULTS[key], Origin.ASSUMED, _NOT_TOLD)
+            yield Setting(key, None, Origin.UNKNOWN, _NOT_TOLD)
         else:
             yield Setting(key, value, Origin.BROKER, f"broker {servers}")
 
 
+def apply_profile(profile: Profile | None, settings: Iterator[Setting]) -> Iterator[Setting]:
+    """Yield the settings, where the profile says what is unknown otherwise."""
+    for each in settings:
+        value = None if profile is None else profile.settings.get(each.key)
+        if profile is None or value is None or each.value is not None:
+            yield each
+        else:
+            yield Setting(each.key, value, Origin.PROFILE, f"profile {profile.path}")
+
+
 def apply_flags(arguments: argparse.Namespace, settings: Iterator[Setting]) -> tuple[Setting, ...]:
     """Return the settings, where each flag that is given takes precedence."""
-    given: dict[str, Setting] = {}
-    if arguments.super_users is not None:
-        given[SUPER_USERS] = Setting(
-            SUPER_USERS, arguments.super_users, Origin.FLAG, "--super-users"
-        )
-    if arguments.allow_everyone_if_no_acl_found:
-        flag = "--allow-everyone-if-no-acl-found"
-        given[ALLOW_EVERYONE] = Setting(ALLOW_EVERYONE, "true", Origin.FLAG, flag)
+    given = {
+        key: Setting(key, value, Origin.FLAG, flag)
+        for key, (flag, _) in _FLAGS.items()
+        if (value := _get_flag(arguments, key)) is not None
+    }
     return tuple(given.get(each.key, each) for each in settings)
 
 
-def parse_settings(stated: tuple[Setting, ...]) -> AuthorizerSettings:
-    """Return the settings as decisions use them. Flags and files have been validated before.
+def parse_settings(stated: tuple[Setting, ...]) -> KnownSettings:
+    """Return what is known of the settings. Flags and files have been validated before.
 
     Raises:
-        StartError: a broker's value is invalid.
+        StartError: a value of a broker or of the profile is invalid.
     """
     values = {each.key: each for each in stated}
-    return AuthorizerSettings(
+    return KnownSettings(
         super_users=_parse(values[SUPER_USERS], super_users),
         allow_everyone_if_no_acl_found=_parse(values[ALLOW_EVERYONE], boolean),
     )
 
 
-def _parse(setting: Setting, parse: Callable[[str], T]) -> T:
+def find_setting_hints(stated: tuple[Setting, ...]) -> Iterator[str]:
+    """Yield a sentence for each value that is probably not meant."""
+    return find_hints({each.key: each.value for each in stated if each.value is not None})
+
+
+def _parse(setting: Setting, parse: Callable[[str], T]) -> T | None:
+    if setting.value is None:
+        return None
     try:
         return parse(setting.value)
     except InvalidValueError as error:

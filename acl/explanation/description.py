@@ -118,8 +118,9 @@ def describe_settings(explanation: Explanation) -> str:
     if default.acl_count == 0:
         if default.is_set:
             return f"{key} applies: no ACL matches {resource}, so everyone is allowed"
-        return f"{key} is false, and no ACL of any principal matches {resource}"
-    if not default.is_set:
+        value = "unknown" if default.is_set is None else "false"
+        return f"{key} is {value}, and no ACL of any principal matches {resource}"
+    if default.is_set is False:
         return f"{key} is false"
     patterns = ", ".join(name_pattern(each.pattern_type, each.name) for each in default.patterns)
     shown = sum(each.acl_count for each in default.patterns)

@@ -41,20 +41,20 @@ class DefaultAccess(msgspec.Struct, frozen=True, kw_only=True):
     """What allow.everyone.if.no.acl.found means for one resource.
 
     Attributes:
-        is_set: whether the setting is true.
+        is_set: whether the setting is true; None if it is unknown.
         acl_count: the number of ACLs whose pattern matches the resource, whatever their principal,
             host and operation. The setting applies only if it is 0.
         patterns: the first of their patterns, in the order of Kafka's scan.
     """
 
-    is_set: bool
+    is_set: bool | None
     acl_count: int
     patterns: tuple[PatternCount, ...]
 
     @property
     def applies(self) -> bool:
         """Whether everyone is allowed, since the setting is true and no ACL matches."""
-        return self.is_set and self.acl_count == 0
+        return self.is_set is True and self.acl_count == 0
 
 
 class AclChange(msgspec.Struct, frozen=True):

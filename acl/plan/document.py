@@ -16,6 +16,7 @@ import msgspec
 
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.plan.changes import STEPS, AclChanges, StepName
 from authorizerd.acl.plan.checksum import CHECKSUM, compute_checksum
@@ -67,10 +68,10 @@ class PlanSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class PlanSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings by which the plan was checked, with Kafka's names."""
+    """The settings by which the plan was checked, with Kafka's names; null if unknown."""
 
-    super_users: tuple[str, ...] = msgspec.field(name="super.users")
-    allow_everyone: bool = msgspec.field(name="allow.everyone.if.no.acl.found")
+    super_users: tuple[str, ...] | None = msgspec.field(name=SUPER_USERS)
+    allow_everyone: bool | None = msgspec.field(name=ALLOW_EVERYONE)
 
 
 class PlanSteps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

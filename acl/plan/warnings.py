@@ -16,6 +16,7 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
+from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.model import (
     CLUSTER_NAME,
     Acl,
@@ -34,19 +35,16 @@ from authorizerd.acl.surprises import find_surprises
 
 LISTED_MAX: Final = 20
 """The most warnings of one kind. Another warning counts the rest."""
+_UNLESS_SUPER_USER: Final = ", unless it is a super user, which is unknown"
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """The states before and after a plan, what it changes, and the settings of both states.
-
-    ``is_default_known`` is False if allow.everyone.if.no.acl.found is only assumed to be false.
-    """
+    """The states before and after a plan, what it changes, and the settings of both states."""
 
     before: AclSnapshot
     after: AclSnapshot
     changes: AclChanges
-    settings: AuthorizerSettings
-    is_default_known: bool = True
+    settings: KnownSettings
 
 
 def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str]:
@@ -61,12 +59,14 @@ def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str
         yield from _find_lost_administrators(proposal, caller)
     except SearchLimitError as error:
         yield f"it is not known who loses ALTER on the cluster: {error}"
-    if proposal.settings.allow_everyone_if_no_acl_found:
+    is_open = proposal.settings.allow_everyone_if_no_acl_found
+    if is_open:
         yield from _shorten(_find_opened(proposal))
         yield from _shorten(_find_closed(proposal))
-    elif not proposal.is_default_known:
+    elif is_open is None:
         yield from _find_perhaps_opened(proposal)
-    yield from find_widening(proposal.before, proposal.after, proposal.changes, proposal.settings)
+    settings = proposal.settings.least
+    yield from find_widening(proposal.before, proposal.after, proposal.changes, settings)
     yield from _shorten(_find_surprising(proposal.changes.created))
     yield from _find_unknown_codes(proposal)
 
@@ -92,8 +92,8 @@ def _find_surprising(created: Iterable[Acl]) -> Iterator[str]:
 
 def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterator[str]:
     """Yield a sentence for each principal that may no longer change ACLs."""
-    before = _find_administrators(proposal.before, proposal.settings)
-    after = _find_administrators(proposal.after, proposal.settings)
+    before = _find_administrators(proposal.before, proposal.settings.least)
+    after = _find_administrators(proposal.after, proposal.settings.least)
     had_any = before.named or not before.everyone.is_nowhere
     has_any = after.named or not after.everyone.is_nowhere
     if had_any and not has_any:
@@ -101,7 +101,8 @@ def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterato
             "after this plan, nobody may change ACLs: no ACL allows ALTER on the cluster, and no "
             "super user is known"
         )
-    yield from _shorten(_describe_losses(before, after, caller))
+    unless = "" if proposal.settings.super_users is not None else _UNLESS_SUPER_USER
+    yield from _shorten(f"{each}{unless}" for each in _describe_losses(before, after, caller))
     if not covers(after.everyone, before.everyone):
         yield "principals without ACLs of their own lose ALTER on the cluster"
 

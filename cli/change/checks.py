@@ -43,6 +43,7 @@ def check_tests(
     if not arguments.tests:
         return None
     from authorizerd.cli.policy.document import read_policy_files
+    from authorizerd.cli.policy.report import describe_undecided
     from authorizerd.cli.policy.results import run_tests
 
     tests = read_policy_files(arguments.tests)
@@ -60,7 +61,7 @@ def check_tests(
         f"passed, {len(failed)} failed"
     )
     if failed:
-        summary += f", {broken} of them because of it"
+        summary += f", {broken} of them because of it{describe_undecided(results_after)}"
     result = PlanCheck(
         name="tests",
         breaks=bool(failed),
@@ -77,9 +78,10 @@ def check_tests(
 
 
 def _describe_broken(result: Result) -> str:
-    found = "; ".join(each.text for each in result.reasons)
     test = result.test
-    return escape_unprintable(f"{test.source}:{test.line}: {test.title}: found {found}")
+    found = [f"found {'; '.join(each.text for each in result.reasons)}"] if result.reasons else []
+    found += [f"unknown {key}" for key in result.unknown]
+    return escape_unprintable(f"{test.source}:{test.line}: {test.title}: {', '.join(found)}")
 
 
 def _find_notes(before: list[Result], after: list[Result]) -> Iterator[str]:

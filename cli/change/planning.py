@@ -42,7 +42,6 @@ from authorizerd.cli.change.report import describe_changes, describe_managed, su
 from authorizerd.cli.change.selection import read_selector
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.questions.answers import print_lines
-from authorizerd.cli.source_settings import ALLOW_EVERYONE, is_known
 from authorizerd.cli.transfer.whole_file import write_text
 
 EXIT_FAULT: Final = 1
@@ -74,9 +73,7 @@ def plan_changes(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
     warnings = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    proposal = Proposal(
-        source.snapshot, after, changes, source.settings, is_known(source.stated, ALLOW_EVERYONE)
-    )
+    proposal = Proposal(source.snapshot, after, changes, source.settings)
     warnings += find_warnings(proposal, source.caller)
     plan = _new_plan(source, changes, selector, warnings, [each.result for each in checked])
     data = encode_plan(plan)
@@ -132,7 +129,8 @@ def _new_plan(
         ),
         leads_to=State(count, change_digest(digest, changes)),
         settings=PlanSettings(
-            tuple(sorted(settings.super_users)), settings.allow_everyone_if_no_acl_found
+            None if settings.super_users is None else tuple(sorted(settings.super_users)),
+            settings.allow_everyone_if_no_acl_found,
         ),
         manages=selector.document,
         warnings=tuple(warnings),

@@ -10,7 +10,10 @@ import argparse
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from authorizerd.acl.explanation.words import name_pattern, name_resource, name_type
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, KnownSettings, describe_unknown
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.plan.document import PlanCheck
 from authorizerd.acl.plan.names import parse_acl
@@ -29,6 +32,9 @@ from authorizerd.daemon.errors import StartError
 
 SHOWN_MAX: Final = 20
 """The most ACLs and requests of each kind that the console shows. The document has more."""
+
+
+_IF_OPEN: Final = f"if {ALLOW_EVERYONE} is true, which is unknown"
 
 
 class _Words(NamedTuple):
@@ -63,32 +69,46 @@ def check_traffic(
         return None
     if arguments.traffic and arguments.traffic_report is not None:
         arguments.refuse("--traffic-report: expected either --traffic or --traffic-report")
-    evidence = _find_evidence(arguments, source, after)
-    denied = evidence.newly_denied
+    evidence, if_open = _find_evidence(arguments, source, after)
+    denied, denied_if_open = evidence.newly_denied, if_open.newly_denied
+    summary = _summarize(evidence)
+    broken = [*map(_describe_cause, denied.causes)]
+    lines = [*_describe(evidence)]
+    changes = evidence.newly_denied, evidence.newly_allowed
+    if (if_open.newly_denied, if_open.newly_allowed) != changes:
+        summary += f"; {_IF_OPEN}: {_summarize_changes(if_open)}"
+        others = (each for each in denied_if_open.causes if each not in denied.causes)
+        broken += [f"{_IF_OPEN}: {_describe_cause(each)}" for each in others]
+        lines += [f"{_IF_OPEN}:", *_describe_changes(if_open)]
     result = PlanCheck(
         name="traffic",
-        breaks=denied.events > 0,
-        summary=_summarize(evidence),
+        breaks=denied.events > 0 or denied_if_open.events > 0,
+        summary=summary,
         counts=_counts(evidence),
-        broken=tuple(map(_describe_cause, denied.causes)),
+        broken=tuple(broken),
         evidence=evidence,
     )
-    return Checked(result, tuple(_describe(evidence)))
+    return Checked(result, tuple(lines))
 
 
 def _find_evidence(
     arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
-) -> TrafficEvidence:
+) -> tuple[TrafficEvidence, TrafficEvidence]:
+    """Return the evidence by what is known, and by an open default if that is unknown.
+
+    Unknown super users are judged by the ACLs alone, so that no change is missed.
+    """
     # Imported here, because plans without recorded traffic need none of it.
     from authorizerd.replay.local.errors import TrafficError
     from authorizerd.replay.local.evidence import judge_traffic, read_report
     from authorizerd.replay.local.traffic import read_traffic
     from authorizerd.replay.plans import IngestPlan
 
-    before, settings = source.snapshot, source.settings
+    before, known = source.snapshot, source.settings
     try:
         if arguments.traffic_report is not None:
-            return read_report(arguments.traffic_report, before, after, settings)
+            evidence = if_open = read_report(arguments.traffic_report, before, after, known)
+            return _warn_of_unknown(evidence, known), if_open
         logs = IngestPlan(
             inputs=tuple(arguments.traffic),
             out="",
@@ -96,15 +116,29 @@ def _find_evidence(
             time_zone=arguments.traffic_tz,
             bad_ratio_max=arguments.traffic_max_bad_ratio,
         )
-        return judge_traffic(read_traffic(logs), before, after, settings)
+        traffic = read_traffic(logs)
+        evidence = if_open = judge_traffic(traffic, before, after, known.least)
+        if known.most != known.least:
+            if_open = judge_traffic(traffic, before, after, known.most)
+        return _warn_of_unknown(evidence, known), if_open
     except TrafficError as error:
         flag = "--traffic" if arguments.traffic else "--traffic-report"
         raise StartError(f"{flag}: {error}") from error
 
 
+def _warn_of_unknown(evidence: TrafficEvidence, known: KnownSettings) -> TrafficEvidence:
+    """Return the evidence with a warning if the super users are unknown."""
+    users = KnownSettings(known.super_users, False)  # the default is judged both ways
+    return replace(evidence, warnings=(*evidence.warnings, *describe_unknown(users)))
+
+
 def _summarize(evidence: TrafficEvidence) -> str:
+    return f"recorded traffic: {_summarize_changes(evidence)}"
+
+
+def _summarize_changes(evidence: TrafficEvidence) -> str:
     return (
-        f"recorded traffic: {_count(evidence.newly_denied)} newly denied, "
+        f"{_count(evidence.newly_denied)} newly denied, "
         f"{_count(evidence.newly_allowed)} newly allowed"
     )
 
@@ -141,6 +175,10 @@ def _describe(evidence: TrafficEvidence) -> Iterator[str]:
     )
     for warning in evidence.warnings:
         yield f"warning: {escape_unprintable(warning)}"
+    yield from _describe_changes(evidence)
+
+
+def _describe_changes(evidence: TrafficEvidence) -> Iterator[str]:
     yield from _describe_change(_DENIED, evidence.newly_denied)
     yield from _describe_change(_ALLOWED, evidence.newly_allowed)
 

@@ -30,6 +30,7 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
         rule: as in the audit log.
         acl: the ACL that decides, or null.
         near_misses: sentences about what almost allows it.
+        unknown_settings: the settings that are unknown, and may make it false.
     """
 
     text: str
@@ -44,6 +45,7 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     acl: AclAnswer | None
     near_misses: tuple[str, ...]
+    unknown_settings: tuple[str, ...]
 
 
 class OneTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +53,7 @@ class OneTest(msgspec.Struct, frozen=True, kw_only=True):
 
     ``count`` is the number of all findings; the first of them are listed. ``notes`` say why the
     test may prove less than it seems. After ``changes``, if there are any, it passes.
+    ``unknown_settings`` are those on which the result depends; then the test fails.
     """
 
     file: str
@@ -62,6 +65,7 @@ class OneTest(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[FindingDocument, ...]
     notes: tuple[str, ...]
     changes: tuple[ChangeAnswer, ...]
+    unknown_settings: tuple[str, ...]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -112,6 +116,7 @@ def _new_test(result: Result, server: str) -> OneTest:
         findings=tuple(map(_new_finding, result.reasons)),
         notes=result.notes,
         changes=tuple(make_change_answer(each, server) for each in result.changes),
+        unknown_settings=result.unknown,
     )
 
 
@@ -133,4 +138,5 @@ def _new_finding(reason: Reason) -> FindingDocument:
         rule=str(reason.rule),
         acl=None if acl is None else make_acl_answer(acl),
         near_misses=reason.near_misses,
+        unknown_settings=reason.unknown,
     )

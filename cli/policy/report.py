@@ -13,7 +13,13 @@ from authorizerd.acl.explanation.description import ANY_SERVER, describe_command
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.cli.policy.results import Reason, Result, count_principals, describe_rule
+from authorizerd.cli.policy.results import (
+    Reason,
+    Result,
+    count_principals,
+    describe_reason,
+    describe_unknown_key,
+)
 
 DescribeChange: TypeAlias = Callable[[AclChange], str]
 """Return the line that proposes a change of ACLs."""
@@ -62,11 +68,13 @@ def _describe_failure(result: Result) -> Iterator[str]:
         yield from _describe_reason(reason)
     if result.left_out:
         yield f"found:    {result.left_out} more"
+    for key in result.unknown:
+        yield f"unknown:  {describe_unknown_key(key)}"
 
 
 def _describe_reason(reason: Reason) -> Iterator[str]:
     yield f"found:    {reason.text}"
-    yield f"because:  {describe_rule(reason.rule)}"
+    yield f"because:  {describe_reason(reason)}"
     for text in reason.near_misses:
         yield f"near:     {text}"
 
@@ -74,4 +82,12 @@ def _describe_reason(reason: Reason) -> Iterator[str]:
 def summarize(results: Sequence[Result]) -> str:
     """Return the line that ends a report."""
     failed = sum(not each.passed for each in results)
-    return f"{count_of(len(results), 'test')}: {len(results) - failed} passed, {failed} failed"
+    counted = f"{count_of(len(results), 'test')}: {len(results) - failed} passed, {failed} failed"
+    return f"{counted}{describe_undecided(results)}"
+
+
+def describe_undecided(results: Sequence[Result]) -> str:
+    """Return how many of the failed tests depend on unknown settings, or an empty text."""
+    undecided = sum(bool(each.unknown) for each in results)
+    verb = "depends" if undecided == 1 else "depend"
+    return f", {undecided} of which {verb} on unknown settings" if undecided else ""

@@ -1,6 +1,7 @@
 """Run policy tests, and keep their results as values.
 
-**Invariant:** every form of a report is made from these values, so all of them say the same.
+**Invariant:** a test passes only if its assertion holds whatever the unknown settings are. Every
+form of a report is made from these values, so all of them say the same.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, DefaultRule, MatchingAcl, Rule
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import AclChange
+from authorizerd.acl.known_settings import (
+    ALLOW_EVERYONE,
+    SUPER_USERS,
+    KnownSettings,
+    doubt_denial,
+)
 from authorizerd.acl.policy.assertions import Assertion, AtMost, Each
 from authorizerd.acl.policy.judging import Finding, Verdict, judge
 from authorizerd.acl.policy.remedy import find_remedy
@@ -27,13 +34,16 @@ NEAR_MISSES_MAX: Final = 2
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
     """What contradicts a test, in words, and the rule that leads to it.
 
-    ``near_misses`` are sentences about what almost allows it, the closest first.
+    Attributes:
+        near_misses: sentences about what almost allows it, the closest first.
+        unknown: the settings that are unknown, and may make it false; ``text`` says so.
     """
 
     finding: Finding
     text: str
     rule: Rule
     near_misses: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +54,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         notes: sentences about why the test may prove less than it seems.
         changes: ACLs to add or to remove, after which the assertion holds. Empty if it holds, or if
             no few changes suffice.
+        unknown: the settings that are unknown, and on which the result depends. Then the test
+            fails.
         seconds: how long the test took.
     """
 
@@ -53,12 +65,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...]
     notes: tuple[str, ...]
     changes: tuple[AclChange, ...]
+    unknown: tuple[str, ...]
     seconds: float
 
     @property
     def passed(self) -> bool:
-        """Whether the assertion holds."""
-        return self.verdict.passed
+        """Whether the assertion certainly holds."""
+        return self.verdict.passed and not self.unknown
 
     @property
     def left_out(self) -> int:
@@ -69,7 +82,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 def run_tests(
     tests: Iterable[PolicyTest],
     snapshot: AclSnapshot,
-    settings: AuthorizerSettings,
+    known: KnownSettings,
     *,
     clock: Callable[[], float],
 ) -> Iterator[Result]:
@@ -80,59 +93,130 @@ def run_tests(
     """
     for test in tests:
         begun = clock()
-        verdict = judge(snapshot, settings, test.assertion)
+        assertion = test.assertion
+        verdict, settings = _judge(snapshot, known, assertion)
+        reasons = tuple(
+            _explain_finding(snapshot, known, settings, each) for each in verdict.findings
+        )
+        # After the changes, the assertion must hold, whoever the unknown super users are.
+        changes: tuple[AclChange, ...] = ()
+        if not _may_super_users_break(known, assertion):
+            worst = known.most if _is_denial(assertion) else known.least
+            changes = find_remedy(snapshot, worst, assertion, verdict)
         yield Result(
             test=test,
-            expected=write_assertion(test.assertion),
+            expected=write_assertion(assertion),
             verdict=verdict,
-            reasons=tuple(_explain_finding(snapshot, settings, each) for each in verdict.findings),
-            notes=tuple(_find_notes(snapshot, settings, test.assertion)),
-            changes=find_remedy(snapshot, settings, test.assertion, verdict),
+            reasons=reasons,
+            notes=tuple(_find_notes(snapshot, known, assertion)),
+            changes=changes,
+            unknown=tuple(_find_unknown(known, assertion, verdict, reasons)),
             seconds=clock() - begun,
         )
 
 
-def _find_notes(
-    snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion
+def _judge(
+    snapshot: AclSnapshot, known: KnownSettings, assertion: Assertion
+) -> tuple[Verdict, AuthorizerSettings]:
+    """Return the worst verdict that the unknown default allows, and the settings that lead to it.
+
+    What contradicts the assertion for certain comes first.
+    """
+    verdict = judge(snapshot, known.least, assertion)
+    if verdict.passed and _is_denial(assertion) and known.least != known.most:
+        return judge(snapshot, known.most, assertion), known.most
+    return verdict, known.least
+
+
+def _is_denial(assertion: Assertion) -> bool:
+    """Return True if the assertion is that something is denied."""
+    return isinstance(assertion.who, AtMost) or not assertion.is_allowed
+
+
+def _find_unknown(
+    known: KnownSettings, assertion: Assertion, verdict: Verdict, reasons: tuple[Reason, ...]
 ) -> Iterator[str]:
+    """Yield the unknown settings with other values of which the assertion may hold, or may not."""
+    is_doubtful = all(each.unknown for each in reasons)
+    doubts = {key for each in reasons for key in each.unknown}
+    if _may_super_users_break(known, assertion) and is_doubtful:
+        doubts.add(SUPER_USERS)
+    who = assertion.who
+    if isinstance(who, AtMost) and who.besides_super_users and not verdict.passed:
+        # A principal that is found may be a super user, who does not count.
+        doubts.add(SUPER_USERS)
+    yield from (key for key in known.unknown if key in doubts)
+
+
+def _may_super_users_break(known: KnownSettings, assertion: Assertion) -> bool:
+    """Return True if the assertion is wrong for some super users, and they are unknown."""
+    if known.super_users is not None or not _is_denial(assertion):
+        return False
+    who = assertion.who
+    return not (isinstance(who, AtMost) and who.besides_super_users)
+
+
+def _find_notes(snapshot: AclSnapshot, known: KnownSettings, assertion: Assertion) -> Iterator[str]:
     """Yield the principals that may be misspelt: that they may not do something proves little."""
     who = assertion.who
     if isinstance(who, Each) and not assertion.is_allowed:
         for principal in who.principals:
             is_named = any(principal in index.principals for index in snapshot.types)
-            if not (is_named or principal in settings.super_users):
+            if not (is_named or known.is_super_user(principal)):
                 yield f"no ACL names {principal}"
 
 
 def _explain_finding(
-    snapshot: AclSnapshot, settings: AuthorizerSettings, finding: Finding
+    snapshot: AclSnapshot, known: KnownSettings, settings: AuthorizerSettings, finding: Finding
 ) -> Reason:
-    explanation = finish(explain_fully(snapshot, settings, finding.question))
+    question = finding.question
+    explanation = finish(explain_fully(snapshot, settings, question))
     decision = explanation.decision
     assert decision.allowed == finding.is_allowed, "both decide by the same rules"
+    text = write_finding(finding)
+    unknown: tuple[str, ...] = ()
+    if not finding.is_allowed:
+        doubt = doubt_denial(
+            snapshot, known, finding.principal, question.resource_type, question.resource_name
+        )
+        text, unknown = f"{text}{doubt}", doubt.keys
+    elif decision.rule is DefaultRule.DEFAULT_ALLOW and ALLOW_EVERYONE in known.unknown:
+        text, unknown = f"{text}, if {ALLOW_EVERYONE} is true, which is unknown", (ALLOW_EVERYONE,)
     # The near misses of an invented principal would concern nobody.
     misses = () if finding.principal is None else explanation.near_misses
     return Reason(
         finding=finding,
-        text=write_finding(finding),
+        text=text,
         rule=decision.rule,
         near_misses=tuple(miss.text for miss in misses[:NEAR_MISSES_MAX]),
+        unknown=unknown,
     )
 
 
-def describe_rule(rule: Rule) -> str:
-    """Return why a rule leads to its decision."""
-    match rule:
+def describe_reason(reason: Reason) -> str:
+    """Return why the rule of a finding leads to it."""
+    match reason.rule:
         case MatchingAcl(acl):
             return str(acl)
         case DefaultRule.SUPER_USER:
             return "super.users names this principal"
         case DefaultRule.DEFAULT_ALLOW:
-            return "no ACL matches, and allow.everyone.if.no.acl.found is true"
+            value = "unknown" if ALLOW_EVERYONE in reason.unknown else "true"
+            return f"no ACL matches, and {ALLOW_EVERYONE} is {value}"
         case DefaultRule.DEFAULT_DENY:
             return "no ACL allows it"
-        case _:
+        case rule:
             return str(rule)
+
+
+def describe_unknown_key(key: str) -> str:
+    """Return why a test fails that depends on an unknown setting, and how to settle it."""
+    if key == SUPER_USERS:
+        return (
+            "super users may do everything, and super.users is unknown: pass --super-users LIST"
+            " (an empty list if there are none)"
+        )
+    return f"{key} is unknown: pass --allow-everyone-if-no-acl-found true or false"
 
 
 def count_principals(result: Result) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
+from authorizerd.acl.known_settings import NO_DOUBT, Doubt, doubt_denial
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.actions import ActionAccess, find_actions
 from authorizerd.acl.search.hosts import NOWHERE, HostAccess
@@ -56,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
     resource = read_resource(arguments, refuse)
     host = read_host(arguments.host, refuse)
     source = open_source(arguments)
-    found = finish(find_actions(source.snapshot, source.settings, principal, *resource))
+    found = finish(find_actions(source.snapshot, source.settings.least, principal, *resource))
     answer = _Answer(source, principal, resource, host, found)
     return print_answer(
         as_json=arguments.json,
@@ -93,6 +94,14 @@ class _Answer:
     def is_anything_allowed(self) -> bool:
         return any(map(self._is_allowed, self._access.values()))
 
+    @property
+    def _doubt(self) -> Doubt:
+        """Why what is denied may be allowed after all."""
+        if all(hosts.is_everywhere for hosts in self._access.values()):
+            return NO_DOUBT
+        source = self._source
+        return doubt_denial(source.snapshot, source.settings, self._principal, *self._resource)
+
     def lines(self) -> Iterator[str]:
         """Yield the answer for people: operations with the same hosts share a line."""
         resource_type, name = self._resource
@@ -103,7 +112,12 @@ class _Answer:
                 by_hosts.setdefault(where, []).append(operation)
         who = describe_principal(self._source, self._principal)
         what = f"{describe_resource(resource_type, name)}{describe_place(self._host)}"
-        yield f"{who} may do this to {what}:" if by_hosts else f"{who} may do nothing to {what}"
+        doubt = self._doubt
+        yield (
+            f"{who} may do this to {what}:"
+            if by_hosts
+            else f"{who} may do nothing to {what}{doubt}"
+        )
         yield from align(
             [
                 (describe_operations(resource_type, operations), where)
@@ -112,7 +126,9 @@ class _Answer:
         )
         denied = [each for each, hosts in self._access.items() if not self._is_allowed(hosts)]
         if by_hosts and denied:
-            yield f"but not {join_operations(denied)}"
+            yield f"but not {join_operations(denied)}{doubt}"
+        elif by_hosts and doubt.keys and self._host is None:
+            yield f"and from no other host{doubt}"
         yield from self._source.describe()
 
     def document(self) -> documents.Can:
@@ -121,7 +137,7 @@ class _Answer:
         return documents.Can(
             principal=self._principal,
             named=is_named(self._source, self._principal),
-            super_user=self._principal in self._source.settings.super_users,
+            super_user=self._source.settings.is_super_user(self._principal),
             resource_type=resource_type.name,
             resource_name=name,
             host=self._host,
@@ -133,5 +149,6 @@ class _Answer:
                 )
                 for operation, hosts in self._access.items()
             ),
+            unknown_settings=self._doubt.keys,
             source=documents.new_source(self._source),
         )

@@ -32,10 +32,13 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """A principal, and the hosts from which it is allowed."""
+    """A principal, and the hosts from which it is allowed.
+
+    ``super_user`` is null if the super users are unknown, here and below.
+    """
 
     principal: str
-    super_user: bool
+    super_user: bool | None
     hosts: Hosts
 
 
@@ -47,6 +50,7 @@ class WhoCan(msgspec.Struct, frozen=True):
         principals: those allowed that an ACL or ``super.users`` names.
         everyone_else: what holds for a principal that neither names.
         denied: the named principals that are not allowed, although everyone else is somewhere.
+        unknown_settings: the settings that are unknown, and by which more may be allowed.
     """
 
     operation: str
@@ -56,6 +60,7 @@ class WhoCan(msgspec.Struct, frozen=True):
     principals: tuple[Principal, ...]
     everyone_else: Hosts
     denied: tuple[Principal, ...]
+    unknown_settings: tuple[str, ...]
     source: Source
 
 
@@ -87,13 +92,17 @@ class Resources(msgspec.Struct, frozen=True, rename={"excepted": "except"}):
 
 
 class WhatCan(msgspec.Struct, frozen=True):
-    """The answer of ``what-can``. ``named``: an ACL or ``super.users`` names the principal."""
+    """The answer of ``what-can``. ``named``: an ACL or ``super.users`` names the principal.
+
+    ``unknown_settings`` are those that are unknown, and by which more may be allowed.
+    """
 
     principal: str
     named: bool
-    super_user: bool
+    super_user: bool | None
     host: str | None
     resources: tuple[Resources, ...]
+    unknown_settings: tuple[str, ...]
     source: Source
 
 
@@ -106,15 +115,19 @@ class OperationAccess(msgspec.Struct, frozen=True):
 
 
 class Can(msgspec.Struct, frozen=True):
-    """The answer of ``can``: every operation that the resource type has."""
+    """The answer of ``can``: every operation that the resource type has.
+
+    ``unknown_settings`` are those that are unknown, and by which more may be allowed.
+    """
 
     principal: str
     named: bool
-    super_user: bool
+    super_user: bool | None
     resource_type: str
     resource_name: str
     host: str | None
     operations: tuple[OperationAccess, ...]
+    unknown_settings: tuple[str, ...]
     source: Source
 
 

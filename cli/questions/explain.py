@@ -1,7 +1,8 @@
 """``authorizerd explain``: one decision, why it is so, and what would change it.
 
 **Invariant:** the settings that the decision depends on are printed with their origin, because a
-daemon or a broker with other settings may decide differently.
+daemon or a broker with other settings may decide differently. Where one is unknown, a denial names
+it, and a change gives the other answer whatever its value is.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -17,8 +19,16 @@ from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.explanation.description import ANY_SERVER, describe
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import Explanation
+from authorizerd.acl.known_settings import (
+    ALLOW_EVERYONE,
+    NO_DOUBT,
+    SUPER_USERS,
+    Doubt,
+    doubt_answer,
+)
 from authorizerd.acl.model import Question
 from authorizerd.acl.past import AnswerChange, concerns
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import (
     AclSource,
@@ -51,6 +61,11 @@ from authorizerd.metadata.past import PastLog, read_past
 from authorizerd.protocol.decisions.explanations import make_explanation_answer
 from authorizerd.protocol.decisions.past_answers import NowAnswer, make_as_of, make_past_change
 
+_FIRST_ACL: Final = (
+    f"If {ALLOW_EVERYONE} is true, which is unknown, the first ACL of a resource ends what it"
+    " allows everyone there."
+)
+
 
 class _Today(msgspec.Struct, frozen=True):
     """Today's answer, if it is another one than that of ``--as-of``.
@@ -82,7 +97,7 @@ def _run(arguments: argparse.Namespace) -> int:
     """
     question = _question(arguments)
     source = open_source(arguments)
-    explanation = finish(explain_fully(source.snapshot, source.settings, question))
+    explanation = _explain(source, question)
     today = _find_today(source, explanation)
     return print_answer(
         as_json=arguments.json,
@@ -92,21 +107,59 @@ def _run(arguments: argparse.Namespace) -> int:
     )
 
 
+def _explain(source: AclSource, question: Question) -> Explanation:
+    """Return the explanation by what is known of the settings."""
+    snapshot, known = source.snapshot, source.settings
+    explanation = finish(explain_fully(snapshot, known.least, question))
+    effects: list[str] = []
+    if known.allow_everyone_if_no_acl_found is None:
+        if explanation.decision.allowed:
+            # A change that denies must not leave a resource without ACLs.
+            explanation = finish(explain_fully(snapshot, known.most, question))
+        default = replace(explanation.default, is_set=None)
+        explanation = replace(explanation, default=default)
+        if not default.acl_count:
+            effects.append(_FIRST_ACL)
+    if explanation.decision.allowed and known.super_users is None:
+        effects.append(
+            f"It stays allowed if {question.principal} is a super user, which is unknown."
+        )
+    changes = explanation.changes
+    if not changes.listed:
+        return explanation
+    return replace(explanation, changes=replace(changes, effects=(*changes.effects, *effects)))
+
+
+def _doubt(source: AclSource, explanation: Explanation) -> Doubt:
+    """Return why the denial of an explanation is not certain."""
+    if explanation.decision.allowed:
+        return NO_DOUBT
+    return doubt_answer(source.snapshot, source.settings, explanation.question)
+
+
+def _doubt_today(source: AclSource, explanation: Explanation, today: _Today | None) -> Doubt:
+    """Return why today's denial is not certain, if it is one. Today's ACLs are not looked at."""
+    if today is None or today.since.allowed:
+        return NO_DOUBT
+    return doubt_answer(EMPTY_SNAPSHOT, source.settings, explanation.question)
+
+
 def _find_today(source: AclSource, explanation: Explanation) -> _Today | None:
     """Return today's answer, or None if it is the same, or if it cannot be read."""
     if source.moment is None:
         return None
     question, begin = explanation.question, AsOf(offset=source.moment.offset)
+    settings = source.settings.least
 
     def read(log: PastLog) -> History:
-        return read_history(log, lambda acl: concerns(acl, question, source.settings), since=begin)
+        return read_history(log, lambda acl: concerns(acl, question, settings), since=begin)
 
     try:
         history = read_past(Path(source.name), read)
     except MetadataLogError as error:
         warn(f"it is not known whether today's answer is another one: {error}")
         return None
-    changes = find_past_answers(history, source.settings, question).changes
+    changes = find_past_answers(history, settings, question).changes
     if not changes or changes[-1].allowed == explanation.decision.allowed:
         return None
     return _Today(history.end.offset, changes[-1])
@@ -116,11 +169,17 @@ def _lines(source: AclSource, explanation: Explanation, today: _Today | None) ->
     now = None
     if today is not None:
         change = today.since.change
-        answer = "allowed" if today.since.allowed else "denied"
+        doubt = _doubt_today(source, explanation, today)
+        answer = "allowed" if today.since.allowed else f"denied{doubt}"
         verb = "added" if change.is_added else "removed"
         since = Moment(change.offset, change.time_ms)
         now = f"now: {answer}, since {since}, because this was {verb}: {change.acl}"
-    yield from describe(explanation, _server(source), source.describe_acls(), now)
+    lines = describe(explanation, _server(source), source.describe_acls(), now)
+    yield next(lines)
+    doubt = _doubt(source, explanation)
+    if doubt.keys:
+        yield f"denied{doubt}"
+    yield from lines
     yield source.describe_settings()
 
 
@@ -135,8 +194,18 @@ def _document(
             now = NowAnswer(today.since.allowed, today.offset, make_past_change(today.since.change))
         answer = replace(answer, as_of=make_as_of(source.moment, now))
     fields: dict[str, object] = msgspec.to_builtins(answer)
-    # A listing of brokers has no offset.
-    return {**fields, "offset": source.offset, "source": new_source(source)}
+    fields["offset"] = source.offset  # a listing of brokers has none
+    fields["settings"] = {**msgspec.to_builtins(answer.settings), **_find_unknown(source)}
+    # Only one of the two answers is a denial.
+    doubt, doubt_today = _doubt(source, explanation), _doubt_today(source, explanation, today)
+    unknown = doubt.keys or doubt_today.keys
+    return {**fields, "unknown_settings": unknown, "source": new_source(source)}
+
+
+def _find_unknown(source: AclSource) -> dict[str, None]:
+    """Return the fields of the settings that are unknown, as null."""
+    fields = {SUPER_USERS: "super_user", ALLOW_EVERYONE: "allow_everyone_if_no_acl_found"}
+    return {fields[key]: None for key in source.settings.unknown}
 
 
 def _server(source: AclSource) -> str:

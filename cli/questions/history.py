@@ -13,8 +13,14 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.as_of import Moment
-from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
+from authorizerd.acl.known_settings import (
+    ALLOW_EVERYONE,
+    NO_DOUBT,
+    SUPER_USERS,
+    Doubt,
+    KnownSettings,
+)
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
 from authorizerd.acl.past import PastChange, concerns
 from authorizerd.acl.patterns import matches
@@ -61,7 +67,7 @@ class Selection(msgspec.Struct, frozen=True):
     principal: str | None
     resource: Resource | None
     question: Question | None
-    settings: AuthorizerSettings
+    settings: KnownSettings
 
     def selects(self, acl: Acl) -> bool:
         """Return True if ``acl`` is one of these ACLs."""
@@ -78,7 +84,7 @@ class Selection(msgspec.Struct, frozen=True):
         """Return True if ``acl`` is one of these ACLs, or may decide the question."""
         if self.selects(acl):
             return True
-        return self.question is not None and concerns(acl, self.question, self.settings)
+        return self.question is not None and concerns(acl, self.question, self.settings.most)
 
 
 def add_history_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,15 +130,31 @@ def _run(arguments: argparse.Namespace) -> int:
     history = read_past(place.path, read)
     answers = None
     if wanted.question is not None:
-        answers = find_past_answers(history, wanted.settings, wanted.question)
+        answers = find_past_answers(history, wanted.settings.least, wanted.question)
+    doubt = NO_DOUBT if answers is None else _doubt(history, wanted, answers)
     if arguments.json:
-        print_document(_make_document(history, wanted, answers))
+        print_document(_make_document(history, wanted, answers, doubt))
     else:
-        print_lines(_describe(history, wanted, answers, place))
+        print_lines(_describe(history, wanted, answers, place, doubt))
     return 0
 
 
-def _read_selection(arguments: argparse.Namespace, settings: AuthorizerSettings) -> Selection:
+def _doubt(history: History, wanted: Selection, answers: PastAnswers) -> Doubt:
+    """Return why the denials are not certain."""
+    question, known = wanted.question, wanted.settings
+    assert question is not None, "there are answers"
+    doubts: dict[str, str] = {}
+    if known.super_users is None:
+        doubts[SUPER_USERS] = f"{question.principal} is a super user"
+    if known.least != known.most:
+        if_open = find_past_answers(history, known.most, question)
+        if (if_open.first, if_open.changes) != (answers.first, answers.changes):
+            doubts[ALLOW_EVERYONE] = f"{ALLOW_EVERYONE} is true"
+    is_denied = not (answers.first and all(each.allowed for each in answers.changes))
+    return Doubt(tuple(doubts), tuple(doubts.values())) if is_denied else NO_DOUBT
+
+
+def _read_selection(arguments: argparse.Namespace, settings: KnownSettings) -> Selection:
     refuse: Refuse = arguments.refuse
     principal, resource = None, None
     if arguments.principal is not None:
@@ -159,7 +181,11 @@ def _read_selection(arguments: argparse.Namespace, settings: AuthorizerSettings)
 
 
 def _describe(
-    history: History, wanted: Selection, answers: PastAnswers | None, place: LogPlace
+    history: History,
+    wanted: Selection,
+    answers: PastAnswers | None,
+    place: LogPlace,
+    doubt: Doubt,
 ) -> Iterator[str]:
     if history.unreadable is not None:
         yield f"the history begins late, because a file is damaged: {history.unreadable}"
@@ -172,6 +198,8 @@ def _describe(
         return
     if wanted.question is not None and wanted.question.host is None:
         yield UNKNOWN_HOST
+    if doubt.keys:
+        yield f"each denial holds{doubt}"
     yield f"{history.begin}: {_describe_answer(answers, answers.first, None)}"
     for each in answers.changes:
         change = each.change
@@ -196,15 +224,16 @@ def _moment_of(change: PastChange) -> Moment:
 
 
 def _make_document(
-    history: History, wanted: Selection, answers: PastAnswers | None
-) -> HistoryAnswer:
+    history: History, wanted: Selection, answers: PastAnswers | None, doubt: Doubt
+) -> dict[str, object]:
+    """Return the document of the daemon, and which settings are unknown."""
     begin = make_moment(history.begin)
     answered = None
     if answers is not None:
         first = AnswerChangeAnswer(answers.first, begin.offset, begin.time, None)
         answered = (first, *map(make_answer_change, answers.changes))
     selected = filter(wanted.selects, history.acls.values())
-    return HistoryAnswer(
+    answer = HistoryAnswer(
         begin=begin,
         end=make_moment(history.end),
         acls=tuple(make_acl_answer(acl) for acl in sorted(selected, key=str)),
@@ -214,3 +243,5 @@ def _make_document(
         answers=answered,
         unreadable=history.unreadable,
     )
+    fields: dict[str, object] = msgspec.to_builtins(answer)
+    return {**fields, "unknown_settings": doubt.keys}

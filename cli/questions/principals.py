@@ -15,15 +15,15 @@ COMPARED_MAX: Final = 100_000
 
 
 def is_named(source: AclSource, principal: str) -> bool:
-    """Return True if an ACL or ``super.users`` names exactly this principal."""
-    if principal in source.settings.super_users:
+    """Return True if an ACL or ``super.users``, if it is known, names exactly this principal."""
+    if source.settings.is_super_user(principal):
         return True
     return any(index.principals.get(principal) is not None for index in source.snapshot.types)
 
 
 def describe_principal(source: AclSource, principal: str) -> str:
     """Return the principal, with what explains its rights."""
-    if principal in source.settings.super_users:
+    if source.settings.is_super_user(principal):
         return f"{principal} (a super user)"
     if is_named(source, principal):
         return principal
@@ -48,4 +48,4 @@ def find_similar(source: AclSource, principal: str) -> str | None:
 
 def _list_principals(source: AclSource) -> Iterator[str]:
     types = (index.principals for index in source.snapshot.types)
-    return chain(sorted(source.settings.super_users), chain.from_iterable(types))
+    return chain(sorted(source.settings.super_users or ()), chain.from_iterable(types))

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import CLUSTER_NAME, PatternType, ResourceType
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.patterns import look_up
@@ -186,7 +187,7 @@ def _order(access: _Access) -> tuple[bool, str, int, tuple[Pattern, ...]]:
 def _find_access(
     source: AclSource, principal: str, resource_type: ResourceType, operation: int
 ) -> Iterator[_Access]:
-    snapshot, settings = source.snapshot, source.settings
+    snapshot, settings = source.snapshot, source.settings.least
     if resource_type is ResourceType.CLUSTER:
         # There is only one cluster, whichever patterns match its name.
         for action in finish(
@@ -225,12 +226,32 @@ def _lines(
     """Yield the answer for people."""
     who = describe_principal(source, principal)
     where = describe_place(host)
-    yield f"{who} may do this{where}:" if entries else f"{who} may do nothing of this{where}"
+    doubts = [*_describe_doubts(source, principal)]
+    if entries:
+        yield f"{who} may do this{where}:"
+    else:
+        yield f"{who} may do nothing of this{where}{', but perhaps:' if doubts else ''}"
     by_pattern = attrgetter("resource_type", "pattern", "exceptions")
     for _, group in groupby(entries, key=by_pattern):
         same = [*group]
         yield from indent(_describe_pattern(same, host, names_max))
+    yield from indent(doubts)
     yield from source.describe()
+
+
+def _find_unknown(source: AclSource, principal: str) -> tuple[str, ...]:
+    """Return the settings that are unknown, and by which the principal may do more."""
+    settings = source.settings
+    return () if settings.is_super_user(principal) else settings.unknown
+
+
+def _describe_doubts(source: AclSource, principal: str) -> Iterator[str]:
+    """Yield what the principal may do by the settings that are unknown."""
+    unknown = _find_unknown(source, principal)
+    if SUPER_USERS in unknown:
+        yield f"everything, if {principal} is a super user, which is unknown"
+    if ALLOW_EVERYONE in unknown:
+        yield f"everything that no ACL names, if {ALLOW_EVERYONE} is true, which is unknown"
 
 
 def _describe_pattern(
@@ -263,9 +284,10 @@ def _document(
     return documents.WhatCan(
         principal=principal,
         named=is_named(source, principal),
-        super_user=principal in source.settings.super_users,
+        super_user=source.settings.is_super_user(principal),
         host=host,
         resources=tuple(map(_document_of, entries)),
+        unknown_settings=_find_unknown(source, principal),
         source=documents.new_source(source),
     )
 

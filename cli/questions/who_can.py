@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Final
 
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Operation
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.hosts import HostAccess
@@ -42,6 +44,10 @@ from authorizerd.cli.questions.phrases import (
 from authorizerd.protocol.decisions.hosts import new_hosts
 
 _SUPER_USER = "(super user)"
+_UNKNOWN: Final = {
+    SUPER_USERS: "and the brokers' super users, which are unknown",
+    ALLOW_EVERYONE: f"and everyone, if {ALLOW_EVERYONE} is true, which is unknown",
+}
 
 
 def add_who_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
@@ -65,13 +71,13 @@ def _run(arguments: argparse.Namespace) -> int:
     host = read_host(arguments.host, refuse)
     _warn_if_unsupported(operation, resource)
     source = open_source(arguments)
-    found = finish(find_subjects(source.snapshot, source.settings, operation, *resource))
+    found = finish(find_subjects(source.snapshot, source.settings.least, operation, *resource))
     answer = _Answer(source, operation, resource, host, found)
     return print_answer(
         as_json=arguments.json,
         document=answer.document,
         lines=answer.lines,
-        is_positive=answer.is_anybody_allowed,
+        is_positive=answer.may_anybody,
     )
 
 
@@ -103,24 +109,36 @@ class _Answer:
         self._host = host
         self._everyone = found.everyone
         self._allowed, self._denied = found.split(self._is_allowed)
+        # What everybody may do from any host, super users and an open default do not extend.
+        is_everything = found.everyone.is_everywhere and not found.excluded
+        self._unknown = () if is_everything else tuple(self._find_unknown())
+
+    def _find_unknown(self) -> Iterator[str]:
+        """Yield the settings that are unknown, and by which more may be allowed."""
+        source = self._source
+        if source.settings.super_users is None:
+            yield SUPER_USERS
+        if source.settings.may_open(source.snapshot, *self._resource):
+            yield ALLOW_EVERYONE
 
     def _is_allowed(self, hosts: HostAccess) -> bool:
         return hosts.may_allow(self._host)
 
     @property
-    def is_anybody_allowed(self) -> bool:
-        return bool(self._allowed) or self._is_allowed(self._everyone)
+    def may_anybody(self) -> bool:
+        """Whether somebody is allowed, or may be by an unknown setting."""
+        return bool(self._allowed or self._unknown) or self._is_allowed(self._everyone)
 
     def lines(self) -> Iterator[str]:
         """Yield the answer for people."""
         what = f"{self._operation.name} on {describe_resource(*self._resource)}"
         yield f"{what}{describe_place(self._host)} is allowed to:"
         yield from align([*map(self._row, self._allowed)])
-        yield from indent([self._describe_everyone()])
+        yield from indent([self._describe_everyone(), *map(_UNKNOWN.__getitem__, self._unknown)])
         yield from self._source.describe()
 
     def _row(self, subject: SubjectAccess) -> tuple[str, str]:
-        is_super = subject.principal in self._source.settings.super_users
+        is_super = self._source.settings.is_super_user(subject.principal)
         words = [self._where(subject.hosts), _SUPER_USER if is_super else ""]
         return subject.principal, " ".join(filter(None, words))
 
@@ -130,7 +148,8 @@ class _Answer:
 
     def _describe_everyone(self) -> str:
         if not self._is_allowed(self._everyone):
-            return "nobody else" if self._allowed else "nobody"
+            nobody = "nobody else" if self._allowed else "nobody"
+            return f"{nobody} by the ACLs" if self._unknown else nobody
         parts = ["everyone else too" if self._allowed else "everyone", self._where(self._everyone)]
         if self._denied:
             parts.append(f"except {', '.join(each.principal for each in self._denied)}")
@@ -147,12 +166,13 @@ class _Answer:
             principals=tuple(map(self._document_of, self._allowed)),
             everyone_else=new_hosts(self._everyone),
             denied=tuple(map(self._document_of, self._denied)),
+            unknown_settings=self._unknown,
             source=documents.new_source(self._source),
         )
 
     def _document_of(self, subject: SubjectAccess) -> documents.Principal:
         return documents.Principal(
             principal=subject.principal,
-            super_user=subject.principal in self._source.settings.super_users,
+            super_user=self._source.settings.is_super_user(subject.principal),
             hosts=new_hosts(subject.hosts),
         )

@@ -12,6 +12,7 @@ from typing import Self
 import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.model import Acl
 
 
@@ -26,7 +27,8 @@ class AclSet(msgspec.Struct, frozen=True, kw_only=True):
     """The ACLs of ``source``, and the authorizer's settings that apply with them.
 
     ``offset`` is the metadata offset of this state, ``stamped_ms`` the timestamp of its
-    last batch, in milliseconds since 1970. Both are None for a source without offsets.
+    last batch, in milliseconds since 1970. Both are None for a source without offsets. A setting is
+    None if it is unknown.
     """
 
     source: str
@@ -34,15 +36,14 @@ class AclSet(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     offset: int | None = None
     stamped_ms: int | None = None
-    super_users: tuple[str, ...] = ()
-    allow_everyone_if_no_acl_found: bool = False
+    super_users: tuple[str, ...] | None = None
+    allow_everyone_if_no_acl_found: bool | None = None
 
     @property
     def settings(self) -> AuthorizerSettings:
-        return AuthorizerSettings(
-            super_users=frozenset(self.super_users),
-            allow_everyone_if_no_acl_found=self.allow_everyone_if_no_acl_found,
-        )
+        """The settings that judge requests: those that allow the least, where one is unknown."""
+        users = None if self.super_users is None else frozenset(self.super_users)
+        return KnownSettings(users, self.allow_everyone_if_no_acl_found).least
 
     def with_acls(self, acls: Iterable[Acl], source: str) -> Self:
         """Return a set of other ACLs with the same settings, without an offset."""

@@ -55,6 +55,7 @@ SEND_LAG_MS: Final = 1000
 """A generous limit: daemon and generator share this machine, and only the answers matter."""
 FAIL_ON: Final = "mismatch=0,errors=0,dropped=0"
 
+_SETTINGS: Final = ("--super-users", SUPER_USER, "--allow-everyone-if-no-acl-found=false")
 _SMALL: Final = (  # the usual settings suit millions of lines, not 13,518
     *("--conf", "spark.sql.shuffle.partitions=2"),
     *("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
@@ -136,7 +137,7 @@ def _compare_later(recording: Recording) -> None:
 
 
 def _what_if(recording: Recording, out: Path, *options: str) -> None:
-    acls = ("--acls", recording.log_dir, "--super-users", SUPER_USER)
+    acls = ("--acls", recording.log_dir, *_SETTINGS)
     _replay("whatif", "--events", EVENTS, *acls, "--out", out, *options)
 
 
@@ -144,7 +145,7 @@ def _find_used(recording: Recording, times: ClientTimes) -> None:
     """Report the ACLs used since the first client request, before which they were created."""
     days = (times.end - times.first).total_seconds() / _DAY_SECONDS
     _replay(
-        *("usage", "--events", EVENTS, "--acls", recording.log_dir, "--super-users", SUPER_USER),
+        *("usage", "--events", EVENTS, "--acls", recording.log_dir, *_SETTINGS),
         *("--as-of", times.last_text, "--lookback", f"{days:.9f}"),
         *("--out", RUN / "usage"),
     )

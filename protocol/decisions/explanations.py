@@ -201,7 +201,8 @@ def _make_settings(explanation: Explanation) -> SettingsAnswer:
     default = explanation.default
     return SettingsAnswer(
         super_user=explanation.is_super_user,
-        allow_everyone_if_no_acl_found=default.is_set,
+        # A daemon knows it. `authorizerd explain` replaces a value that it does not know.
+        allow_everyone_if_no_acl_found=default.is_set is True,
         applies=default.applies and not explanation.is_super_user,
         acl_count=default.acl_count,
         patterns=tuple(

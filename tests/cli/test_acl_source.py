@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
 from authorizerd.cli.acl_source import (
     AclSource,
     BrokerAnswer,
@@ -16,7 +16,7 @@ from authorizerd.cli.acl_source import (
     add_source_arguments,
     open_source,
 )
-from authorizerd.cli.source_settings import ALLOW_EVERYONE, SUPER_USERS, Origin
+from authorizerd.cli.source_settings import Origin
 from authorizerd.config.command_parser import CommandParser
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import TopicAdded, TopicRemoved
@@ -75,24 +75,25 @@ def test_log_gives_acls_topics_and_offset(log_dir: Path) -> None:
     assert len(source.snapshot.acls) == 1
     assert source.topics == ("b", "c")
     assert (source.place, source.name, source.offset) == (Place.LOG, str(log_dir), 6)
-    assert source.settings == AuthorizerSettings()
+    assert source.settings == KnownSettings(None, None)
     assert [*source.describe()] == [
         "at log offset 6, with 1 ACL",
-        "with super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
-        "pass --config FILE to use the daemon's settings",
+        "with super.users unknown, allow.everyone.if.no.acl.found unknown; "
+        "pass --config FILE for the daemon's settings, or --super-users and "
+        "--allow-everyone-if-no-acl-found",
     ]
 
 
 def test_configuration_gives_the_log_and_the_settings(config: Path, log_dir: Path) -> None:
     source = opened("--config", config)
     assert source.name == str(log_dir)
-    assert source.settings == AuthorizerSettings(super_users=ROOT)
+    assert source.settings == KnownSettings(ROOT, False)
     assert origins(source) == [Origin.FILE, Origin.FILE]
     assert [*source.describe()][1] == (
         f"with super.users=User:root ({config}), allow.everyone.if.no.acl.found=false ({config})"
     )
     other = opened("--config", config, "--override", "super.users=User:a;User:b")
-    assert other.settings.super_users == {"User:a", "User:b"}
+    assert other.settings.super_users == frozenset({"User:a", "User:b"})
 
 
 def test_log_directory_takes_precedence_over_that_of_the_configuration(
@@ -106,7 +107,7 @@ def test_log_directory_takes_precedence_over_that_of_the_configuration(
 
 def test_flags_take_precedence_over_every_other_origin(config: Path) -> None:
     flags = ("--super-users", "User:x", "--allow-everyone-if-no-acl-found")
-    expected = AuthorizerSettings(frozenset({"User:x"}), True)
+    expected = KnownSettings(frozenset({"User:x"}), True)
     brokers = Brokers({SUPER_USERS: "User:root"})
     for source in (
         opened("--config", config, *flags),
@@ -122,30 +123,29 @@ def test_flags_take_precedence_over_every_other_origin(config: Path) -> None:
         (
             {SUPER_USERS: "User:root", ALLOW_EVERYONE: "true"},
             "",
-            AuthorizerSettings(ROOT, True),
+            KnownSettings(ROOT, True),
             "with super.users=User:root (broker a:1), "
             "allow.everyone.if.no.acl.found=true (broker a:1)",
         ),
         (
             {SUPER_USERS: None},
             "",
-            AuthorizerSettings(),
-            "with super.users= (assumed: it is set, but the broker does not show its value), "
-            "allow.everyone.if.no.acl.found=false (broker a:1); "
-            "pass --super-users or --allow-everyone-if-no-acl-found if they are set",
+            KnownSettings(None, False),
+            "with super.users unknown (it is set, but the broker does not show its value), "
+            "allow.everyone.if.no.acl.found=false (broker a:1); pass --super-users",
         ),
         (
             {},
             "no right",
-            AuthorizerSettings(),
-            "with super.users= (assumed: no right), "
-            "allow.everyone.if.no.acl.found=false (assumed: no right); "
-            "pass --super-users or --allow-everyone-if-no-acl-found if they are set",
+            KnownSettings(None, None),
+            "with super.users unknown (no right), "
+            "allow.everyone.if.no.acl.found unknown (no right); "
+            "pass --super-users and --allow-everyone-if-no-acl-found",
         ),
     ],
 )
-def test_settings_of_a_broker_are_known_or_assumed(
-    values: Mapping[str, str | None], failure: str, expected: AuthorizerSettings, shown: str
+def test_settings_of_a_broker_are_known_or_unknown(
+    values: Mapping[str, str | None], failure: str, expected: KnownSettings, shown: str
 ) -> None:
     brokers = Brokers(values, failure)
     source = opened("--bootstrap-server", "a:1", "--command-config", "c", brokers=brokers)
@@ -154,6 +154,60 @@ def test_settings_of_a_broker_are_known_or_assumed(
     assert source.topics == ("t",)
     assert (source.place, source.name, source.offset) == (Place.BROKERS, "a:1", None)
     assert [*source.describe()] == ["as listed by a:1, with 2 ACLs", shown]
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("--super-users=", KnownSettings(frozenset(), None)),
+        ("--super-users=User:root", KnownSettings(ROOT, None)),
+        ("--allow-everyone-if-no-acl-found", KnownSettings(None, True)),
+        ("--allow-everyone-if-no-acl-found=true", KnownSettings(None, True)),
+        ("--allow-everyone-if-no-acl-found=false", KnownSettings(None, False)),
+    ],
+)
+def test_flag_settles_only_its_own_setting(
+    log_dir: Path, flag: str, expected: KnownSettings
+) -> None:
+    assert opened("--log-dir", log_dir, flag).settings == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "flags", "expected", "shown"),
+    [
+        (None, (), ROOT, "super.users=User:root (profile {path})"),
+        ("User:told", (), {"User:told"}, "super.users=User:told (broker a:1)"),
+        (None, ("--super-users=",), set(), "super.users= (--super-users)"),
+    ],
+)
+def test_profile_says_what_the_brokers_hide(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: str | None,
+    flags: tuple[str, ...],
+    expected: frozenset[str],
+    shown: str,
+) -> None:
+    path = tmp_path / "profile.properties"
+    path.write_text(f"bootstrap.servers=a:1\n{SUPER_USERS}=User:root\n{ALLOW_EVERYONE} = true \n")
+    monkeypatch.setenv("AUTHORIZERD_PROFILE", str(path))
+    brokers = Brokers({SUPER_USERS: told, ALLOW_EVERYONE: None})
+    source = opened(*flags, brokers=brokers)
+    assert source.settings == KnownSettings(frozenset(expected), True)
+    assert shown.format(path=path) in source.describe_settings()
+    path.write_text(f"bootstrap.servers=a:1\n{ALLOW_EVERYONE}=yes\n")
+    with pytest.raises(StartError, match=r"^profile .*: allow\.everyone.*'yes'"):
+        opened(brokers=brokers)
+
+
+def test_profile_says_nothing_about_another_place(
+    tmp_path: Path, log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "profile").write_text(f"bootstrap.servers=a:1\n{SUPER_USERS}=User:root\n")
+    monkeypatch.setenv("AUTHORIZERD_PROFILE", str(tmp_path / "profile"))
+    assert opened("--log-dir", log_dir).settings == KnownSettings(None, None)
+    brokers = Brokers({SUPER_USERS: None})
+    assert opened("--bootstrap-server", "b:1", brokers=brokers).settings.super_users is None
 
 
 def test_invalid_setting_of_a_broker_is_named() -> None:
@@ -195,6 +249,10 @@ def test_other_authorizer_in_the_configuration_is_rejected(config: Path) -> None
         (
             ["--log-dir", "l", "--super-users", "alice"],
             "--super-users: invalid entry 'alice': expected Type:name",
+        ),
+        (
+            ["--log-dir", "l", "--allow-everyone-if-no-acl-found", "maybe"],
+            "--allow-everyone-if-no-acl-found: expected true or false, found 'maybe'",
         ),
         (
             ["--bootstrap-server", "a:1", "--as-of", "1"],

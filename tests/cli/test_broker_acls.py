@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 import trio
 
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.listing import derive_id
 from authorizerd.cli.acl_source import BrokerAnswer
 from authorizerd.cli.broker_acls import AUTHORIZER, BrokerReader, read_brokers
-from authorizerd.cli.source_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient

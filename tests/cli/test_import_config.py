@@ -202,6 +202,13 @@ def test_document_has_what_the_lines_have_without_secrets(
         ({"authorizer.class.name": "com.example.Ranger"}, 0, "the brokers use com.example.Ranger"),
         ({"principal.builder.class": "com.example.Names"}, 0, "from com.example.Names, which"),
         ({"controller.quorum.voters": "1000000@c:1"}, 3, "1000000 is the id of a controller"),
+        (
+            {"config.providers": "file", "super.users": "${file:/etc/kafka/s:users}"},
+            3,
+            "change before use: super.users: the broker sets it to a value that is not known",
+        ),
+        ({"allow.everyone.if.no.acl.found": "maybe"}, 3, "change before use: allow.everyone."),
+        ({"super.users": None, "allow.everyone.if.no.acl.found": None}, 0, ""),
         ({"authorizer.class.name": "x\\n\\u001b[1msuper.users=User:evil"}, 0, "the brokers use x"),
     ],
 )

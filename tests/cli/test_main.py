@@ -99,8 +99,8 @@ def test_explain_prints_the_decision_the_rule_and_the_offset(
     )
     assert "\nat log offset 3059, with 1751 ACLs\n" in printed
     assert printed.endswith(
-        "\nwith super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
-        "pass --config FILE to use the daemon's settings\n"
+        "\nwith super.users unknown, allow.everyone.if.no.acl.found unknown; pass --config FILE "
+        "for the daemon's settings, or --super-users and --allow-everyone-if-no-acl-found\n"
     )
     assert printed.count("StandardAcl[") == 2
     assert explain(*asked, "--operation", "Alter-Configs") == 3

@@ -11,6 +11,7 @@ from threading import Thread
 import pytest
 
 from authorizerd.cli.main import main
+from tests.support.acls import KNOWN_SETTINGS
 from tests.support.daemon_process import SECONDS_MAX, new_log, running
 from tests.support.forked_command import start_command
 
@@ -42,7 +43,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
         for words in ADDITIONS:
             assert main(["acls", "--bootstrap-server", address, "--add", *words.split()]) == 0
         yield {
-            "log": ["--log-dir", str(log_dir), "--super-users", users],
+            "log": [*KNOWN_SETTINGS, "--log-dir", str(log_dir), "--super-users", users],
             "configuration": ["--config", str(folder / "server.properties")],
             "broker": ["--bootstrap-server", address],
         }

@@ -10,6 +10,7 @@ import pytest
 from authorizerd.cli.main import main
 from ops.kafka_rig.broker import ADMIN, Broker
 from tests.conformance.kafka_clients import create_topics
+from tests.support.acls import KNOWN_SETTINGS
 
 TOPICS = ("asked-1", "asked-2", "asked-secret")
 ACLS = (
@@ -54,7 +55,8 @@ def test_broker_and_its_log_give_the_same_answer(
     found = []
     for source in (connection(asked), ["--log-dir", str(asked.log_dir)]):
         capsys.readouterr()
-        code = main([*words.split(), *source, "--super-users", f"User:{ADMIN}"])
+        settings = [*KNOWN_SETTINGS, "--super-users", f"User:{ADMIN}"]
+        code = main([*words.split(), *source, *settings])
         printed = capsys.readouterr().out.replace(asked.sasl_plaintext, "HOST:PORT")
         lines = [
             line
@@ -79,8 +81,10 @@ def test_broker_hides_the_values_that_are_set(
 ) -> None:
     """Kafka describes super.users as a sensitive key, because it does not know its type."""
     main(["who-can", "read", "--topic", "asked-1", *connection(asked)])
-    hidden = "(assumed: it is set, but the broker does not show its value)"
-    assert f"super.users= {hidden}" in capsys.readouterr().out
+    hidden = "(it is set, but the broker does not show its value)"
+    printed = capsys.readouterr().out
+    assert f"super.users unknown {hidden}" in printed
+    assert "\n  and the brokers' super users, which are unknown\n" in printed
 
 
 def test_remedy_for_a_missing_right_works(

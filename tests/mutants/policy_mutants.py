@@ -12,6 +12,27 @@ _VERDICT: Final = (
 
 POLICY_MUTANTS: Final = (
     Mutant(
+        name="a test passes that unknown super users may break",
+        file="cli/policy/results.py",
+        text="    if _may_super_users_break(known, assertion) and is_doubtful:",
+        becomes="    if False:",
+        found_by="tests/cli/policy/test_results.py::test_test_that_depends_on_an_unknown_setting_fails_with_the_reason",
+    ),
+    Mutant(
+        name="a test passes that an unknown default may break",
+        file="cli/policy/results.py",
+        text="if verdict.passed and _is_denial(assertion) and known.least != known.most:",
+        becomes="if False:",
+        found_by="tests/cli/policy/test_results.py::test_test_that_depends_on_an_unknown_setting_fails_with_the_reason",
+    ),
+    Mutant(
+        name="a test proposes changes after which it may still fail",
+        file="cli/policy/results.py",
+        text="        if not _may_super_users_break(known, assertion):",
+        becomes="        if True:",
+        found_by="tests/cli/policy/test_results.py::test_verdict_without_unknown_settings_holds_for_all_of_their_values",
+    ),
+    Mutant(
         name="at most three principals may, although everyone may",
         file="acl/policy/judging.py",
         text="passed = is_bounded and len(found) <= count",

@@ -10,6 +10,27 @@ _FOLLOW_TESTS: Final = "tests/ops/replay/whatif/follow"
 
 REPLAY_MUTANTS: Final = (
     Mutant(
+        name="usage removes the last ACL of a resource that an unknown default may open",
+        file="ops/replay/usage/suggestions.py",
+        text="if acl_set.allow_everyone_if_no_acl_found is False:",
+        becomes="if not acl_set.allow_everyone_if_no_acl_found:",
+        found_by="tests/ops/replay/usage/test_suggestions.py::test_suggestions_never_allow_a_denied_question",
+    ),
+    Mutant(
+        name="a plan is checked by one value of a default that is unknown",
+        file="cli/change/traffic.py",
+        text="if known.most != known.least:",
+        becomes="if False:",
+        found_by="tests/cli/change/test_traffic.py::test_unknown_default_is_tried_both_ways",
+    ),
+    Mutant(
+        name="a report counts as evidence although the default is unknown",
+        file="ops/replay/local/evidence.py",
+        text="    if known.allow_everyone_if_no_acl_found is None:",
+        becomes="    if False:",
+        found_by="tests/cli/change/test_traffic.py::test_report_does_not_show_what_an_unknown_default_allows",
+    ),
+    Mutant(
         name="the secrets of a spark-submit line are shown",
         file="ops/replay/submit/line.py",
         text='== "--conf" and _SECRET.search(word):',
@@ -125,8 +146,8 @@ REPLAY_MUTANTS: Final = (
     Mutant(
         name="a plan that newly denies recorded requests does not break",
         file="cli/change/traffic.py",
-        text="breaks=denied.events > 0,",
-        becomes="breaks=denied.events < 0,",
+        text="breaks=denied.events > 0 or denied_if_open.events > 0,",
+        becomes="breaks=False,",
         found_by="tests/cli/change/test_traffic.py::test_changes_are_shown_and_written",
     ),
     Mutant(

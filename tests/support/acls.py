@@ -23,6 +23,9 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes,
 
 AnyCode = TypeVar("AnyCode", bound=Code)
 
+KNOWN_SETTINGS = ("--super-users=", "--allow-everyone-if-no-acl-found=false")
+"""The flags that state Kafka's defaults, for commands that read ACLs from a place without them."""
+
 
 class Resource(TypedDict, total=False):
     """One resource, by the keyword of its type. Without a keyword: the topic ``t``."""

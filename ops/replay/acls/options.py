@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 
+from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.values import boolean, super_users
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.live import PROFILE, SCHEME
 from authorizerd.replay.acls.reading import read_acl_source
@@ -30,15 +32,41 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
         "--as-of", metavar="TIME|OFFSET", help="use the ACLs of a log directory at that time"
     )
     parser.add_argument(
-        "--super-users", default="", metavar="A;B", help="same as super.users: Type:name;Type:name"
+        "--super-users",
+        type=_parse_super_users,
+        metavar="A;B",
+        help="same as super.users: Type:name;Type:name; an empty list says that there are none. "
+        "Without it, they are unknown, and judged by the ACLs alone",
     )
-    parser.add_argument("--allow-everyone-if-no-acl-found", action="store_true")
+    parser.add_argument(
+        "--allow-everyone-if-no-acl-found",
+        type=_parse_boolean,
+        nargs="?",
+        const=True,
+        metavar="true|false",
+        help="same as the setting (true if no value follows). Without it, it is unknown, and taken "
+        "to be false",
+    )
     parser.add_argument(
         "--command-config",
         type=parse_file,
         metavar="FILE",
         help="client settings for kafka:// sources",
     )
+
+
+def _parse_super_users(text: str) -> frozenset[str]:
+    try:
+        return super_users(text)
+    except InvalidValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _parse_boolean(text: str) -> bool:
+    try:
+        return boolean(text)
+    except InvalidValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def read_acl_set(parsed: argparse.Namespace, source: str, as_of: str | None) -> AclSet:
@@ -50,7 +78,7 @@ def read_acl_set(parsed: argparse.Namespace, source: str, as_of: str | None) -> 
     return read_acl_source(
         source,
         as_of=as_of,
-        super_users=tuple(filter(None, map(str.strip, parsed.super_users.split(";")))),
+        super_users=parsed.super_users,
         allow_everyone_if_no_acl_found=parsed.allow_everyone_if_no_acl_found,
         command_config=parsed.command_config,
     )

@@ -31,8 +31,8 @@ def read_acl_source(
     source: str,
     *,
     as_of: str | None = None,
-    super_users: Iterable[str] = (),
-    allow_everyone_if_no_acl_found: bool = False,
+    super_users: Iterable[str] | None = None,
+    allow_everyone_if_no_acl_found: bool | None = None,
     command_config: Path | None = None,
 ) -> AclSet:
     """Return the ACLs of ``source``, with the given settings; blocks.
@@ -43,7 +43,8 @@ def read_acl_source(
             ``acl.formats.catalogue``.
         as_of: the moment of a log: an offset, milliseconds since 1970, or an ISO 8601 time; None
             for its end. A time without a zone is in UTC.
-        super_users: principals, each ``Type:name``.
+        super_users: principals, each ``Type:name``; None if they are unknown.
+        allow_everyone_if_no_acl_found: None if it is unknown.
         command_config: a properties file for a ``kafka://`` connection.
 
     Raises:
@@ -56,7 +57,7 @@ def read_acl_source(
         digest=digest_of(dated.acl for dated in state.acls),
         offset=state.offset,
         stamped_ms=state.stamped_ms,
-        super_users=tuple(sorted(set(super_users))),
+        super_users=None if super_users is None else tuple(sorted(set(super_users))),
         allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
     )
 

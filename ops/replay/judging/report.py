@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.text import format_time
 
@@ -16,15 +17,15 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
-    """The set of ACLs that judged the requests, and the authorizer's settings."""
+    """The set of ACLs that judged the requests, and the authorizer's settings; None if unknown."""
 
     source: str
     digest: str
     offset: int | None
     stamped_at: str | None
     acls: int
-    super_users: tuple[str, ...]
-    allow_everyone_if_no_acl_found: bool
+    super_users: tuple[str, ...] | None
+    allow_everyone_if_no_acl_found: bool | None
 
     @classmethod
     def of(cls, acl_set: AclSet) -> JudgedBy:
@@ -40,10 +41,12 @@ class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
             allow_everyone_if_no_acl_found=acl_set.allow_everyone_if_no_acl_found,
         )
 
+    @property
+    def known(self) -> KnownSettings:
+        """What is known of the settings."""
+        users = None if self.super_users is None else frozenset(self.super_users)
+        return KnownSettings(users, self.allow_everyone_if_no_acl_found)
+
     def decides_as(self, other: JudgedBy) -> bool:
         """Return True if both have the same ACLs and the same settings."""
-        return (
-            self.digest == other.digest
-            and set(self.super_users) == set(other.super_users)
-            and self.allow_everyone_if_no_acl_found == other.allow_everyone_if_no_acl_found
-        )
+        return self.digest == other.digest and self.known == other.known

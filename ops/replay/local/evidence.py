@@ -15,6 +15,7 @@ import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.words import name_resource
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, KnownSettings
 from authorizerd.acl.plan.traffic import (
     CAUSES_MAX,
     REQUESTS_MAX,
@@ -116,13 +117,19 @@ def judge_traffic(
 
 
 def read_report(
-    path: Path, before: AclSnapshot, after: AclSnapshot, settings: AuthorizerSettings
+    path: Path, before: AclSnapshot, after: AclSnapshot, known: KnownSettings
 ) -> TrafficEvidence:
     """Return what changes for traffic that a Spark job judged: the file is its ``whatif.json``.
 
     Raises:
-        TrafficError: the file is no such report, or it is about other ACLs or settings.
+        TrafficError: the file is no such report, or it is about other ACLs or settings; or it is
+            unknown what allow.everyone.if.no.acl.found allows, which a report does not show.
     """
+    if known.allow_everyone_if_no_acl_found is None:
+        raise TrafficError(
+            f"{path}: {ALLOW_EVERYONE} is unknown: pass --allow-everyone-if-no-acl-found, and "
+            f"{HOW_TO_COMPARE}"
+        )
     try:
         report = decode_whatif(read_file(path).decode())
     except OSError as error:
@@ -134,12 +141,12 @@ def read_report(
             f"{path}: it compares with the recorded decisions, not with the present ACLs: "
             f"{HOW_TO_COMPARE}"
         )
-    present, planned = _index(before, settings), _index(after, settings)
+    present, planned = _index(before, known.least), _index(after, known.least)
     for name, judged_by, what, index in (
         ("baseline", report.baseline, "the present ACLs", present),
         ("candidate", report.candidate, "the ACLs after this plan", planned),
     ):
-        other = _find_difference(judged_by, index)
+        other = _find_difference(judged_by, index, known)
         if other is not None:
             raise TrafficError(
                 f"{path}: its {name} has other {other} than {what}: {HOW_TO_COMPARE}"
@@ -187,12 +194,11 @@ def _check_recorded(events: int) -> None:
         raise TrafficError("there is no recorded request, so nothing can be judged")
 
 
-def _find_difference(found: JudgedBy, index: AclIndex) -> str | None:
+def _find_difference(found: JudgedBy, index: AclIndex, known: KnownSettings) -> str | None:
     """Return what differs between ``found`` and ``index``; None if they decide alike."""
     if found.digest != digest_of(index.acls):
         return "ACLs"
-    users, is_open = frozenset(found.super_users), found.allow_everyone_if_no_acl_found
-    return None if AuthorizerSettings(users, is_open) == index.settings else "settings"
+    return None if found.known == known else "settings"
 
 
 def _make_evidence(

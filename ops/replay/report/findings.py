@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, describe_unknown
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
@@ -49,9 +50,9 @@ def assess(results: Results) -> Iterator[Finding]:
 
 def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
     doubts = tuple(_doubts(whatif))
-    notes = doubts
+    notes = (*doubts, *describe_unknown(whatif.candidate.known))
     if whatif.baseline is not None and whatif.candidate.decides_as(whatif.baseline):
-        notes = (*doubts, "Both sides are the same ACLs under the same settings.")
+        notes = (*notes, "Both sides are the same ACLs under the same settings.")
     if whatif.newly_denied.tuples:
         text = f"{_changes(whatif.newly_denied)} would be newly denied"
         yield Finding("whatif", "bad", text, notes)
@@ -68,6 +69,8 @@ def _doubts(whatif: WhatIf) -> Iterator[str]:
         yield "No event was recorded."
     elif not whatif.allowed_events and whatif.baseline is None:
         yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
+    if whatif.baseline is not None and ALLOW_EVERYONE in whatif.candidate.known.unknown:
+        yield f"If {ALLOW_EVERYONE} is true, the first ACL of a resource may deny more."
     skipped = sum(counts.events for counts in whatif.not_evaluated.values())
     if skipped:
         yield f"{format_count(skipped, 'event')} of {whatif.events:,} could not be evaluated."
@@ -131,6 +134,7 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
     ]
     if not_judged:
         notes.append(f"{format_count(not_judged, 'ACL')} may be too young to be judged.")
+    notes += describe_unknown(usage.acls.known)
     if usage.assumed_in_force:
         notes.append("ACLs of unknown age were assumed to be older than the window.")
     text = f"{format_count(grants, 'grant')} of {format_count(usage.acls.acls, 'ACL')} never used"

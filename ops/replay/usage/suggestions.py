@@ -30,7 +30,10 @@ from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.uses import NO_ACL, AclUsage, is_wide
 
-_LAST_ACL: Final = "it is the last ACL of resources that allow.everyone.if.no.acl.found would open"
+_LAST_ACL: Final = (
+    "it is the last ACL of resources that allow.everyone.if.no.acl.found would open, unless it is"
+    " false"
+)
 
 
 class Difference(NamedTuple):
@@ -117,7 +120,7 @@ def _keep_resources_closed(acl_set: AclSet, suggestions: Suggestions) -> Suggest
     With allow.everyone.if.no.acl.found, a resource without ACLs is open to everyone. The record may
     contain no request for it, so comparing answers would not find this.
     """
-    if not acl_set.allow_everyone_if_no_acl_found:
+    if acl_set.allow_everyone_if_no_acl_found is False:
         return suggestions
     remaining = PatternSet(suggestions.apply(item.acl for item in acl_set.acls))
     return suggestions.without(

@@ -122,7 +122,7 @@ def _read_sets(parsed: argparse.Namespace) -> tuple[AclSet, AclSet | None]:
     """Return the candidate and the baseline."""
     if parsed.plan is not None:
         for flag in ("baseline_acls", "super_users", "allow_everyone_if_no_acl_found"):
-            if getattr(parsed, flag):
+            if getattr(parsed, flag) is not None:
                 name = flag.replace("_", "-")
                 refuse(parsed, f"--{name}: expected either --plan or --{name}: the plan says it")
     acls = read_acl_set(parsed, parsed.acls, parsed.as_of)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizerd.acl.decision import AuthorizerSettings, is_allowed
+from authorizerd.acl.decision import is_allowed
+from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.plan.changes import AclChanges, make_changes
 from authorizerd.acl.plan.selector import Selector
@@ -15,9 +16,10 @@ from authorizerd.acl.search.joined_rules import HOSTS_MAX
 from tests.support.acls import acl, snapshot_of
 from tests.support.strategies import acls
 
-OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
-CLOSED = AuthorizerSettings()
-ROOT = AuthorizerSettings(super_users=frozenset(("User:root",)))
+OPEN = KnownSettings(frozenset(), True)
+CLOSED = KnownSettings(frozenset(), False)
+ROOT = KnownSettings(frozenset(("User:root",)), False)
+UNKNOWN = KnownSettings(None, None)
 ADMIN = acl("User:admin", "ALTER", cluster=True)
 OTHER_ADMIN = acl("User:other", "ALL", cluster=True)
 LOCAL_ADMIN = acl("User:admin", "ALTER", cluster=True, host="10.0.0.1")
@@ -30,7 +32,7 @@ KEPT = acl("User:kept", group="kept")
 def warnings(
     present: list[Acl],
     desired: list[Acl],
-    rules: AuthorizerSettings,
+    rules: KnownSettings,
     caller: str | None = None,
 ) -> list[str]:
     present, desired = [*present, KEPT], [*desired, KEPT]
@@ -96,7 +98,7 @@ NOBODY = "after this plan, nobody may change ACLs: no ACL allows ALTER"
     ],
 )  # fmt: skip
 def test_plan_warns(
-    present: list[Acl], desired: list[Acl], rules: AuthorizerSettings, expected: list[str]
+    present: list[Acl], desired: list[Acl], rules: KnownSettings, expected: list[str]
 ) -> None:
     found = warnings(present, desired, rules)
     assert len(found) == len(expected), found
@@ -116,9 +118,15 @@ def test_unknown_default_is_mentioned_where_it_would_matter(
     present: list[Acl], expected: str
 ) -> None:
     changes = make_changes(present, [], Selector(None))
-    proposal = Proposal(snapshot_of(*present, KEPT), snapshot_of(KEPT), changes, CLOSED, False)
+    proposal = Proposal(snapshot_of(*present, KEPT), snapshot_of(KEPT), changes, UNKNOWN)
     assert expected in "".join(find_warnings(proposal))
     assert len(list(find_warnings(proposal))) == bool(present)
+
+
+def test_loss_of_a_principal_that_may_be_a_super_user_is_conditional() -> None:
+    kept = [OTHER_ADMIN, acl("User:b", cluster=True)]
+    (warning,) = warnings([ADMIN, *kept], kept, UNKNOWN)
+    assert warning == f"{LOSES}, unless it is a super user, which is unknown"
 
 
 def test_plan_that_leaves_no_acl_says_so_first() -> None:
@@ -150,7 +158,7 @@ DENY_ALL = acl("User:*", "ALL", topic="orders", host="10.0.0.1", deny=True)
     ],
 )  # fmt: skip
 def test_deleted_denials_are_announced(
-    present: list[Acl], desired: list[Acl], rules: AuthorizerSettings, expected: str
+    present: list[Acl], desired: list[Acl], rules: KnownSettings, expected: str
 ) -> None:
     found = [each for each in warnings(present, desired, rules) if "DENY ACL" in each]
     assert found == [f"this plan deletes {expected}"] * bool(expected)
@@ -201,7 +209,8 @@ def test_flip_of_the_default_is_always_announced(
     for name in (*names, *(f"{each}z" for each in names)):
         stranger = Question("User:stranger", "10.8.8.8", Operation.READ, kind, name)
         was_open, is_open = (
-            is_allowed(snapshot_of(*state, KEPT), OPEN, stranger) for state in (present, desired)
+            is_allowed(snapshot_of(*state, KEPT), OPEN.least, stranger)
+            for state in (present, desired)
         )
         if was_open and not is_open:
             assert "adds the first ACL" in texts

@@ -19,6 +19,7 @@ from ops.example.log import write_log
 from tests.support.daemon_process import ROOT, running
 
 PAGE = ROOT / "docs/change-traffic.md"
+WITHOUT_TRAFFIC = ROOT / "docs/change.md"
 LINE = (
     "[2026-11-21 16:26:26,966] DEBUG Principal = {} is Allowed operation = {} from host = "
     "10.0.0.7 on resource = Topic:LITERAL:{} for request = Fetch with resourceRefCount = 1 "
@@ -28,9 +29,10 @@ BY_ALICE = LINE.format("User:alice", "READ", "orders")
 BY_ROBOT = LINE.format("User:robot", "WRITE", "status")  # the plan takes this away
 
 
-def job() -> dict[str, Any]:
+def job(page: Path) -> dict[str, Any]:
     """Return the page's only job."""
-    (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    (text,) = (block for block in blocks if "\njobs:\n" in block)
     workflow = yaml.safe_load(text)
     assert workflow[True] == "pull_request"  # YAML 1.1 reads the key "on" as true
     (found,) = workflow["jobs"].values()
@@ -51,6 +53,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ("traffic", "test", "code"),
     [
         (BY_ALICE, "alice may READ topic orders", 0),
+        (BY_ALICE, "nobody but $super_users may ALTER the cluster", 0),
         (BY_ALICE + BY_ROBOT, "alice may READ topic orders", 1),
         (BY_ALICE, "zoe may READ topic orders", 1),
         ("no audit line\n", "alice may READ topic orders", 1),
@@ -64,7 +67,7 @@ def test_script_stops_what_would_break(
     shutil.copy(ROOT / "ops/example/desired.yaml", tmp_path / "acls")
     (tmp_path / "policies" / "access.yaml").write_text(json.dumps({"tests": [test]}))
     (tmp_path / "traffic" / "a.log").write_text(traffic)
-    found = job()
+    found = job(PAGE)
     assert set(found["env"]) == {"KAFKA", "CLIENT_PROPERTIES"}
     (script,) = [step["run"] for step in found["steps"] if "acls plan" in step.get("run", "")]
     environment = os.environ | {
@@ -86,3 +89,10 @@ def test_script_stops_what_would_break(
     assert (tmp_path / "plan.json").exists() is ("Principal" in traffic)
     summary = (tmp_path / "summary.md").read_text()
     assert ("recorded traffic: " in summary) is ("Principal" in traffic)
+
+
+@pytest.mark.parametrize("page", [PAGE, WITHOUT_TRAFFIC], ids=lambda page: page.name)
+def test_job_states_the_settings_that_brokers_hide(page: Path) -> None:
+    (script,) = [step["run"] for step in job(page)["steps"] if "acls plan" in step.get("run", "")]
+    assert "--super-users 'User:" in script
+    assert "--allow-everyone-if-no-acl-found false" in script

@@ -10,12 +10,12 @@ import pytest
 from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclChanges
-from authorizerd.acl.plan.document import Plan, decode_plan
+from authorizerd.acl.plan.document import Plan, PlanSettings, decode_plan
 from authorizerd.acl.plan.state import digest_acls
 from authorizerd.cli import commands
 from authorizerd.cli.acl_source import BrokerAnswer
 from authorizerd.cli.main import main
-from tests.support.acls import acl, snapshot_of
+from tests.support.acls import KNOWN_SETTINGS, acl, snapshot_of
 from tests.support.log_files import added, write_log
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
@@ -34,8 +34,8 @@ topic prefix `payments.`
 2 ACLs to create (1 DENY, 1 ALLOW), 1 to delete (1 ALLOW, 0 DENY): 2 before, 3 after
 this plan manages ALL ACLs: each one that is not desired is to be deleted, 1 of 2
 as listed by now.txt, with 2 ACLs
-with super.users= (--super-users), allow.everyone.if.no.acl.found=false (assumed); pass --config \
-FILE to use the daemon's settings
+with super.users= (--super-users), allow.everyone.if.no.acl.found unknown; pass --config FILE for \
+the daemon's settings, or --allow-everyone-if-no-acl-found
 warning: this plan removes the last ACL of topic prefix `payments.`: if \
 allow.everyone.if.no.acl.found is true, everyone may then do everything there. Its value is not \
 known; pass it
@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(words: str, source: str = "--acls now.txt --super-users=") -> int:
+def plan(words: str, source: str = f"--acls now.txt {' '.join(KNOWN_SETTINGS)}") -> int:
     return main(["acls", "plan", *words.split(), *source.split()])
 
 
@@ -64,9 +64,10 @@ def written(folder: Path) -> Plan:
 
 
 def test_plan_is_shown_and_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert plan("desired.txt --out plan.json") == 10
+    assert plan("desired.txt --out plan.json", "--acls now.txt --super-users=") == 10
     assert capsys.readouterr().out == REPORT
     made = written(folder)
+    assert made.settings == PlanSettings((), None)
     assert made.changes == AclChanges(
         create_deny=(MALLORY,), create_allow=(CAROL,), delete_allow=(BOB,)
     )

@@ -22,7 +22,7 @@ from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan
 from authorizerd.replay.whatif import evaluation as whatif
 from tests.ops.replay.acl_sets import acl_set_of
-from tests.support.acls import acl
+from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.recorded_use import RecordedUse, read_recorded_use
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
@@ -34,7 +34,8 @@ LINE = (
     "{operation} from host = 10.0.0.7 on resource = Topic:LITERAL:{topic} for request = Fetch with "
     "resourceRefCount = 1 (kafka.authorizer.logger)\n"
 )
-FLAGS = "--acls now.txt --super-users="
+FLAGS = f"--acls now.txt {' '.join(KNOWN_SETTINGS)}"
+SUPER_USERS_UNKNOWN = "super.users is unknown, so super users are judged by the ACLs alone"
 REPORT = """\
 2 events of 2 requests, recorded from 2026-11-21T16:26:01.500Z to 2026-11-21T16:26:02.500Z in 2 \
 lines; all judged
@@ -300,6 +301,57 @@ def test_report_about_other_acls_is_rejected(
     report(folder, before, after)
     assert plan("desired.txt --traffic-report whatif.json") == 1
     assert f"--traffic-report: whatif.json: {message}" in capsys.readouterr().err
+
+
+def test_report_does_not_show_what_an_unknown_default_allows(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = (
+        acl_set_of(some, super_users=None, allow_everyone=None)
+        for some in ([ALICE, BOB], [ALICE, CAROL])
+    )
+    report(folder, *sides)
+    assert plan("desired.txt --traffic-report whatif.json", "--acls now.txt") == 1
+    said = "whatif.json: allow.everyone.if.no.acl.found is unknown: pass --allow-everyone"
+    assert said in capsys.readouterr().err
+    flags = "--acls now.txt --allow-everyone-if-no-acl-found=false"
+    assert plan("desired.txt --traffic-report whatif.json", flags) == 1
+    assert "its baseline has other settings than" in capsys.readouterr().err
+
+
+def test_report_of_unknown_super_users_is_accepted_with_a_warning(folder: Path) -> None:
+    before, after = (acl_set_of(some, super_users=None) for some in ([ALICE, BOB], [ALICE, CAROL]))
+    report(folder, before, after)
+    flags = "--acls now.txt --allow-everyone-if-no-acl-found=false"
+    assert plan("desired.txt --traffic-report whatif.json --out plan.json", flags) == 3
+    assert SUPER_USERS_UNKNOWN in check_in(folder)[1].warnings
+
+
+def test_unknown_default_is_tried_both_ways(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If everyone may use a topic without ACLs, its first ACL denies recorded requests."""
+    first = acl("User:carol", "READ", topic="new")
+    (folder / "desired.txt").write_text(format_acls([ALICE, BOB, first]))
+    (folder / "audit.log").write_text(line("User:dave", "READ", "new"))
+    words = "desired.txt --traffic audit.log --out plan.json"
+    assert plan(words) == 10
+    assert plan(words, "--acls now.txt --super-users= --allow-everyone-if-no-acl-found") == 3
+    capsys.readouterr()
+    assert plan(words, "--acls now.txt") == 3
+    if_open = "if allow.everyone.if.no.acl.found is true, which is unknown: "
+    check, evidence = check_in(folder)
+    assert check.summary == (
+        "recorded traffic: nothing newly denied, nothing newly allowed; "
+        f"{if_open}1 event of 1 request newly denied, nothing newly allowed"
+    )
+    (broken,) = check.broken
+    assert broken.startswith(f"{if_open}create ALLOW User:carol READ from any host on topic")
+    assert SUPER_USERS_UNKNOWN in evidence.warnings
+    assert "taken to be false" not in "".join(evidence.warnings)
+    printed = capsys.readouterr().out
+    assert f"{if_open}\n" in printed.replace(":\n", ": \n")
+    assert "\nthe plan newly denies 1 event of 1 request\n" in printed
 
 
 def test_report_against_recorded_decisions_is_rejected(

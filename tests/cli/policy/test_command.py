@@ -12,7 +12,7 @@ from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import format_acls
 from authorizerd.cli.main import main
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from tests.support.acls import acl
+from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.log_files import added, write_log
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
@@ -38,8 +38,8 @@ User:bob --allow-host '*' --operation Write --topic payments. --resource-pattern
 ok    at most 1 principals but carol can WRITE payments.*
 3 tests: 2 passed, 1 failed
 as listed by acls.txt, with 2 ACLs
-with super.users= (--super-users), allow.everyone.if.no.acl.found=false (assumed); pass --config \
-FILE to use the daemon's settings
+with super.users= (--super-users), allow.everyone.if.no.acl.found=false \
+(--allow-everyone-if-no-acl-found)
 """
 
 
@@ -53,13 +53,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(words: str) -> int:
-    return main(["test", *words.split()])
+    return main(["test", *KNOWN_SETTINGS, *words.split()])
 
 
 def test_report_shows_the_difference_of_each_failed_test(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run("policy.yaml --acls acls.txt --super-users=") == 3
+    assert run("policy.yaml --acls acls.txt") == 3
     assert capsys.readouterr().out == FAILING
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from authorizerd.cli.main import main
 from authorizerd.image.changes import TopicAdded
-from tests.support.acls import acl
+from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.log_files import added, write_log
 
 ACLS = (
@@ -40,8 +40,12 @@ def write_small_log(folder: Path) -> Path:
 
 
 def ask(words: str, *more: str | Path) -> int:
-    """Run a command with these words and return its exit code."""
-    return main([*words.split(), *map(str, more)])
+    """Run a command with these words and return its exit code.
+
+    The settings are known: those of the words, or else Kafka's defaults.
+    """
+    command, *rest = words.split()
+    return main([command, *KNOWN_SETTINGS, *rest, *map(str, more)])
 
 
 def answer(

@@ -49,7 +49,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "  User:robot is allowed READ and DESCRIBE on topic `status`, but not WRITE.",
                 "to allow it, add one ACL:",
                 "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:robot ",
-                "with super.users= (assumed)",
+                "with super.users= (--super-users)",
             ],
         ),
         (
@@ -64,7 +64,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "allow.everyone.if.no.acl.found is false",
                 "to deny it, remove one ACL:",
                 "  kafka-acls --bootstrap-server HOST:PORT --remove --force --allow-principal ",
-                "with super.users= (assumed)",
+                "with super.users= (--super-users)",
             ],
         ),
     ],
@@ -86,7 +86,7 @@ def test_document_has_the_fields_of_the_decision_port_and_the_source(
 ) -> None:
     found = document(capsys, ROBOT, "--log-dir", log_dir)
     fields = [name for name in ExplanationAnswer.__struct_fields__ if name != "as_of"]
-    assert [*found] == [*fields, "source"]  # the moment is in the source
+    assert [*found] == [*fields, "unknown_settings", "source"]  # the moment is in the source
     assert found["decision"] is False
     assert found["offset"] == found["source"]["offset"] == 27
     assert found["smallest_change"]["change"] == "add"

@@ -28,7 +28,7 @@ from authorizerd.metadata.directory import LogFiles, find_files
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import ControlType
-from tests.support.acls import acl
+from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.log_files import (
     METADATA_VERSION,
     acl_id,
@@ -62,12 +62,12 @@ def log_dir(tmp_path: Path) -> Path:
 
 
 def printed(capsys: Capture, *words: str | Path) -> list[str]:
-    assert main(["history", *map(str, words)]) == 0
+    assert main(["history", *KNOWN_SETTINGS, *map(str, words)]) == 0
     return capsys.readouterr().out.splitlines()
 
 
 def document(capsys: Capture, *words: str | Path) -> dict[str, Any]:
-    assert main(["history", *map(str, words), "--json"]) == 0
+    assert main(["history", *KNOWN_SETTINGS, *map(str, words), "--json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
@@ -107,8 +107,8 @@ def test_answers_name_the_change_that_made_the_difference(log_dir: Path, capsys:
         f"offset 3 ({TIME}): allowed, because this was added: {ALICE.acl}",
         f"offset 9 ({TIME}): denied, because this was removed: {EVERYONE.acl}",
         f"from offset 0 ({TIME}) to offset 9 ({TIME}); the settings are today's",
-        "with super.users= (assumed), allow.everyone.if.no.acl.found=false (assumed); "
-        "pass --config FILE to use the daemon's settings",
+        "with super.users= (--super-users), allow.everyone.if.no.acl.found=false "
+        "(--allow-everyone-if-no-acl-found)",
     ]
 
 
@@ -180,6 +180,7 @@ def test_json_has_acls_changes_and_answers(log_dir: Path, capsys: Capture) -> No
             {"decision": False, "offset": 9, "time": TIME, "change": last},
         ],
         "unreadable": None,
+        "unknown_settings": [],
     }
     assert document(capsys, *words)["answers"] is None
 

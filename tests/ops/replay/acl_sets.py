@@ -13,8 +13,8 @@ def acl_set_of(
     acls: Sequence[Acl],
     *,
     added_ms: int | None = 0,
-    super_users: tuple[str, ...] = (),
-    allow_everyone: bool = False,
+    super_users: tuple[str, ...] | None = (),
+    allow_everyone: bool | None = False,
 ) -> AclSet:
     """Return a set of ACLs that were all added at ``added_ms``."""
     return AclSet(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -102,6 +103,31 @@ def test_whatif_reads_both_sets_of_acls_here(submitted: Submitted, tmp_path: Pat
     assert isinstance(plan, WhatIfPlan)
     assert plan.baseline is None
     assert plan.overwrite
+    assert (plan.candidate.super_users, plan.candidate.allow_everyone_if_no_acl_found) == (
+        None,
+    ) * 2
+    plan = submitted.run(f"{words} --super-users= --allow-everyone-if-no-acl-found false")
+    assert isinstance(plan, WhatIfPlan)
+    assert (plan.candidate.super_users, plan.candidate.allow_everyone_if_no_acl_found) == (
+        (),
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--super-users root", "invalid entry 'root': expected Type:name"),
+        ("--allow-everyone-if-no-acl-found maybe", "expected true or false, found 'maybe'"),
+    ],
+)
+def test_invalid_setting_is_named(
+    flag: str, said: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(f"whatif --events events --acls acls.txt --out out {flag}".split())
+    assert f"{flag.split()[0]}: {said}" in capsys.readouterr().err
+    assert not submitted.plans
 
 
 def test_watch_of_a_topic_takes_its_options(submitted: Submitted, tmp_path: Path) -> None:
@@ -315,7 +341,8 @@ def make_plan_of_nothing() -> None:
 
 def test_whatif_compares_the_acls_before_and_after_a_plan(submitted: Submitted) -> None:
     make_plan_of_nothing()
-    plan = submitted.run("whatif --events events --acls acls.txt --plan plan.json --out out")
+    words = "whatif --events events --acls acls.txt --plan plan.json --out out"
+    plan = submitted.run(words)
     assert isinstance(plan, WhatIfPlan)
     assert plan.baseline is not None
     assert [dated.acl.principal for dated in plan.baseline.acls] == ["User:alice"]
@@ -324,6 +351,13 @@ def test_whatif_compares_the_acls_before_and_after_a_plan(submitted: Submitted) 
     for each in (plan.baseline, plan.candidate):
         assert each.super_users == ("User:root",)
         assert each.allow_everyone_if_no_acl_found
+    again = "acls plan none.yaml --acls acls.txt --out plan.json"
+    assert authorizerd(again.split()) == 10
+    plan = submitted.run(words)
+    assert isinstance(plan, WhatIfPlan)
+    assert (plan.candidate.super_users, plan.candidate.allow_everyone_if_no_acl_found) == (
+        None,
+    ) * 2
 
 
 @pytest.mark.parametrize(
@@ -346,7 +380,13 @@ def test_whatif_rejects_a_plan_for_other_acls(
 
 @pytest.mark.parametrize(
     "flags",
-    ["--baseline-acls none.txt", "--super-users User:a", "--allow-everyone-if-no-acl-found"],
+    [
+        "--baseline-acls none.txt",
+        "--super-users User:a",
+        "--super-users=",
+        "--allow-everyone-if-no-acl-found",
+        "--allow-everyone-if-no-acl-found=false",
+    ],
 )
 def test_whatif_rejects_flags_that_a_plan_decides(
     flags: str, submitted: Submitted, capsys: pytest.CaptureFixture[str]
@@ -355,5 +395,5 @@ def test_whatif_rejects_flags_that_a_plan_decides(
     with pytest.raises(SystemExit) as ended:
         cli.main(words.split())
     assert ended.value.code == 2
-    assert f"{flags.split()[0]}: expected either --plan or" in capsys.readouterr().err
+    assert f"{re.split('[ =]', flags)[0]}: expected either --plan or" in capsys.readouterr().err
     assert not submitted.plans

@@ -132,7 +132,8 @@ def test_report_of_a_plan_is_evidence_for_it(
     kept = [dated.acl for dated in present.acls if dated.acl.principal != "User:growth-svc-31"]
     desired.write_text(format_acls(kept))
     made, events = tmp_path / "plan.json", tmp_path / "events"
-    make = f"acls plan {desired} --acls {listing} --super-users User:admin --out {made}"
+    make = f"acls plan {desired} --acls {listing} --super-users User:admin"
+    make += f" --allow-everyone-if-no-acl-found=false --out {made}"
     assert authorizerd(make.split()) == 10
     ingest(spark, log, events)
     parser = argparse.ArgumentParser()

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from authorizerd.acl.known_settings import ALLOW_EVERYONE
 from authorizerd.replay.judging.report import Count
 from authorizerd.replay.load.thresholds import Verdict
 from authorizerd.replay.report.findings import Finding, assess
@@ -18,6 +19,7 @@ SAFE = whatif(newly_denied=NOTHING_CHANGED, newly_allowed=NOTHING_CHANGED)
 USAGE = usage()
 ONE, FOUR = Count(events=1, tuples=1), Count(events=4, tuples=1)
 changed: Any = msgspec.structs.replace
+OF_UNKNOWN_DEFAULT = changed(SAFE.candidate, allow_everyone_if_no_acl_found=None)
 
 
 def find(**results: Any) -> tuple[Finding, ...]:  # noqa: ANN401 - one result of each kind
@@ -49,6 +51,14 @@ def test_newly_denied_requests_come_first() -> None:
         # Two sets of ACLs decide each request themselves, whatever was recorded.
         ({"allowed_events": 0, "baseline": judged_by(digest="sha256:before")}, "good", []),
         ({"baseline": SAFE.candidate}, "good", ["Both sides are the same ACLs"]),
+        # Super users that are judged by the ACLs are at worst reported as newly denied.
+        ({"candidate": changed(SAFE.candidate, super_users=None)}, "good", ["super.users is unkn"]),
+        ({"candidate": OF_UNKNOWN_DEFAULT}, "good", [f"{ALLOW_EVERYONE} is unknown"]),
+        (
+            {"candidate": OF_UNKNOWN_DEFAULT, "baseline": judged_by(digest="sha256:before")},
+            "doubtful",
+            [f"If {ALLOW_EVERYONE} is true", f"{ALLOW_EVERYONE} is unknown"],
+        ),
     ],
 )
 def test_nothing_newly_denied_is_good_only_if_all_requests_were_evaluated(

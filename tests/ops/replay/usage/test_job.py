@@ -76,6 +76,7 @@ def test_use_is_reported_and_unused_grants_are_suggested(
         source="test",
         acls=tuple(DatedAcl(acl, added_ms) for acl, added_ms in ages.items()),
         digest=digest_of([*dates, young, undated]), super_users=("User:root",),
+        allow_everyone_if_no_acl_found=False,
     )  # fmt: skip
     events = [
         *(read_of(name, at=number) for number, name in enumerate(("x", "x", "y"))),
@@ -195,7 +196,9 @@ def real(
     It is judged by the 1,751 ACLs at the end of its metadata log: 1,616 are older than that.
     """
     folder = tmp_path_factory.mktemp("real-usage")
-    acls = read_acl_source(str(real_log_dir), super_users=["User:admin"])
+    acls = read_acl_source(
+        str(real_log_dir), super_users=["User:admin"], allow_everyone_if_no_acl_found=False
+    )
     events = list(real_events(real_log_dir))
     begins = min(event.at for event in events if event.principal != "User:admin")
     lookback_days = (max(event.at for event in events) - begins) / DAY_MS

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +57,8 @@ def example_report() -> UsageReport:
         digest=digest_of(dates),
         offset=7,
         stamped_ms=999,
+        super_users=(),
+        allow_everyone_if_no_acl_found=False,
     )
     narrower = (topic_read("a"), topic_read("b"))
     suggestions = Suggestions({unused: (), wide: narrower}, {undated: "why"})
@@ -137,6 +140,14 @@ def test_summary_is_short() -> None:
         "proof: evaluated on 2 tuples, the suggested ACLs change no decision",
     ]
     assert any("f to l" in comment for comment in script_comments(example_report()))
+
+
+def test_summary_says_which_settings_are_unknown() -> None:
+    acls = JudgedBy.of(acl_set_of([topic_read("t")], super_users=None, allow_everyone=None))
+    assert list(summary(msgspec.structs.replace(example_report(), acls=acls)))[3:5] == [
+        "super.users is unknown, so super users are judged by the ACLs alone",
+        "allow.everyone.if.no.acl.found is unknown, and taken to be false",
+    ]
 
 
 def test_report_contains_the_settings() -> None:

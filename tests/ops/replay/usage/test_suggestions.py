@@ -39,7 +39,7 @@ def usage_of(acl_set: AclSet, events: list[Recorded], *, names_max: int) -> dict
             *((len(used.names), used.names[:max(names_max, 1)], used.names[-1]) if is_wide(acl)
               else ()),
         )
-        for acl, used in used_acls(acls, acl_set.super_users, events).items()
+        for acl, used in used_acls(acls, acl_set.settings.super_users, events).items()
     }  # fmt: skip
 
 
@@ -57,10 +57,10 @@ def scan_differences(
     found: dict[Acl | None, list[Question]] = defaultdict(list)
     for event in events:
         question = event.question
-        if question.principal in acl_set.super_users:
+        if question.principal in acl_set.settings.super_users:
             continue
         before, now = (
-            decide(some, acl_set.allow_everyone_if_no_acl_found, question)[0]
+            decide(some, acl_set.settings.allow_everyone_if_no_acl_found, question)[0]
             for some in (acls, after)
         )
         if before != now:
@@ -135,14 +135,21 @@ def test_unexplained_difference_is_an_error() -> None:
     0,
     Question("User:a", "h", Operation.READ, ResourceType.TOPIC, "*x"),
 )
+@example(
+    acl_set_of([topic_read("t")], allow_everyone=None),
+    [],
+    0,
+    Question("User:b", "h", Operation.READ, ResourceType.TOPIC, "t"),
+)
 def test_suggestions_never_allow_a_denied_question(
     acl_set: AclSet, events: list[Recorded], names_max: int, question: Question
 ) -> None:
     suggestions = suggested(acl_set, events, names_max=names_max)
     acls = [item.acl for item in acl_set.acls]
-    allow_everyone = acl_set.allow_everyone_if_no_acl_found
-    if decide(suggestions.apply(acls), allow_everyone, question)[0]:
-        assert decide(acls, allow_everyone, question)[0]
+    is_open = acl_set.allow_everyone_if_no_acl_found
+    for allow_everyone in (False, True) if is_open is None else (is_open,):
+        if decide(suggestions.apply(acls), allow_everyone, question)[0]:
+            assert decide(acls, allow_everyone, question)[0]
 
 
 @given(acl_sets(), recorded_events(), st.integers(0, 3))
@@ -150,7 +157,7 @@ def test_agreeing_record_needs_one_pass(
     acl_set: AclSet, events: list[Recorded], names_max: int
 ) -> None:
     acls = [item.acl for item in acl_set.acls]
-    allow_everyone = acl_set.allow_everyone_if_no_acl_found
+    allow_everyone = acl_set.settings.allow_everyone_if_no_acl_found
     agreeing = [
         Recorded(event.question, decide(acls, allow_everyone, event.question)[0], event.at_ms)
         for event in events

@@ -48,7 +48,7 @@ def test_use_is_that_of_a_scan(acl_set: AclSet, events: list[Recorded], names_ma
     summed = use_of(acl_set, events, names_max)
     acls = [item.acl for item in acl_set.acls]
     expected: dict[Acl, AclUsage] = {}
-    for acl, used in used_acls(acls, acl_set.super_users, events).items():
+    for acl, used in used_acls(acls, acl_set.settings.super_users, events).items():
         names = used.names if is_wide(acl) else []
         expected[acl] = AclUsage(
             Count(events=used.events_alone, tuples=len(used.alone)),
@@ -59,10 +59,12 @@ def test_use_is_that_of_a_scan(acl_set: AclSet, events: list[Recorded], names_ma
     assert summed.usage == expected
     by_super_users, disagreeing = 0, 0
     for event in events:
-        if event.question.principal in acl_set.super_users:
+        if event.question.principal in acl_set.settings.super_users:
             by_super_users += 1
         else:
-            answer, _ = decide(acls, acl_set.allow_everyone_if_no_acl_found, event.question)
+            answer, _ = decide(
+                acls, acl_set.settings.allow_everyone_if_no_acl_found, event.question
+            )
             disagreeing += answer != event.allowed
     allowed = sum(event.allowed for event in events)
     assert [summed.count_of(each).events for each in Counted] == [

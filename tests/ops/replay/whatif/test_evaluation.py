@@ -73,12 +73,12 @@ def test_change_has_the_recorded_rule_and_times() -> None:
 
 def allowed_by_scan(acl_set: AclSet, one: RecordedTuple) -> bool:
     """Return the answer of the oracle, which shares no code with the index."""
-    if one.principal in acl_set.super_users:
+    if one.principal in acl_set.settings.super_users:
         return True
     operation, kind = Operation[one.operation], ResourceType[one.resource_type]
     question = Question(one.principal, one.host, operation, kind, one.resource_name)
     some = [item.acl for item in acl_set.acls]
-    return decide(some, acl_set.allow_everyone_if_no_acl_found, question)[0]
+    return decide(some, acl_set.settings.allow_everyone_if_no_acl_found, question)[0]
 
 
 @settings(max_examples=300)

@@ -57,10 +57,10 @@ def changed(rows: Sequence[dict[str, Any]]) -> list[Change]:
 
 def allowed_by_scan(acl_set: AclSet, event: Event) -> bool:
     """Return the answer of the oracle, which shares no code with the index."""
-    if event.principal in acl_set.super_users:
+    if event.principal in acl_set.settings.super_users:
         return True
     acls = [dated.acl for dated in acl_set.acls]
-    return decide(acls, acl_set.allow_everyone_if_no_acl_found, question_of(event))[0]
+    return decide(acls, acl_set.settings.allow_everyone_if_no_acl_found, question_of(event))[0]
 
 
 def expected_changes(

@@ -18,7 +18,7 @@ from authorizerd.replay.whatif.report import (
 
 ACLS = AclSet(
     source="log", acls=(), digest=digest_of([]), offset=7, stamped_ms=1_795_278_666_718,
-    super_users=("User:root",),
+    super_users=("User:root",), allow_everyone_if_no_acl_found=False,
 )  # fmt: skip
 REPORT = WhatIf(
     events=9, allowed_events=4, tuples=3, first_at="2026-11-21T01:00:00.000Z",
@@ -39,6 +39,16 @@ def test_summary_says_that_nothing_changes() -> None:
         "newly denied: nothing",
         "newly allowed: nothing",
     ]
+
+
+def test_summary_says_which_settings_are_unknown() -> None:
+    unknown = replace(ACLS, super_users=None, allow_everyone_if_no_acl_found=None)
+    lines = text(replace(REPORT, candidate=JudgedBy.of(unknown))).splitlines()
+    assert lines[2:4] == [
+        "super.users is unknown, so super users are judged by the ACLs alone",
+        "allow.everyone.if.no.acl.found is unknown, and taken to be false",
+    ]
+    assert not JudgedBy.of(unknown).decides_as(JudgedBy.of(ACLS))
 
 
 def test_summary_without_events_names_no_times() -> None:
