@@ -116,6 +116,12 @@ class Cluster:
         if waits:
             member.process.wait_until_ready()
 
+    def restart_with(self, node_id: int, rig: Rig) -> None:
+        """Stop a node, and start it on the same data with the release of ``rig``."""
+        self.stop(node_id)
+        self.members[node_id].process.rig = rig
+        self.start(node_id)
+
     def pause(self, node_id: int) -> None:
         """Send SIGSTOP: the node's connections stay open, and it answers nothing."""
         self.members[node_id].process.pause()
