@@ -19,7 +19,12 @@ from ops.kafka_rig.admin import Admin, NotControllerError, Quorum
 from ops.kafka_rig.broker import ADMIN, CLUSTER_ID, Ports
 from ops.kafka_rig.cluster_settings import GRANTS, ClusterSettings
 from ops.kafka_rig.member import Member, new_member
-from ops.kafka_rig.properties import client_properties, find_lasting_ports, write_properties
+from ops.kafka_rig.properties import (
+    HOST,
+    client_properties,
+    find_lasting_ports,
+    write_properties,
+)
 from ops.kafka_rig.rig import Output, Program, Rig, RigError
 
 FIRST_CONTROLLER: Final = 1
@@ -196,14 +201,15 @@ class Cluster:
         write_properties(path, self._login(user))
         return path
 
-    def admin(self, node_id: int, user: str = ADMIN) -> Admin:
-        """Connect to a node as ``user``.
+    def admin(self, node_id: int, user: str = ADMIN, client_host: str = HOST) -> Admin:
+        """Connect to a node as ``user``, from an address of 127.0.0.0/8.
 
         Raises:
             OSError: nothing listens there.
             RigError: the log-in was refused.
         """
-        return Admin(self.members[node_id].address, user, self.settings.node.users[user])
+        password = self.settings.node.users[user]
+        return Admin(self.members[node_id].address, user, password, client_host)
 
     def create(self, *acls: Acl) -> None:
         """Create ACLs with one request to the leader.
