@@ -76,7 +76,7 @@ def test_seven_of_ten_questions_of_kind_are_allowed() -> None:
     assert given == "AAAAAAADDD" * 100
 
 
-@pytest.mark.parametrize(("each", "allowed"), [(0, 1000)])
+@pytest.mark.parametrize(("each", "allowed"), [(0, 1000), (10, 630), (1000, 630)])
 def test_questions_about_ranges_are_distinct_and_most_are_allowed(each: int, allowed: int) -> None:
     acl_set = ranges(each)
     questions = list(acl_set.questions())
