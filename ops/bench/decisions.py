@@ -21,8 +21,8 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings, authorize, explain
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
-from ops.bench.figures import Absent, Line, make_peer
-from ops.bench.kafka_peer import NAME, Decisions, KafkaPeer
+from ops.bench.figures import Line, make_peer
+from ops.bench.kafka_peer import Decisions, KafkaPeer
 from ops.bench.sets import AclSet
 
 ROUNDS_MIN: Final = 5
@@ -82,7 +82,7 @@ def measure_decisions(
     given = collect_answers(snapshot, questions)
     theirs = peer.decisions(directory, acl_set.name, seconds)
     if isinstance(theirs, Decisions):
-        check_agreement(given, theirs.answers, questions, NAME)
+        check_agreement(given, theirs.answers, questions, peer.name)
     # Unpacked in advance, so that only the decisions are timed.
     asked = [msgspec.structs.astuple(question) for question in questions]
 
@@ -97,21 +97,22 @@ def measure_decisions(
     decided = time_rounds(decide_all, len(questions), seconds)
     explained = time_rounds(explain_all, len(questions), seconds / 2)
     where = f"{acl_set.name} ({len(snapshot.acls):,} ACLs)"
+
+    def line(what: str, ns: float, field: str) -> Line:
+        theirs_by_field = make_peer(peer.name, theirs, attrgetter(field))
+        return Line(what=f"{where}: {what}", unit="ns", ours=ns, peer=theirs_by_field)
+
     return [
         Line(
             what=f"{where}: allowed, of {len(questions):,} questions",
             unit="",
             ours=given.count("A"),
-            peer=make_peer(NAME, theirs, lambda measured: measured.answers.count("A")),
+            peer=make_peer(peer.name, theirs, lambda measured: measured.answers.count("A")),
         ),
-        _line(f"{where}: authorize, median", decided.ns_median, theirs, "cpu_ns_median"),
-        _line(f"{where}: authorize, best", decided.ns_min, theirs, "cpu_ns_min"),
-        _line(f"{where}: with its rule, median", explained.ns_median, theirs, "cpu_ns_median"),
+        line("authorize, median", decided.ns_median, "cpu_ns_median"),
+        line("authorize, best", decided.ns_min, "cpu_ns_min"),
+        line("with its rule, median", explained.ns_median, "cpu_ns_median"),
     ]
-
-
-def _line(what: str, ns: float, theirs: Decisions | Absent, field: str) -> Line:
-    return Line(what=what, unit="ns", ours=ns, peer=make_peer(NAME, theirs, attrgetter(field)))
 
 
 def time_rounds(ask_all: Callable[[], None], questions: int, seconds: float) -> Timing:

@@ -17,7 +17,10 @@ from authorizerd.metadata.directory import parse_checkpoint_name
 from ops.bench.figures import Absent
 from ops.bench.processes import ProcessError, capture_json, capture_output
 
-NAME: Final = "Kafka 4.3.1"
+VERSION: Final = "4.3.1"
+NAME: Final = f"Kafka {VERSION}"
+VERSION_WITH_RANGES: Final = "4.4.0"
+"""The release that reads ranges in the hosts of ACLs."""
 
 _SOURCES: Final = Path(__file__).parent / "jvm"
 _RESOLVE: Final = "org.apache.maven.plugins:maven-dependency-plugin:2.8:build-classpath"
@@ -83,6 +86,7 @@ class KafkaPeer:
     """The compiled peer, or the reason for its absence."""
 
     classpath: str | Absent
+    name: str = NAME
 
     def decisions(self, directory: Path, set_name: str, seconds: float) -> Decisions | Absent:
         """Measure decisions; the set's lines are in ``directory``."""
@@ -119,18 +123,19 @@ class KafkaPeer:
             return Absent(str(error))
 
 
-def prepare(directory: Path) -> KafkaPeer:
-    """Resolve and compile the peer below ``directory``."""
+def prepare(directory: Path, version: str = VERSION) -> KafkaPeer:
+    """Resolve and compile the peer of this release below ``directory``."""
+    name = f"Kafka {version}"
     for program in ("java", "javac", "mvn"):
         if shutil.which(program) is None:
-            return KafkaPeer(Absent(f"no {program}"))
+            return KafkaPeer(Absent(f"no {program}"), name)
     try:
-        return KafkaPeer(_build(directory))
+        return KafkaPeer(_build(directory, version), name)
     except ProcessError as error:
-        return KafkaPeer(Absent(str(error)))
+        return KafkaPeer(Absent(str(error)), name)
 
 
-def _build(directory: Path) -> str:
+def _build(directory: Path, version: str) -> str:
     """Return the class path of the compiled peer.
 
     Raises:
@@ -140,7 +145,14 @@ def _build(directory: Path) -> str:
     shutil.copy(_SOURCES / "pom.xml", directory)
     jars_path = directory / "classpath.txt"
     capture_output(
-        ["mvn", "-q", "-B", _RESOLVE, f"-Dmdep.outputFile={jars_path}"],
+        [
+            "mvn",
+            "-q",
+            "-B",
+            _RESOLVE,
+            f"-Dkafka.version={version}",
+            f"-Dmdep.outputFile={jars_path}",
+        ],
         directory=directory,
         timeout_seconds=_RESOLVE_TIMEOUT_SECONDS,
     )

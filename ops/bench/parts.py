@@ -15,6 +15,8 @@ from types import MappingProxyType
 from typing import Final
 
 from authorizerd.acl.builder import build
+from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
+from authorizerd.acl.snapshot import with_rules
 from ops.bench import (
     authzen,
     creations,
@@ -39,7 +41,7 @@ from ops.bench.figures import Absent, Line
 from ops.bench.floods import measure_floods
 from ops.bench.following import measure_following
 from ops.bench.growth import RESOURCES, Point, make_lines, make_panels, measure_growth
-from ops.bench.kafka_peer import KafkaPeer, prepare
+from ops.bench.kafka_peer import VERSION_WITH_RANGES, KafkaPeer, prepare
 from ops.bench.loading import measure_loading
 from ops.bench.log_ins import measure_log_ins
 from ops.bench.many_connections import measure_many_connections
@@ -49,7 +51,15 @@ from ops.bench.replay import SIZES, measure_replay
 from ops.bench.rounds import HttpExtent
 from ops.bench.scale import measure_scale
 from ops.bench.search import measure_searches
-from ops.bench.sets import QUESTIONS, AclSet, kind, kind_with_many_questions, wide, write_lines
+from ops.bench.sets import (
+    QUESTIONS,
+    AclSet,
+    kind,
+    kind_with_many_questions,
+    ranges,
+    wide,
+    write_lines,
+)
 from ops.bench.snapshot_updates import measure_snapshot_updates
 from ops.bench.stream import measure_stream
 from ops.bench.tls import measure_tls
@@ -62,6 +72,7 @@ class Plan:
     """The extent of a run. Only the last of ``sets`` is loaded and updated."""
 
     sets: tuple[AclSet, ...]
+    ranges: tuple[AclSet, ...]
     asked: AclSet
     decision_seconds: float
     updates: int
@@ -87,6 +98,7 @@ class Plan:
 
 FULL: Final = Plan(
     sets=(kind(), wide(5000, 10), wide(50_000, 10)),
+    ranges=(ranges(0), ranges(10), ranges(1000)),
     asked=kind_with_many_questions(),
     decision_seconds=2.0,
     updates=10_000,
@@ -111,6 +123,7 @@ FULL: Final = Plan(
 )
 QUICK: Final = Plan(
     sets=(kind(), wide(1000, 2)),
+    ranges=(ranges(10),),
     asked=kind(),
     decision_seconds=0.02,
     updates=100,
@@ -154,6 +167,13 @@ class Run:
             return KafkaPeer(Absent("not in a quick run"))
         return prepare(self.directory.parent / "jvm")
 
+    @cached_property
+    def kafka_with_ranges(self) -> KafkaPeer:
+        """The same of the release that reads ranges."""
+        if self.plan is not FULL:
+            return self.kafka
+        return prepare(self.directory.parent / "jvm-ranges", VERSION_WITH_RANGES)
+
     @property
     def largest(self) -> AclSet:
         return self.plan.sets[-1]
@@ -175,12 +195,19 @@ class Run:
 
 def _decisions(run: Run) -> Iterator[Line]:
     for acl_set in run.plan.sets:
-        write_lines(acl_set, run.directory)
-        snapshot = build(acl_set.added())
-        gc.freeze()  # as the daemon does once it has loaded
-        yield from measure_decisions(
-            acl_set, snapshot, run.kafka, run.directory, run.plan.decision_seconds
-        )
+        yield from _decide(run, acl_set, run.kafka, RULES_4_3)
+
+
+def _ranges(run: Run) -> Iterator[Line]:
+    for acl_set in run.plan.ranges:
+        yield from _decide(run, acl_set, run.kafka_with_ranges, RULES_4_4)
+
+
+def _decide(run: Run, acl_set: AclSet, peer: KafkaPeer, rules: ReleaseRules) -> Iterator[Line]:
+    write_lines(acl_set, run.directory)
+    snapshot = with_rules(build(acl_set.added()), rules)
+    gc.freeze()  # as the daemon does once it has loaded
+    yield from measure_decisions(acl_set, snapshot, peer, run.directory, run.plan.decision_seconds)
 
 
 def _state(run: Run) -> Iterator[Line]:
@@ -322,6 +349,7 @@ PARTS: Final[Mapping[str, PartRunner]] = MappingProxyType(
         "search": _search,
         "workers": _workers,
         "decisions": _decisions,
+        "ranges": _ranges,
         "state": _state,
         "event-loop": _event_loop,
         "early-start": _early_start,

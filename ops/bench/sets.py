@@ -3,7 +3,8 @@
 **Invariant:** a set is the same on every machine and in every run; nothing in it is random.
 
 ``kind`` has many principals and few rules for each name. ``wide`` has few principals, and for every
-ten resources one rule on the literal ``*``. ``ops.bench.crowd`` has both, at any size.
+ten resources one rule on the literal ``*``. ``ranges`` has principals with ranges of hosts.
+``ops.bench.crowd`` has the first two, at any size.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
+from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -120,14 +123,18 @@ def kind_with_many_questions() -> AclSet:
 
 
 def _allow(
-    name: str, principal: str, operation: Operation, pattern_type: PatternType = PatternType.LITERAL
+    name: str,
+    principal: str,
+    operation: Operation,
+    pattern_type: PatternType = PatternType.LITERAL,
+    host: str = WILDCARD,
 ) -> Acl:
     return Acl(
         ResourceType.TOPIC,
         name,
         pattern_type,
         principal,
-        WILDCARD,
+        host,
         operation,
         PermissionType.ALLOW,
     )
@@ -224,3 +231,56 @@ def _wide_questions(resources: int) -> Iterator[Question]:
         # Plain multiples of the step, if it is 5 or 50, would all be prefixes (``_wide_acls``).
         name = _wide_name(number * step + number % step)
         yield Question("User:test-user", HOST, Operation.READ, ResourceType.TOPIC, name)
+
+
+def ranges(each: int) -> AclSet:
+    """Return ``kind`` and 20 principals, each of which may read its own prefix from its ranges.
+
+    There are five lengths of IPv4 ranges and one of IPv6; every tenth range is denied. Of ten
+    questions, seven are from a host in a range, three from a host in none. All have different
+    names. Without ranges, the principals may read from any host.
+    """
+    return AclSet(
+        f"ranges-{each}", partial(_ranges_acls, each), partial(_ranges_questions, max(each, 1))
+    )
+
+
+_RANGED: Final = 20
+_RANGES_MAX: Final = 1024
+_LENGTHS: Final = (20, 22, 24, 26, 28)
+
+
+def _range(app: int, number: int) -> tuple[str, str]:
+    """Return a range that overlaps no other one, and the start of its addresses."""
+    if number % 6 == 5:
+        start = f"2001:db8:{app + 1:x}:{number:x}::"
+        return f"{start}/64", start
+    # Each range begins at the next 4,096 addresses from 10.0.0.0 on.
+    first = (10 << 24) + (app * _RANGES_MAX + number << 12)
+    start = f"{first >> 24}.{first >> 16 & 255}.{first >> 8 & 255}."
+    return f"{start}0/{_LENGTHS[number % 6]}", start
+
+
+def _ranges_acls(each: int) -> Iterator[Acl]:
+    yield from _kind_acls()
+    for app in range(_RANGED):
+        hosts = [_range(app, number)[0] for number in range(each)] or [WILDCARD]
+        for number, host in enumerate(hosts):
+            acl = _allow(
+                f"app-{app:02}-", f"User:app{app}", Operation.READ, PatternType.PREFIXED, host
+            )
+            is_denied = number % 10 == 9
+            yield replace(acl, permission_type=PermissionType.DENY) if is_denied else acl
+
+
+def _ranges_questions(each: int) -> Iterator[Question]:
+    for number in range(QUESTIONS):
+        app = number % _RANGED
+        if number // _RANGED % 10 < 7:
+            host = f"{_range(app, number * _STRIDE % each)[1]}{1 + number % 14}"
+        else:
+            host = f"172.16.{number >> 8}.{number & 255}"
+        name = f"app-{app:02}-topic-{number:04}"
+        yield Question(
+            f"User:app{app}", str(host_address(host)), Operation.READ, ResourceType.TOPIC, name
+        )

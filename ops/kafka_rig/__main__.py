@@ -3,7 +3,8 @@
     python -m ops.kafka_rig run [LOG_DIR]
     python -m ops.kafka_rig kafka-acls --bootstrap-server HOST:PORT --list
 
-``run`` ends with Ctrl-C or SIGTERM. It creates and formats a missing log directory.
+A release as the first argument, such as 4.4.0, runs that one. ``run`` ends with Ctrl-C or SIGTERM.
+It creates and formats a missing log directory.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ from pathlib import Path
 from typing import NoReturn
 
 from ops.kafka_rig.broker import format_storage, running_broker
-from ops.kafka_rig.rig import DIRECTORY, Absent, Output, Program, Rig, RigError, prepare
+from ops.kafka_rig.rig import DIRECTORY, VERSION, Absent, Output, Program, Rig, RigError, prepare
 
 
 def main(arguments: list[str]) -> int:
     """Run a broker, or one of the tools, and return the exit code."""
+    version = VERSION
+    if arguments and arguments[0][:1].isdigit():
+        version, *arguments = arguments
     what, *rest = arguments or [""]
     if what not in ("run", *Program):
         print(__doc__, file=sys.stderr)
         return 2
-    rig = prepare()
+    rig = prepare(version=version)
     if isinstance(rig, Absent):
         print(f"no Kafka: {rig.reason}", file=sys.stderr)
         return 1

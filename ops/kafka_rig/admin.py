@@ -29,6 +29,7 @@ from authorizerd.protocol.kafka.acl_client import (
 from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from ops.kafka_rig.properties import HOST
 from ops.kafka_rig.rig import RigError
 
 METADATA_TOPIC: Final = "__cluster_metadata"
@@ -68,12 +69,15 @@ class Admin:
 
     Every method raises OSError or RigError if the connection breaks, is refused, or an answer takes
     longer than 20 s.
+
+    Args:
+        client_host: the client's address, which the node sees; any of 127.0.0.0/8.
     """
 
-    def __init__(self, address: str, user: str, password: str) -> None:
+    def __init__(self, address: str, user: str, password: str, client_host: str = HOST) -> None:
         self._address = address
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), SECONDS_MAX)
+        self._socket = socket.create_connection((host, int(port)), SECONDS_MAX, (client_host, 0))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection = KafkaClientConnection("rig", _RESPONSE_BYTES_MAX)
         try:
@@ -132,27 +136,27 @@ class Admin:
             raise RigError(f"{self._address}: {described}")
         return described
 
-    def may_describe(self, topic: str) -> bool:
-        """Return True if the user may describe this topic, which does not exist.
+    def may_describe(self, *topics: str) -> set[str]:
+        """Return those of the topics that the user may describe; none of them exists.
 
         Raises:
             RigError: the node gave another answer.
         """
-        named = SimpleNamespace(topic_id=None, name=topic)
         answer = cast(
             MetadataResponse,
             self._ask(
                 ApiKey.METADATA,
                 _METADATA_VERSION,
-                topics=[named],
+                topics=[SimpleNamespace(topic_id=None, name=topic) for topic in topics],
                 allow_auto_topic_creation=False,
                 include_topic_authorized_operations=False,
             ),
         )
-        (code,) = (each.error_code for each in answer.topics)
-        if code not in _MAY_DESCRIBE:
-            raise RigError(f"{self._address}: {ApiError(code)}")
-        return _MAY_DESCRIBE[code]
+        codes = {each.name: each.error_code for each in answer.topics}
+        for code in codes.values():
+            if code not in _MAY_DESCRIBE:
+                raise RigError(f"{self._address}: {ApiError(code)}")
+        return {topic for topic in topics if _MAY_DESCRIBE[codes[topic]]}
 
     def describe_quorum(self) -> Quorum:
         """Return the state of the quorum.

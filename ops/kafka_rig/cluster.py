@@ -19,7 +19,12 @@ from ops.kafka_rig.admin import Admin, NotControllerError, Quorum
 from ops.kafka_rig.broker import ADMIN, CLUSTER_ID, Ports
 from ops.kafka_rig.cluster_settings import GRANTS, ClusterSettings
 from ops.kafka_rig.member import Member, new_member
-from ops.kafka_rig.properties import client_properties, find_lasting_ports, write_properties
+from ops.kafka_rig.properties import (
+    HOST,
+    client_properties,
+    find_lasting_ports,
+    write_properties,
+)
 from ops.kafka_rig.rig import Output, Program, Rig, RigError
 
 FIRST_CONTROLLER: Final = 1
@@ -116,6 +121,12 @@ class Cluster:
         if waits:
             member.process.wait_until_ready()
 
+    def restart_with(self, node_id: int, rig: Rig) -> None:
+        """Stop a node, and start it on the same data with the release of ``rig``."""
+        self.stop(node_id)
+        self.members[node_id].process.rig = rig
+        self.start(node_id)
+
     def pause(self, node_id: int) -> None:
         """Send SIGSTOP: the node's connections stay open, and it answers nothing."""
         self.members[node_id].process.pause()
@@ -190,14 +201,15 @@ class Cluster:
         write_properties(path, self._login(user))
         return path
 
-    def admin(self, node_id: int, user: str = ADMIN) -> Admin:
-        """Connect to a node as ``user``.
+    def admin(self, node_id: int, user: str = ADMIN, client_host: str = HOST) -> Admin:
+        """Connect to a node as ``user``, from an address of 127.0.0.0/8.
 
         Raises:
             OSError: nothing listens there.
             RigError: the log-in was refused.
         """
-        return Admin(self.members[node_id].address, user, self.settings.node.users[user])
+        password = self.settings.node.users[user]
+        return Admin(self.members[node_id].address, user, password, client_host)
 
     def create(self, *acls: Acl) -> None:
         """Create ACLs with one request to the leader.

@@ -26,6 +26,7 @@ class KafkaProcess:
     """A node's process. Its log is ``<name>.log`` in ``directory``, which also has the audit log.
 
     Args:
+        rig: the release that runs; a change of the attribute ``rig`` counts from the next start.
         name: the word for the node in errors, and the name of its log.
         audit_level: INFO audits only denials.
         main_class: the class that runs with ``config`` as its argument.
@@ -44,6 +45,7 @@ class KafkaProcess:
         main_class: str = "kafka.Kafka",
         started: str = "Kafka Server started",
     ) -> None:
+        self.rig = rig
         self.audit_log = directory / "kafka-authorizer.log"
         self._name = name
         self._started = started
@@ -51,15 +53,12 @@ class KafkaProcess:
         self._log_start = 0
         self._is_paused = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._command = rig.command(
-            main_class,
-            config,
-            options=(
-                *jvm_options,
-                f"-Dlog4j2.configurationFile={SOURCES / 'broker-log4j2.properties'}",
-                f"-Drig.audit.file={self.audit_log}",
-                f"-Drig.audit.level={audit_level}",
-            ),
+        self._run = (main_class, config)
+        self._options = (
+            *jvm_options,
+            f"-Dlog4j2.configurationFile={SOURCES / 'broker-log4j2.properties'}",
+            f"-Drig.audit.file={self.audit_log}",
+            f"-Drig.audit.level={audit_level}",
         )
 
     @property
@@ -84,7 +83,7 @@ class KafkaProcess:
             self._log_start = output.tell()
             self._is_paused = False
             self._process = subprocess.Popen(
-                self._command,
+                self.rig.command(*self._run, options=self._options),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -1,4 +1,4 @@
-"""Apache Kafka 4.3.1 from Maven: the class path, and running its programs.
+"""Apache Kafka of any release from Maven: the class path, and running its programs.
 
 **Invariant:** without Java, Maven or the jars, callers get an ``Absent`` with the reason and no
 rig. No substitute runs in Kafka's place, and every wait has a time limit.
@@ -20,6 +20,11 @@ from pathlib import Path
 from typing import Final
 
 VERSION: Final = "4.3.1"
+"""The release that runs unless another one is named."""
+
+NEWEST_VERSION: Final = "4.4.0"
+"""The newest release; Maven has no kafka-shell of it."""
+
 DIRECTORY: Final = Path(".run/kafka_rig")
 TOOL_TIMEOUT_SECONDS: Final = 60.0
 
@@ -61,6 +66,7 @@ class Program(StrEnum):
     CONFIGS = "kafka-configs"
     TOPICS = "kafka-topics"
     DUMP_LOG = "kafka-dump-log"
+    FEATURES = "kafka-features"
     METADATA_QUORUM = "kafka-metadata-quorum"
     METADATA_SHELL = "kafka-metadata-shell"
     STORAGE = "kafka-storage"
@@ -76,6 +82,7 @@ _MAIN_CLASSES: Final = {
     Program.CONFIGS: "kafka.admin.ConfigCommand",
     Program.TOPICS: "org.apache.kafka.tools.TopicCommand",
     Program.DUMP_LOG: "org.apache.kafka.tools.DumpLogSegments",
+    Program.FEATURES: "org.apache.kafka.tools.FeatureCommand",
     Program.METADATA_QUORUM: "org.apache.kafka.tools.MetadataQuorumCommand",
     Program.METADATA_SHELL: "org.apache.kafka.shell.MetadataShell",
     Program.STORAGE: "kafka.tools.StorageTool",
@@ -138,12 +145,15 @@ class Rig:
             return self.run(Program.METADATA_SHELL, "--snapshot", copy, *command)
 
 
-def prepare(directory: Path = DIRECTORY, sources: Path | None = None) -> Rig | Absent:
+def prepare(
+    directory: Path = DIRECTORY, sources: Path | None = None, *, version: str = VERSION
+) -> Rig | Absent:
     """Return the rig, or the reason for its absence.
 
     Args:
-        sources: the directory of Maven's ``pom.xml`` and of our classes; None for Kafka's newest
-            release. ``SOURCES / "zookeeper"`` is for the last one with ZooKeeper.
+        sources: the directory of Maven's ``pom.xml`` and of our classes; None for Kafka itself.
+            ``SOURCES / "zookeeper"`` is for the last release with ZooKeeper, whatever ``version``.
+        version: a release of Kafka, such as 4.4.0.
 
     The first call resolves the jars with Maven and compiles our classes, below ``directory``. This
     takes seconds if Maven has the jars, and minutes if it must download them.
@@ -151,9 +161,9 @@ def prepare(directory: Path = DIRECTORY, sources: Path | None = None) -> Rig | A
     if shutil.which("java") is None:
         return Absent("no java")
     sources = sources or SOURCES
-    built = directory.absolute() / _digest(sources)
+    built = directory.absolute() / _digest(sources, version)
     try:
-        jars = _jars(built) or _build(built, sources)
+        jars = _jars(built) or _build(built, sources, version)
     except RigError as error:
         return Absent(str(error))
     return Rig(os.pathsep.join((str(built / "classes"), jars)))
@@ -163,9 +173,9 @@ def _java_sources(sources: Path) -> list[Path]:
     return sorted((sources / "java").rglob("*.java"))
 
 
-def _digest(sources: Path) -> str:
-    """Return a name for the build of these sources."""
-    digest = hashlib.sha256()
+def _digest(sources: Path, version: str) -> str:
+    """Return a name for the build of these sources with this release."""
+    digest = hashlib.sha256(version.encode())
     for path in (sources / "pom.xml", *_java_sources(sources)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -182,7 +192,7 @@ def _jars(built: Path) -> str | None:
     return jars if is_whole else None
 
 
-def _build(built: Path, sources: Path) -> str:
+def _build(built: Path, sources: Path, version: str) -> str:
     """Resolve the jars, compile our classes, and return the class path of the jars.
 
     ``built`` is created atomically.
@@ -198,7 +208,7 @@ def _build(built: Path, sources: Path) -> str:
         # A subdirectory, since the temporary one itself is removed at the end.
         directory = Path(name) / "built"
         directory.mkdir()
-        _resolve(sources, directory / "classpath.txt")
+        _resolve(sources, version, directory / "classpath.txt")
         jars = _jars(directory)
         if jars is None:
             raise RigError("mvn: no jars, or missing jars, in the class path")
@@ -211,9 +221,10 @@ def _build(built: Path, sources: Path) -> str:
     return jars
 
 
-def _resolve(sources: Path, jars_path: Path) -> None:
+def _resolve(sources: Path, version: str, jars_path: Path) -> None:
+    settings = (f"-Dkafka.version={version}", f"-Dmdep.outputFile={jars_path}")
     _demand(
-        ["mvn", "-q", "-B", "-f", sources / "pom.xml", _RESOLVE, f"-Dmdep.outputFile={jars_path}"],
+        ["mvn", "-q", "-B", "-f", sources / "pom.xml", _RESOLVE, *settings],
         timeout_seconds=_RESOLVE_TIMEOUT_SECONDS,
     )
 

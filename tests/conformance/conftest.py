@@ -21,7 +21,15 @@ from authorizerd.replay.submit.prerequisites import check_java
 from ops.kafka_rig.broker import Broker, format_storage, running_broker
 from ops.kafka_rig.cluster import Cluster, running_cluster
 from ops.kafka_rig.cluster_settings import ClusterSettings
-from ops.kafka_rig.rig import DIRECTORY, SOURCES, Absent, Rig, prepare
+from ops.kafka_rig.rig import (
+    DIRECTORY,
+    NEWEST_VERSION,
+    SOURCES,
+    VERSION,
+    Absent,
+    Rig,
+    prepare,
+)
 from tests.client_matrix.table import Matrix, document
 from tests.conformance.audit_topic import AuditTopic
 
@@ -83,9 +91,19 @@ def matrix(pytestconfig: pytest.Config) -> Matrix:
 @pytest.fixture(scope="session")
 def rig() -> Rig:
     """Return Kafka's own programs and classes; without them, skip the test with the reason."""
-    prepared = prepare(ROOT / DIRECTORY)
+    return _prepared(VERSION)
+
+
+@pytest.fixture(scope="session")
+def newest_rig() -> Rig:
+    """Return the rig of Kafka's newest release."""
+    return _prepared(NEWEST_VERSION)
+
+
+def _prepared(version: str) -> Rig:
+    prepared = prepare(ROOT / DIRECTORY, version=version)
     if isinstance(prepared, Absent):
-        pytest.skip(f"no Kafka to compare with: {prepared.reason}")
+        pytest.skip(f"no Kafka {version} to compare with: {prepared.reason}")
     return prepared
 
 

@@ -50,10 +50,22 @@ PRINCIPALS: Final = (
 )  # fmt: skip
 ACL_HOSTS: Final = (
     "127.0.0.1", "10.0.0.1", "10.0.0.10", "0:0:0:0:0:0:0:1", "::1", "2001:db8:0:0:0:0:0:1",
-    "localhost", "10.0.0.0/8", "",
+    "localhost", "",
+)  # fmt: skip
+# Ranges since Kafka 4.4.
+RANGES: Final = (
+    "10.0.0.0/8", "10.0.0.9/29", "10.0.0.1/32", "0.0.0.0/0", "::/0", "::1/128", "2001:db8::/32",
+    "2001:DB8::1/127",
+)  # fmt: skip
+# Ranges in an odd form, and what looks like one.
+ODD_RANGES: Final = (
+    "[2001:db8::]/+32", "2001:db8::/\u0663\u0662", "::ffff:10.0.0.0/104", "::10.0.0.0/104",
+    "127.0.0.0/08", "010.0.0.0/8", "10.0.0/8", "10.0.0.0 /8", "10.0.0.0/", "/8", "a/b",
+    "10.0.0.0/33", "10.0.0.0/8/8", "2001:db8::/129", "fe80::%eth0/64",
 )  # fmt: skip
 CLIENT_HOSTS: Final = (
-    "127.0.0.1", "10.0.0.1", "10.0.0.10", "::1", "2001:db8::1", "::ffff:10.0.0.1",
+    "127.0.0.1", "10.0.0.1", "10.0.0.10", "::1", "2001:db8::1", "::ffff:10.0.0.1", "0.0.0.0", "::",
+    "10.255.255.255", "11.0.0.0", "2001:db9::1", "fe80::1",
 )  # fmt: skip
 
 STEMS: Final = ("a", "orders", "é", "e\u0301", "日本", "_", "Z", "\ud7ff", "\ue000", "\U0001f600")
@@ -108,6 +120,7 @@ class _CaseMaker:
         self._names = self._choose_names()
         self._principals = [*random.sample(PRINCIPALS, 3), "User:alice", "User:*"]
         self._hosts = ["*", "*", "*", *random.sample(ACL_HOSTS, 2)]
+        self._hosts += [random.choice(RANGES), random.choice((*RANGES, *ODD_RANGES))]
         self._types = ["TOPIC", "TOPIC", *random.sample(RESOURCE_TYPES, 2)]
         self._operations = [*random.sample(COMMON_OPERATIONS, 4), random.choice(RARE_OPERATIONS)]
         self._denied_share = random.choice((0.0, 0.1, 0.25, 0.5))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -17,16 +16,21 @@ from authorizerd.acl.decision import AuthorizerSettings, Decision, authorize, ex
 from authorizerd.acl.errors import AclError, InvalidAclError, InvalidQuestionError
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, AclRemoved, Question
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
+from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, with_rules
 from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import plan_creations, plan_deletions
 from ops.kafka_rig.oracle import kafka_answers
 from ops.kafka_rig.rig import Rig
-from tests.conformance.random_cases import Case, ends_early, leads_astray, random_cases
+from tests.conformance.random_cases import (
+    ODD_RANGES,
+    Case,
+    ends_early,
+    leads_astray,
+    random_cases,
+)
 from tests.oracles import scan
 from tests.oracles.standard_authorizer import acl_of, filter_of, question_of
-
-T = TypeVar("T")
 
 COUNT = 2000
 REQUEST = "Metadata"
@@ -37,6 +41,14 @@ EVERYONE_REFUSED = "!IllegalArgumentException: duplicate element: User:*"
 
 def acl_id(number: int) -> bytes:
     return number.to_bytes(16, "big")
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """A release of Kafka, and the rules by which ours answers as it does."""
+
+    rig: Rig
+    rules: ReleaseRules
 
 
 @dataclass(frozen=True)
@@ -51,7 +63,7 @@ class World:
     snapshot: AclSnapshot
 
 
-def world_of(place: str, case: Case, kafka: object) -> World:
+def world_of(release: Kafka, place: str, case: Case, kafka: object) -> World:
     named = (name.strip() for name in case.get("superUsers", "").split(";"))
     settings = AuthorizerSettings(frozenset(filter(None, named)), case["allowEveryone"])
     numbers: dict[Acl, int] = {}
@@ -61,20 +73,27 @@ def world_of(place: str, case: Case, kafka: object) -> World:
     one_by_one = case.get("load") == "add"
     snapshot = apply_changes(EMPTY_SNAPSHOT, added) if one_by_one else build(added)
     removed = [AclRemoved(acl_id(number)) for number in case.get("removeIds", ())]
-    return World(place, case, kafka, settings, numbers, apply_changes(snapshot, removed))
+    snapshot = with_rules(apply_changes(snapshot, removed), release.rules)
+    return World(place, case, kafka, settings, numbers, snapshot)
+
+
+@pytest.fixture(scope="session", params=["rig", "newest_rig"])
+def release(request: pytest.FixtureRequest) -> Kafka:
+    rules = {"rig": RULES_4_3, "newest_rig": RULES_4_4}
+    return Kafka(request.getfixturevalue(request.param), rules[request.param])
 
 
 @pytest.fixture(scope="session")
-def answered(rig: Rig, seed: int) -> list[tuple[str, Case, Any]]:
+def answered(release: Kafka, seed: int) -> list[tuple[str, Case, Any]]:
     """Return cases with Kafka's answers, each under a name from which it can be repeated."""
     cases = list(random_cases(seed, COUNT))
-    answers = enumerate(zip(cases, kafka_answers(rig, cases), strict=True))
+    answers = enumerate(zip(cases, kafka_answers(release.rig, cases), strict=True))
     return [(f"seed {seed}, case {number}", case, kafka) for number, (case, kafka) in answers]
 
 
 @pytest.fixture(scope="session")
-def worlds(answered: list[tuple[str, Case, Any]]) -> list[World]:
-    return [world_of(*each) for each in answered if "steps" not in each[1]]
+def worlds(release: Kafka, answered: list[tuple[str, Case, Any]]) -> list[World]:
+    return [world_of(release, *each) for each in answered if "steps" not in each[1]]
 
 
 def decide(world: World, question: Question) -> Decision | None:
@@ -143,22 +162,23 @@ def test_questions_on_which_kafkas_scan_fails_follow_the_rules(worlds: list[Worl
             decision = decide(world, question)
             if decision is None or question.principal in world.settings.super_users:
                 continue
-            acls = world.snapshot.acls.values()
+            acls = list(world.snapshot.acls.values())
+            if any(acl.host in ODD_RANGES for acl in acls):  # the oracle reads no odd forms
+                continue
             everyone = world.settings.allow_everyone_if_no_acl_found
-            assert decision.allowed == scan.decide(list(acls), everyone, question)[0], (
-                f"{world.place}: {row}"
-            )
+            allowed, _ = scan.decide(acls, everyone, question, world.snapshot.rules)
+            assert decision.allowed == allowed, f"{world.place}: {row}"
             met += 1
     assert met > 10
 
 
-def test_kafkas_scan_still_fails(rig: Rig) -> None:
+def test_kafkas_scan_still_fails(release: Kafka) -> None:
     """If this fails, Kafka has fixed its scan, and ``leads_astray`` can go."""
     acl = ["GROUP", "!!a", "LITERAL", "User:alice", "*", "READ", "ALLOW"]
     question = ["User:alice", "127.0.0.1", "READ", "GROUP", "!!x"]
     case = {"acls": [acl], "requests": [question], "filters": [], "byResourceType": []}
     assert leads_astray([acl], question)
-    (kafka,) = kafka_answers(rig, [case])
+    (kafka,) = kafka_answers(release.rig, [case])
     assert kafka["decisions"][0].startswith("!StringIndexOutOfBoundsException")
 
 
@@ -200,16 +220,6 @@ def test_every_answer_by_resource_type_equals_kafkas(worlds: list[World]) -> Non
     assert min(met["A"], met["D"]) > 500, met
 
 
-def plan_of(steps: Generator[None, None, T]) -> T:
-    """Run all steps and return the plan."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            plan: T = done.value
-            return plan
-
-
 def as_kafkas(error: AclError | None) -> object:
     """Return an error in the form of Kafka's answers."""
     if error is None:
@@ -218,13 +228,15 @@ def as_kafkas(error: AclError | None) -> object:
     return {"code": INVALID_REQUEST, "message": str(error)}
 
 
-def test_every_creation_and_deletion_equals_kafkas(answered: list[tuple[str, Case, Any]]) -> None:
+def test_every_creation_and_deletion_equals_kafkas(
+    release: Kafka, answered: list[tuple[str, Case, Any]]
+) -> None:
     """Errors, written records and removals are equal after each step."""
     met: Counter[str] = Counter()
     for place, case, kafka in answered:
         if "steps" not in case:
             continue
-        snapshot, created = EMPTY_SNAPSHOT, 0
+        snapshot, created = with_rules(EMPTY_SNAPSHOT, release.rules), 0
         for step, expected in zip(case["steps"], kafka["steps"], strict=True):
             if "create" in step:
                 snapshot = check_creations(place, step, expected, snapshot, created)
@@ -243,7 +255,7 @@ def check_creations(
     """Compare one request after ``created`` ACLs; return the next state."""
     numbers = count(created + 1)
     acls = [acl_of(row) for row in step["create"]]
-    plan = plan_of(plan_creations(snapshot, acls, lambda: acl_id(next(numbers))))
+    plan = finish(plan_creations(snapshot, acls, lambda: acl_id(next(numbers))))
     assert [as_kafkas(error) for error in plan.errors] == expected["errors"], place
     written = [change.acl for change in plan.changes]
     assert written == [acl_of(row) for row in expected["written"]], place
@@ -252,7 +264,7 @@ def check_creations(
 
 def check_deletions(place: str, step: Case, expected: Case, snapshot: AclSnapshot) -> AclSnapshot:
     """Compare one request; return the next state."""
-    plan = plan_of(plan_deletions(snapshot, [filter_of(row) for row in step["delete"]]))
+    plan = finish(plan_deletions(snapshot, [filter_of(row) for row in step["delete"]]))
     for ours, theirs in zip(plan.results, expected["results"], strict=True):
         assert as_kafkas(ours.error) == theirs["error"], place
         assert set(ours.acls) == {acl_of(row) for row in theirs["acls"]}, place

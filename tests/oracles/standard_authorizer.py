@@ -1,8 +1,10 @@
-"""3,000 recorded cases with the answers of Kafka 4.3.1's StandardAuthorizer and AclControlManager.
+"""Recorded cases with the answers of Kafka's StandardAuthorizer and AclControlManager.
 
-``standard_authorizer.jsonl.xz`` has one JSON object per line: ACLs, requests and filters, and the
-answers in ``expect``. ACLs and filters are ``[resourceType, name, patternType, principal, host,
-operation, permission]``, requests ``[principal, host, operation, resourceType, name]``.
+``standard_authorizer.jsonl.xz`` is of Kafka 4.3.1. ``standard_authorizer_4_4.jsonl.xz`` is of 4.4.0
+at its newest metadata.version, and its hosts are ranges and odd texts. Each line is a JSON object:
+ACLs, requests and filters, or steps of creations and deletions, and the answers in ``expect``. ACLs
+and filters are ``[resourceType, name, patternType, principal, host, operation, permission]``,
+requests ``[principal, host, operation, resourceType, name]``.
 """
 
 from __future__ import annotations
@@ -26,20 +28,23 @@ from authorizerd.acl.model import (
 
 Case = dict[str, Any]
 FILE = Path(__file__).with_name("standard_authorizer.jsonl.xz")
+FILE_4_4 = Path(__file__).with_name("standard_authorizer_4_4.jsonl.xz")
 
 
 @cache
-def cases() -> tuple[Case, ...]:
-    with lzma.open(FILE, "rt", encoding="utf-8") as lines:
-        return tuple(map(json.loads, lines))
+def cases(file: Path) -> tuple[Case, ...]:
+    with lzma.open(file, "rt", encoding="utf-8") as lines:
+        read = tuple(map(json.loads, lines))
+    assert read, f"{file} has no case"
+    return read
 
 
-def decision_cases() -> list[Case]:
-    return [case for case in cases() if "mode" not in case]
+def decision_cases(file: Path = FILE) -> list[Case]:
+    return [case for case in cases(file) if "mode" not in case]
 
 
-def control_cases() -> list[Case]:
-    return [case for case in cases() if case.get("mode") == "control"]
+def control_cases(file: Path = FILE) -> list[Case]:
+    return [case for case in cases(file) if case.get("mode") == "control"]
 
 
 def acl_of(row: list[str]) -> Acl:

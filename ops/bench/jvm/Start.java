@@ -9,8 +9,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.utils.BufferSupplier;
-import org.apache.kafka.common.utils.LogContext;
+// Of Kafka 4.3 and 4.4.
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;

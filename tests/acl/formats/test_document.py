@@ -9,13 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import to_builtins
 
+from authorizerd.acl.decision import AuthorizerSettings, explain
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.document import read_document
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.formats.values import parse_json, parse_yaml
 from authorizerd.acl.model import Acl
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
+from authorizerd.acl.snapshot import with_rules
 from authorizerd.replay.usage.report import named
-from tests.support.acls import acl
+from tests.support.acls import acl, question, snapshot_of
 from tests.support.strategies import acls
 
 USUAL = {
@@ -55,6 +58,31 @@ acls:
     value = parse_yaml(text)
     assert list(read_document(value)) == expected
     assert parse_json(json.dumps(value)) == value
+
+
+RANGES = """
+acls:
+  - {principal: "User:app", operation: ALL, permission_type: ALLOW,
+     resource_type: TOPIC, resource_name: events}
+  - {principal: "User:app", host: "10.9.0.0/16", operation: ALL, permission_type: DENY,
+     resource_type: TOPIC, resource_name: events}
+  - {principal: "User:net", host: "10.9.0.0/16", operation: READ, permission_type: ALLOW,
+     resource_type: TOPIC, resource_name: events}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "allowed"),
+    [(RULES_4_3, ["User:app"]), (RULES_4_4, ["User:net"]), (ANY_RELEASE, [])],
+    ids=str,
+)
+def test_ranges_of_a_document_match_by_the_rules_of_the_release(
+    rules: ReleaseRules, allowed: list[str]
+) -> None:
+    snapshot = with_rules(snapshot_of(*read_document(parse_yaml(RANGES))), rules)
+    asked = [question(each, host="10.9.3.4", topic="events") for each in ("User:app", "User:net")]
+    decided = [each for each in asked if explain(snapshot, AuthorizerSettings(), each).allowed]
+    assert [each.principal for each in decided] == allowed
 
 
 @given(st.lists(acls().filter(lambda acl: acl.resource_name), max_size=5, unique=True))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.builder import build
+from authorizerd.acl.releases import RULES_4_4
+from authorizerd.acl.snapshot import with_rules
 from ops.bench.decisions import collect_answers
 from ops.bench.sets import (
     MANY_QUESTIONS,
@@ -17,6 +19,7 @@ from ops.bench.sets import (
     digest_lines,
     kind,
     kind_with_many_questions,
+    ranges,
     wide,
     write_lines,
 )
@@ -35,15 +38,25 @@ from ops.bench.sets import (
             islice(wide(50_000, 10).acl_lines(), 1000),
             "2af0053bd2f0926e6c0926b1cbbc2fc2a6b3f74b4b52fb48e4455b5c2bf36d35",
         ),
+        (
+            ranges(10).acl_lines(),
+            "475fa3c85744dce69e68ef26de855117f71cf771a67f536eccfe15c002a75cde",
+        ),
+        (
+            ranges(1000).question_lines(),
+            "47bb8ee59fe0913dbf5553526f1d57ba1b577b9ce66bff42de0d6172d0a27aeb",
+        ),
     ],
-    ids=("kind", "kind's questions", "wide"),
+    ids=("kind", "kind's questions", "wide", "ranges", "questions about ranges"),
 )
 def test_sets_are_the_same_in_every_version(lines: Iterator[bytes], digest: str) -> None:
     """Figures of two versions are comparable only if the sets are identical."""
     assert digest_lines(lines) == digest
 
 
-@pytest.mark.parametrize("acl_set", [kind(), wide(1000, 2)], ids=lambda acl_set: acl_set.name)
+@pytest.mark.parametrize(
+    "acl_set", [kind(), wide(1000, 2), ranges(10)], ids=lambda acl_set: acl_set.name
+)
 def test_set_can_be_iterated_repeatedly_and_has_no_duplicates(acl_set: AclSet) -> None:
     added = list(acl_set.added())
     assert added == list(acl_set.added())
@@ -61,6 +74,15 @@ def test_seven_of_ten_questions_of_kind_are_allowed() -> None:
     acl_set = kind()
     given = collect_answers(build(acl_set.added()), list(acl_set.questions()))
     assert given == "AAAAAAADDD" * 100
+
+
+@pytest.mark.parametrize(("each", "allowed"), [(0, 1000), (10, 630), (1000, 630)])
+def test_questions_about_ranges_are_distinct_and_most_are_allowed(each: int, allowed: int) -> None:
+    acl_set = ranges(each)
+    questions = list(acl_set.questions())
+    assert len({question.resource_name for question in questions}) == QUESTIONS
+    given = collect_answers(with_rules(build(acl_set.added()), RULES_4_4), questions)
+    assert given.count("A") == allowed
 
 
 def test_many_questions_are_distinct_and_begin_with_those_of_kind() -> None:

@@ -75,6 +75,22 @@ def test_every_node_names_all_controllers(programs: Programs, tmp_path: Path) ->
     assert all(has_ended(each.process.process_id) for each in cluster.members.values())
 
 
+def test_node_is_restarted_with_another_release_on_the_same_data(
+    programs: Programs, tmp_path: Path
+) -> None:
+    programs.write("java", WAIT)
+    cluster = new_cluster(tmp_path, controllers=1)
+    try:
+        cluster.start(1)
+        first = cluster.members[1].process.process_id
+        cluster.restart_with(1, Rig("newer.jar"))
+        assert has_ended(first)
+    finally:
+        cluster.close()
+    old, new = programs.calls
+    assert new == old.replace("-cp  ", "-cp newer.jar ")
+
+
 def test_daemons_follow_by_settings_that_name_every_node(tmp_path: Path) -> None:
     cluster = new_cluster(tmp_path, controllers=3)
     for properties, kind, user, members in (

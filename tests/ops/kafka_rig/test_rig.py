@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from ops.kafka_rig import rig as rig_module
-from ops.kafka_rig.rig import SOURCES, Absent, Program, Rig, RigError, prepare, run_to_end
+from ops.kafka_rig.rig import (
+    NEWEST_VERSION,
+    SOURCES,
+    VERSION,
+    Absent,
+    Program,
+    Rig,
+    RigError,
+    prepare,
+    run_to_end,
+)
 from tests.ops.kafka_rig.programs import Programs, has_ended
 
 # Maven writes the class path to the file in -Dmdep.outputFile=.
@@ -101,6 +111,16 @@ def test_changed_sources_are_built_separately(
         built.add(prepared.classpath)
     assert len(built) == 3
     assert len(kafka.calls) == 6
+
+
+def test_each_release_is_built_separately(kafka: Programs, tmp_path: Path) -> None:
+    """Maven gets the release, and no build is taken for another release's."""
+    versions = (VERSION, NEWEST_VERSION, VERSION)
+    built = [prepare(tmp_path / "rig", version=version) for version in versions]
+    assert built[0] == built[2] != built[1]
+    first, second = (call for call in kafka.calls if call.startswith("mvn"))
+    assert f"-Dkafka.version={VERSION} " in first
+    assert f"-Dkafka.version={NEWEST_VERSION} " in second
 
 
 def test_pom_names_no_registry() -> None:

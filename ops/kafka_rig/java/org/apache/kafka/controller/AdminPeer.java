@@ -24,7 +24,9 @@ import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.protocol.Errors;
-import org.apache.kafka.common.utils.AppInfoParser;
+// AppInfoParser is in the second package since Kafka 4.4.
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;
 
 import java.io.BufferedReader;
 import java.io.IOException;

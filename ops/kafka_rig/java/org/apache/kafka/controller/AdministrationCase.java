@@ -1,6 +1,7 @@
 package org.apache.kafka.controller;
 
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.metadata.AccessControlEntryRecord;
 import org.apache.kafka.common.metadata.RemoveAccessControlEntryRecord;
@@ -8,14 +9,21 @@ import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.server.authorizer.AclCreateResult;
 import org.apache.kafka.server.authorizer.AclDeleteResult;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.common.MetadataVersion;
 
+import java.lang.reflect.Method;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Creations and deletions, step by step, on one AclControlManager. Each step's records are replayed after it. */
-record AdministrationCase(List<Step> steps) {
+/**
+ * Creations and deletions, step by step, on one AclControlManager. Each step's records are replayed after it.
+ *
+ * <p>"level" is the cluster's metadata.version, by default the release's newest. Only releases since 4.4 ask for it.
+ */
+record AdministrationCase(List<Step> steps, Short level) {
 
     /** Exactly one of the two is present. */
     record Step(List<AclRow> create, List<AclRow> delete) { }
@@ -38,7 +46,9 @@ record AdministrationCase(List<Step> steps) {
     record Deletion(List<Deleted> results, List<Integer> removed) { }
 
     Answer answer() {
-        Session session = new Session(new AclControlManager.Builder().build(), new HashMap<>());
+        MetadataVersion version =
+            level == null ? MetadataVersion.latestProduction() : MetadataVersion.fromFeatureLevel(level);
+        Session session = new Session(new AclControlManager.Builder().build(), version, new HashMap<>());
         List<Object> answers = new ArrayList<>();
         for (Step step : steps) {
             answers.add(step.create == null ? session.delete(step.delete) : session.create(step.create));
@@ -46,11 +56,22 @@ record AdministrationCase(List<Step> steps) {
         return new Answer(answers, session.manager.idToAcl().size());
     }
 
-    private record Session(AclControlManager manager, Map<Uuid, Integer> places) {
+    private record Session(AclControlManager manager, MetadataVersion version, Map<Uuid, Integer> places) {
+        private static final Method CREATE_ACLS = Arrays.stream(AclControlManager.class.getDeclaredMethods())
+            .filter(method -> method.getName().equals("createAcls")).findFirst().orElseThrow();
+
+        @SuppressWarnings("unchecked")
+        private ControllerResult<List<AclCreateResult>> createAcls(List<AclBinding> bindings) {
+            try {
+                return (ControllerResult<List<AclCreateResult>>) (CREATE_ACLS.getParameterCount() == 1
+                    ? CREATE_ACLS.invoke(manager, bindings) : CREATE_ACLS.invoke(manager, bindings, version));
+            } catch (ReflectiveOperationException error) {
+                throw new IllegalStateException(error);
+            }
+        }
 
         Creation create(List<AclRow> rows) {
-            ControllerResult<List<AclCreateResult>> created =
-                manager.createAcls(rows.stream().map(AclRow::binding).toList());
+            ControllerResult<List<AclCreateResult>> created = createAcls(rows.stream().map(AclRow::binding).toList());
             List<Error> errors = new ArrayList<>();
             for (AclCreateResult result : created.response()) {
                 errors.add(result.exception().map(Error::of).orElse(null));

@@ -7,7 +7,6 @@ import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclOperation;
-import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.resource.PatternType;
@@ -15,7 +14,9 @@ import org.apache.kafka.common.resource.ResourcePattern;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.security.auth.KafkaPrincipal;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
-import org.apache.kafka.common.utils.SecurityUtils;
+// SecurityUtils is in the second package since Kafka 4.4.
+import org.apache.kafka.common.utils.*;
+import org.apache.kafka.common.utils.internals.*;
 import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
 import org.apache.kafka.server.authorizer.Action;
@@ -69,9 +70,8 @@ record DecisionCase(
         Map<StandardAcl, Integer> places = places();
         StandardAuthorizer authorizer = new StandardAuthorizer();
         authorizer.configure(configuration());
-        // Since 4.x, authorize() needs the metrics that only the wrapped plug-in has.
         try (Metrics metrics = new Metrics()) {
-            Plugin.wrapInstance(authorizer, metrics, "authorizer.class.name");
+            wrap(authorizer, metrics);
             authorizer.start(new Server());
             load(authorizer, places);
             List<String> decisions = new ArrayList<>();
@@ -87,6 +87,19 @@ record DecisionCase(
                 filters.stream().map(row -> found(authorizer, row, places)).toList(),
                 byResourceType.stream().map(question -> byResourceType(authorizer, question)).toList(),
                 authorizer.aclCount());
+        }
+    }
+
+    /** Gives the authorizer the metrics that only a wrapped plug-in has: since 4.1, authorize() needs them. */
+    private static void wrap(StandardAuthorizer authorizer, Metrics metrics) {
+        try {
+            Class.forName("org.apache.kafka.common.internals.Plugin")
+                .getMethod("wrapInstance", Object.class, Metrics.class, String.class)
+                .invoke(null, authorizer, metrics, "authorizer.class.name");
+        } catch (ClassNotFoundException before41) {
+            // It counts without them.
+        } catch (ReflectiveOperationException error) {
+            throw new IllegalStateException(error);
         }
     }
 

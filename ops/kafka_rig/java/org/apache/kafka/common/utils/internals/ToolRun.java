@@ -1,6 +1,6 @@
-package org.apache.kafka.controller;
+package org.apache.kafka.common.utils.internals; // the package of Exit since Kafka 4.4
 
-import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.common.utils.*; // the package of Exit before
 
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
@@ -13,7 +13,7 @@ import java.util.Map;
  *
  * <p>A tool that would end the process ends its run instead. Runs do not overlap.
  */
-final class ToolRun {
+public final class ToolRun {
     private static final class Ended extends Error {
         private static final long serialVersionUID = 1;
 
@@ -28,7 +28,7 @@ final class ToolRun {
     private ToolRun() { }
 
     /** Returns the tool's exit code, and what it printed to its standard output and error. */
-    static Map<String, Object> run(String mainClass, String[] arguments) {
+    public static Map<String, Object> run(String mainClass, String[] arguments) {
         PrintStream out = System.out;
         PrintStream err = System.err;
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
