@@ -21,32 +21,38 @@ from authorizerd.image.changes import (
     ConfigChanged,
     CredentialAdded,
     FeatureLevel,
+    NodeRegistered,
     Partition,
     PartitionAdded,
     ScramCredential,
     TopicAdded,
+    VotersChanged,
 )
 from authorizerd.metadata.log import LogBatch, MetadataLog, corrupt_record
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.records.batch import HEADER_SIZE
+from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch
 from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE, Texts, read_records
 from authorizerd.protocol.records.metadata import (
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_KNOWN,
     NO_OP_TYPE,
     REGISTER_CONTROLLER_TYPE,
+    UNREGISTER_CONTROLLER_TYPE,
     AbortTransaction,
     BeginTransaction,
     EndTransaction,
     MetadataRecord,
 )
+from authorizerd.protocol.records.voters import decode_voters
 
 VisibleRecord = Change | ClusterChange
 
 _Slice = tuple[tuple[Change, ...], tuple[ClusterChange, ...]]
 _NOTHING: Final[_Slice] = ((), ())
 _ONLY_ACLS: Final[set[type]] = {AclAdded}
-_EXPENDABLE_TYPES: Final = frozenset((NO_OP_TYPE, REGISTER_CONTROLLER_TYPE))
+_EXPENDABLE_TYPES: Final = frozenset(
+    (NO_OP_TYPE, REGISTER_CONTROLLER_TYPE, UNREGISTER_CONTROLLER_TYPE)
+)
 """Types of records that may be lost at a restart: a controller registers again at each start."""
 _ADDITIONS: Final = (
     AclAdded,
@@ -55,6 +61,7 @@ _ADDITIONS: Final = (
     PartitionAdded,
     ConfigChanged,
     CredentialAdded,
+    NodeRegistered,
 )
 """The types of records that a checkpoint may contain."""
 
@@ -173,6 +180,7 @@ class Replay:
         """Yield the visible changes, at most one slice at a time. Keep the features."""
         batch = log_batch.placed.batch
         if batch.is_control:
+            yield _read_control(batch)
             return
         try:
             for records in read_records(batch, self._texts, self._skipped_types):
@@ -222,6 +230,15 @@ class Replay:
                         f"{type(record).__name__} in a checkpoint, which contains only what exists",
                         HEADER_SIZE,
                     )
+
+
+def _read_control(batch: RecordBatch) -> _Slice:
+    """Return what a control batch says about the voters."""
+    try:
+        voters = decode_voters(batch)
+    except DecodeError:
+        return (), (VotersChanged(None),)
+    return _NOTHING if voters is None else ((), (VotersChanged(frozenset(voters)),))
 
 
 def _removes(record: MetadataRecord) -> bool:

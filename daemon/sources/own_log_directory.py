@@ -37,7 +37,7 @@ from authorizerd.metadata.quorum_state import check_sole_voter
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.metadata.writer import LogWriter
-from authorizerd.protocol.records.metadata import MetadataRecord
+from authorizerd.protocol.records.metadata import METADATA_VERSION_KNOWN, MetadataRecord
 
 UUID_BYTES: Final = 16
 
@@ -67,6 +67,7 @@ def format_log_directory(
     storage: Storage,
     credentials: Sequence[CredentialAdded] = (),
     batches: Sequence[Sequence[MetadataRecord]] = (),
+    metadata_version: int = METADATA_VERSION_KNOWN,
 ) -> MetaProperties:
     """Create a log directory for this node, with its log; return its properties.
 
@@ -76,6 +77,7 @@ def format_log_directory(
     Args:
         credentials: the first users' credentials, written after the features in one batch.
         batches: records to write last, for example ACLs; each item is one batch.
+        metadata_version: the level that the log gets.
 
     Raises:
         LogDirectoryError: the directory is formatted already, or cannot be written.
@@ -93,7 +95,7 @@ def format_log_directory(
     def begin_log() -> None:
         writer = LogWriter(log_dir, storage=storage, segment_bytes_max=2**31, now_ms=now_ms)
         try:
-            writer.start(Progress(), Replay(), node_id=node_id)
+            writer.start(Progress(), Replay(), node_id=node_id, metadata_version=metadata_version)
             if credentials:
                 writer.append([credentials])
             if batches:

@@ -17,15 +17,22 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
-from authorizerd.image.changes import ClusterChange, FeatureLevel
+from authorizerd.acl.releases import NEWEST_LEVEL
+from authorizerd.image.changes import (
+    ClusterChange,
+    FeatureLevel,
+    NodeRegistered,
+    NodeUnregistered,
+    VotersChanged,
+)
+from authorizerd.image.cluster import METADATA_VERSION_FEATURE as METADATA_VERSION_FEATURE
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.primitives import WireReader, compact_string, unsigned_varint
 from authorizerd.protocol.records.cluster import decode_cluster_record, encode_cluster_record
 
 FRAME_VERSION: Final = 1
-METADATA_VERSION_FEATURE: Final = "metadata.version"
-METADATA_VERSION_KNOWN: Final = 30
-"""The newest metadata.version whose records are known: 4.3-IV0."""
+METADATA_VERSION_KNOWN: Final = NEWEST_LEVEL
+"""The newest metadata.version whose records are known: 4.4-IV2."""
 
 METADATA_VERSION_WITH_SCRAM: Final = 11
 """The first metadata.version with records of SCRAM credentials: 3.5-IV2."""
@@ -46,6 +53,8 @@ NO_OP_TYPE: Final = 20
 """The type of empty records, which a controller writes from time to time."""
 REGISTER_CONTROLLER_TYPE: Final = 27
 """The type of the record with which a controller registers its endpoints at each start."""
+UNREGISTER_CONTROLLER_TYPE: Final = 29
+"""The type of the record that ends such a registration, since 4.4."""
 
 
 class BeginTransaction(msgspec.Struct, frozen=True, gc=False):
@@ -196,6 +205,11 @@ def encode_value(record: MetadataRecord) -> bytes:
             return _frame(RecordType.END_TRANSACTION) + b"\0"
         case AbortTransaction(reason):
             return _frame(RecordType.ABORT_TRANSACTION) + _tagged_text(reason)
+        case NodeRegistered(value=value):
+            assert value, "a broker that was only asked has no record"
+            return value
+        case NodeUnregistered() | VotersChanged():
+            raise AssertionError("only the cluster itself writes these records")
         case _:
             record_type, version, fields = encode_cluster_record(record)
             return _frame(record_type, version) + fields

@@ -43,7 +43,7 @@ from tests.support.log_files import (
 from tests.support.log_files import write_checkpoint as write_checkpoint_file
 from tests.support.recording_storage import PowerFailure, RecordingStorage
 
-FEATURES = {"group.version": 1, "metadata.version": 30}
+FEATURES = {"group.version": 1, "metadata.version": METADATA_VERSION.level}
 CLUSTER = ClusterImage(features=Map(FEATURES))
 NO_BYTES_MAX = 2**63
 NAME = "00000000000000000005-0000000003.checkpoint"

@@ -119,7 +119,7 @@ def test_log_begins_with_a_leader_change_and_a_metadata_version(tmp_path: Path) 
     assert [each.base_offset for each in (leader, feature, acls)] == [0, 1, BEGUN]
     assert {each.leader_epoch for each in (leader, feature, acls)} == {1}
     named = list(itertools.chain.from_iterable(read_records(feature, Texts())))
-    assert named[0] == FeatureLevel("metadata.version", 30)
+    assert named[0] == FeatureLevel("metadata.version", 33)
     assert named == [FeatureLevel(*each) for each in FEATURES_WRITTEN.items()]
 
 
