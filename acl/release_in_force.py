@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -122,13 +123,13 @@ def _find_levels(image: ClusterImage, evidence: Evidence) -> Mapping[_Node, int]
     """Return the level that each node supports that may judge."""
     voters = image.voters
     levels = {
-        ("controller" if is_controller else "broker", id): node.level
-        for (is_controller, id), node in sorted(image.nodes.items(), key=lambda item: item[0])
-        if not is_controller or voters is None or id in voters
+        ("controller" if is_controller else "broker", node_id): node.level
+        for (is_controller, node_id), node in sorted(image.nodes.items(), key=itemgetter(0))
+        if not is_controller or voters is None or node_id in voters
     }
     # A controller registers after its start, and not at all below a certain metadata.version.
-    for id in sorted(voters or ()):
-        levels.setdefault(("controller", id), UNKNOWN_LEVEL)
+    for node_id in sorted(voters or ()):
+        levels.setdefault(("controller", node_id), UNKNOWN_LEVEL)
     if evidence is Evidence.QUORUM and not any(kind == "controller" for kind, _ in levels):
         levels["controller", UNKNOWN_LEVEL] = UNKNOWN_LEVEL
     return levels
@@ -154,8 +155,8 @@ def _name(level: int, finalized: int) -> str:
 def _sentence(nodes: Iterable[_Node], what: str) -> str:
     """Return a clause such as ``brokers 1 and 2 run 4.3``."""
     by_kind: dict[str, list[int]] = {}
-    for kind, id in nodes:
-        by_kind.setdefault(kind, []).append(id)
+    for kind, node_id in nodes:
+        by_kind.setdefault(kind, []).append(node_id)
     named = [_name_nodes(kind, ids) for kind, ids in by_kind.items()]
     is_one = sum(map(len, by_kind.values())) == 1
     return f"{' and '.join(named)} {'runs' if is_one else 'run'} {what}"

@@ -38,8 +38,8 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         type=metadata_version,
         default="4.4-IV2",
         metavar="VERSION",
-        help="the log's metadata.version, which decides by the rules of which Kafka release ACLs are"
-        " judged: 4.3-IV0 for a log that Kafka 4.3 can read (default: %(default)s)",
+        help="the log's metadata.version: it decides by the rules of which Kafka release ACLs are"
+        " judged; 4.3-IV0 for a log that Kafka 4.3 can read (default: %(default)s)",
     )
     add_json_argument(parser)
 

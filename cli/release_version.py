@@ -6,7 +6,7 @@ import argparse
 from typing import Final
 
 METADATA_VERSIONS: Final = {"4.3-IV0": 30, "4.3": 30, "4.4-IV1": 32, "4.4-IV2": 33, "4.4": 33}
-"""Levels by their names, as kafka-storage and kafka-features read them. 4.4-IV0 was in no release."""
+"""Levels by their names, as kafka-storage and kafka-features read them. No release has 4.4-IV0."""
 
 
 def metadata_version(text: str) -> int:

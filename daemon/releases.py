@@ -1,4 +1,4 @@
-"""The Kafka releases by whose rules the daemon judges: how they are found out, and the log of them."""
+"""The Kafka releases by whose rules the daemon judges: how it finds them out, and logs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of committed records other than ACLs: topics, configs, SCRAM credentials, features, nodes.
+"""Changes of committed records other than ACLs: topics, configs, credentials, features, nodes.
 
 **Invariant:** a change keeps all fields of its record, so a checkpoint written from it loses
 nothing. Nodes are the exception: only what proves their release is kept, and the record's bytes.

@@ -135,12 +135,21 @@ def _apply(image: ClusterImage, change: ClusterChange) -> ClusterImage:
             return _without_credential(image, (change.user, change.mechanism))
         case FeatureLevel():
             return _with_feature(image, change)
-        case NodeRegistered(is_controller, id):
-            return replace(image, nodes=image.nodes.set((is_controller, id), change))
-        case NodeUnregistered(is_controller, id):
-            return _without_node(image, (is_controller, id))
-        case VotersChanged(ids):
-            return replace(image, voters=ids)
+        case _:
+            return _with_node_change(image, change)
+
+
+def _with_node_change(
+    image: ClusterImage, change: NodeRegistered | NodeUnregistered | VotersChanged
+) -> ClusterImage:
+    match change:
+        case NodeRegistered():
+            key = change.is_controller, change.id
+            return replace(image, nodes=image.nodes.set(key, change))
+        case NodeUnregistered():
+            return _without_node(image, (change.is_controller, change.id))
+        case VotersChanged():
+            return replace(image, voters=change.ids)
         case _:
             assert_never(change)
 
