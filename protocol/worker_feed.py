@@ -352,9 +352,9 @@ def _release_rows(changes: Iterable[ClusterChange]) -> Iterator[ReleaseRow]:
     for change in changes:
         match change:
             case NodeRegistered(is_controller, id, level):
-                yield "registered", (is_controller, id, level)
+                yield "registered", (int(is_controller), id, level)
             case NodeUnregistered(is_controller, id):
-                yield "unregistered", (is_controller, id)
+                yield "unregistered", (int(is_controller), id)
             case VotersChanged(None):
                 yield "no voters", ()
             case VotersChanged(ids):

@@ -92,7 +92,8 @@ class Readiness:
 
     def _describe_loading(self, *, is_public: bool) -> str:
         status = self._source.status
-        if self._applier.has_stopped_for_newer and not (status and (status.fault or status.is_stale)):
+        is_broken = status is not None and (status.fault or status.is_stale)
+        if self._applier.has_stopped_for_newer and not is_broken:
             newer = self._applier.release.newest.newer
             return (
                 f"decisions have stopped: {_shorten(newer)}. Upgrade the daemon, or set"
