@@ -45,7 +45,7 @@ class Ranges(msgspec.Struct, frozen=True, gc=False):
     ipv6_shifts: tuple[int, ...]
 
     def __contains__(self, host: str | None) -> bool:
-        """Return True if a range contains ``host``. None is an unknown host, which may be in any."""
+        """Return True if a range contains ``host``, or if that is None, which is unknown."""
         return host is None or any(True for _ in self.find_networks(host))
 
     def find_networks(self, host: str) -> Iterator[Network]:

@@ -17,6 +17,8 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.image.features import METADATA_VERSION_KNOWN
+
 
 class Release(StrEnum):
     """The releases whose rules differ, oldest first. Each stands for all until the next one."""
@@ -27,6 +29,32 @@ class Release(StrEnum):
 
 READS_RANGES: Final = frozenset({Release.KAFKA_4_4})
 """The releases that read a host with a slash as a range of addresses."""
+
+NEWEST_LEVEL: Final = METADATA_VERSION_KNOWN
+"""The highest level of metadata.version of the newest release that was tested."""
+_LEVEL_OF_4_4: Final = 32
+"""The lowest level that 4.3 does not support in any form. 31 was never part of a release."""
+
+
+def releases_at(level: int) -> frozenset[Release]:
+    """Return the releases whose nodes may support metadata.version up to ``level``.
+
+    A level above ``NEWEST_LEVEL`` belongs to a release that nobody has compared with these: each
+    of them may be like it. So it is with a level that is not known, which is below 0.
+    """
+    if 0 <= level < _LEVEL_OF_4_4 - 1:
+        return frozenset((Release.KAFKA_4_3,))
+    if _LEVEL_OF_4_4 <= level <= NEWEST_LEVEL:
+        return frozenset((Release.KAFKA_4_4,))
+    return frozenset(Release)
+
+
+def excludes_4_3(finalized: int) -> bool:
+    """Return True if no node of a cluster runs 4.3 that has finalized this level.
+
+    A node that does not support the finalized level of metadata.version cannot start.
+    """
+    return finalized >= _LEVEL_OF_4_4
 
 
 class ReleaseRules(msgspec.Struct, frozen=True, gc=False):

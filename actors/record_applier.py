@@ -5,6 +5,7 @@ a task that reads both without awaiting in between sees one state of the log. No
 before the source reports that it has passed on everything up to the high water mark. From then on,
 every batch becomes visible atomically. A batch that contradicts the state before it means that the
 log or this code is wrong: the error ends the applier, or if the log is not ours, decisions.
+Each snapshot is judged by the Kafka releases that the image published with it proves.
 
 The applier works in slices, with a checkpoint after each, so that a long batch does not block the
 event loop. After loading, the objects that exist live long, as do those that later changes create:
@@ -22,12 +23,14 @@ import trio
 
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.model import Change, ChangeBatch
+from authorizerd.acl.release_in_force import UNKNOWN_RELEASE, ReleaseInForce
 from authorizerd.acl.snapshot import (
     CHANGES_PER_STATE,
     STATES_FREED_PER_STEP,
     AclSnapshot,
     apply_changes,
     at_offset,
+    with_rules,
 )
 from authorizerd.acl.steps import Steps, free
 from authorizerd.actors.acl_journal import AclJournal
@@ -44,6 +47,7 @@ BATCHES_WAITING_MAX: Final = 16
 
 NOT_LOADED: Final = "the ACLs are not loaded yet"
 STOPPED: Final = "decisions have stopped until an operator acts: /readyz names the reason"
+UNTESTED: Final = "decisions have stopped: the cluster runs a Kafka release that was not tested"
 
 T = TypeVar("T")
 
@@ -104,6 +108,8 @@ class RecordApplier:
         inbox: the batches of the source, in log order.
         heap: the garbage collector. It is left alone during the load.
         journal: gets every change once it is applied.
+        judge: returns by the rules of which releases the ACLs of an image are judged.
+        stops_if_newer: True to publish no snapshot while a release is newer than those tested.
         on_misfit: if given, a batch that contradicts the state does not end the applier. Instead,
             it publishes no snapshot any more, and calls this function once.
     """
@@ -114,6 +120,8 @@ class RecordApplier:
         *,
         heap: Heap = NO_HEAP,
         journal: AclJournal | None = None,
+        judge: Callable[[ClusterImage], ReleaseInForce] = lambda image: UNKNOWN_RELEASE,
+        stops_if_newer: bool = False,
         on_misfit: Callable[[UnfitChangeError], None] | None = None,
     ) -> None:
         self._inbox = inbox
@@ -121,10 +129,14 @@ class RecordApplier:
         self._journal = AclJournal(0) if journal is None else journal
         self._planned: AclSnapshot | None = None
         self._on_misfit = on_misfit
-        self._suspended = ""
+        self._judge = judge
+        self._stops_if_newer = stops_if_newer
+        self._is_loaded = False
+        self._suspended = self._untested = ""
         self._snapshot: Published[AclSnapshot | None] = Published(None)
         self._applied: Published[AclSnapshot | None] = Published(None)
         self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
+        self._release: Published[ReleaseInForce] = Published(UNKNOWN_RELEASE)
         self.acls_changed_at = -1
         """The log offset of the last change of ACLs that was passed on, -1 before the first.
 
@@ -139,7 +151,17 @@ class RecordApplier:
     @property
     def not_ready_reason(self) -> str:
         """Why there is no snapshot to decide by, for callers. Only valid while there is none."""
-        return self._suspended or NOT_LOADED
+        return self._suspended or self._untested or NOT_LOADED
+
+    @property
+    def has_stopped_for_newer(self) -> bool:
+        """True if there is no snapshot because a release is newer than those tested."""
+        return bool(self._untested)
+
+    @property
+    def release(self) -> View[ReleaseInForce]:
+        """By the rules of which releases the newest state is judged, and why."""
+        return self._release
 
     @property
     def applied(self) -> View[AclSnapshot | None]:
@@ -186,8 +208,9 @@ class RecordApplier:
         snapshot, cluster = loaded
         del loaded  # otherwise this task would keep the first snapshot forever
         self._heap.collect()
-        self._publish(snapshot, cluster)
-        self._journal.begin(snapshot.offset, self._suspended)
+        snapshot = self._publish(snapshot, cluster)
+        self._journal.begin(snapshot.offset, self._suspended or self._untested)
+        self._is_loaded = True
         replaced: list[AclSnapshot | ClusterImage] = []
         async for message in self._inbox:
             match message:
@@ -198,7 +221,7 @@ class RecordApplier:
                     cluster = await self._apply_to_cluster(cluster, message, replaced, self._heap)
                     if message.is_end:
                         snapshot = at_offset(snapshot, message.last_offset)
-                        self._publish(snapshot, cluster)
+                        snapshot = self._publish(snapshot, cluster)
                         self._journal.commit(snapshot.offset)
                         await _free_states(replaced)
                         await finish_in_turns(self._journal.trim())
@@ -206,8 +229,7 @@ class RecordApplier:
                     self._suspend(reason)
                 case Resume():
                     self._suspended = ""
-                    self._snapshot.publish(self._applied.newest)
-                    self._journal.resume()
+                    self._withhold_or_show()
                 case CaughtUp() | Reset():
                     raise AssertionError("a source sends these only until it has caught up")
                 case _:
@@ -219,18 +241,45 @@ class RecordApplier:
         if batch.changes:
             self.acls_changed_at = batch.last_offset
 
-    def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> None:
-        """Publish both. The image comes first, since other tasks wait for the snapshot's offset."""
-        if cluster is not self._cluster.newest:
+    def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> AclSnapshot:
+        """Publish both, and return the snapshot as it is published: with the rules in force.
+
+        The image comes first, since other tasks wait for the snapshot's offset.
+        """
+        before = self._cluster.newest
+        if cluster is not before:
             self._cluster.publish(cluster)
-        if not self._suspended:
+        if not self._is_loaded or _evidence(cluster) != _evidence(before):
+            self._judge_release(cluster)
+        snapshot = with_rules(snapshot, self._release.newest.rules)
+        if not self._suspended and not self._untested:
             self._snapshot.publish(snapshot)
         self._applied.publish(snapshot)
+        return snapshot
+
+    def _judge_release(self, cluster: ClusterImage) -> None:
+        release = self._judge(cluster)
+        if release != self._release.newest:
+            self._release.publish(release)
+        untested = UNTESTED if release.newer and self._stops_if_newer else ""
+        if untested != self._untested:
+            self._untested = untested
+            if self._is_loaded:
+                self._withhold_or_show()
 
     def _suspend(self, reason: str) -> None:
         self._suspended = reason
-        self._snapshot.publish(None)
-        self._journal.stop(reason)
+        self._withhold_or_show()
+
+    def _withhold_or_show(self) -> None:
+        """Publish no snapshot while there is a reason not to, and else the newest one."""
+        reason = self._suspended or self._untested
+        if reason:
+            self._snapshot.publish(None)
+            self._journal.stop(reason)
+        else:
+            self._snapshot.publish(self._applied.newest)
+            self._journal.resume()
 
     async def _load(self) -> tuple[AclSnapshot, ClusterImage] | None:
         """Return the loaded state, or None if the source ended before it caught up."""
@@ -308,6 +357,11 @@ class RecordApplier:
             )
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
+
+
+def _evidence(cluster: ClusterImage) -> tuple[int, int, int]:
+    """Return what tells if an image proves the same releases as another one that still exists."""
+    return id(cluster.features), id(cluster.nodes), id(cluster.voters)
 
 
 def _apply_in_steps(

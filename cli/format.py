@@ -9,6 +9,7 @@ from pathlib import Path
 
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
 from authorizerd.cli.questions.answers import add_json_argument, print_document
+from authorizerd.cli.release_version import metadata_version
 from authorizerd.cli.scram import read_scram_arguments
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.values import PLAIN
@@ -31,6 +32,14 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="'MECHANISM=[name=USER,password=PASSWORD]'",
         help="add a user's SCRAM credential, in kafka-storage's syntax; may be repeated",
+    )
+    parser.add_argument(
+        "--release-version",
+        type=metadata_version,
+        default="4.4-IV2",
+        metavar="VERSION",
+        help="the log's metadata.version: it decides by the rules of which Kafka release ACLs are"
+        " judged; 4.3-IV0 for a log that Kafka 4.3 can read (default: %(default)s)",
     )
     add_json_argument(parser)
 
@@ -58,6 +67,7 @@ def _run(arguments: argparse.Namespace) -> int:
         node_id=configuration.node_id,
         storage=DISK,
         credentials=credentials,
+        metadata_version=arguments.release_version,
     )
     if arguments.json:
         named = {"cluster_id": properties.cluster_id, "node_id": properties.node_id}

@@ -52,7 +52,14 @@ from authorizerd.config.tls_rules import (
     read_metrics_http,
     read_tokens_file,
 )
-from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, trim
+from authorizerd.config.values import (
+    AuditFormat,
+    KafkaRelease,
+    LogFormat,
+    LogLevel,
+    UnknownRelease,
+    trim,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +147,8 @@ class Configuration:
     authzen_subject_types: Mapping[str, str]
     authzen_resource_types: Mapping[str, ResourceType]
     authorizer_class_name: str
+    kafka_release: KafkaRelease
+    kafka_release_unknown: UnknownRelease
     file_values: Mapping[str, str] = field(repr=False, compare=False)  # contains passwords
     ignored_keys: tuple[str, ...]
     reloadable: Reloadable
@@ -265,6 +274,8 @@ def _configure(keys: KeyValues) -> Configuration:
         authzen_subject_types=values["authorizerd.authzen.subject.types"],
         authzen_resource_types=values["authorizerd.authzen.resource.types"],
         authorizer_class_name=values["authorizer.class.name"],
+        kafka_release=values["authorizerd.kafka.release"],
+        kafka_release_unknown=values["authorizerd.kafka.release.unknown"],
         file_values=MappingProxyType(
             {name: trim(place.value) for name, place in keys.properties.items()}
         ),

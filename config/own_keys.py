@@ -18,8 +18,10 @@ from authorizerd.config.key import Key
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import (
     AuditFormat,
+    KafkaRelease,
     LogFormat,
     LogLevel,
+    UnknownRelease,
     audit_level,
     base_url,
     boolean,
@@ -384,6 +386,28 @@ OWN_KEYS = (
         doc=(
             "The URL at which clients reach authorizerd.decision.http, for AuthZEN's discovery."
             " Empty: the URL that the client has used. Set it if a proxy is in between."
+        ),
+    ),
+    Key(
+        name="authorizerd.kafka.release",
+        parse=choice(KafkaRelease),
+        default="auto",
+        doc=(
+            "The Kafka release by whose rules ACLs are judged (docs/following.md): 4.3 means the"
+            " rules of 4.0 to 4.3, 4.4 those of 4.4, which reads a host with a slash as a range of"
+            " addresses. auto means the releases that the followed cluster runs, and for the"
+            " daemon's own log the release of its metadata.version. While releases are mixed or"
+            " unknown, a question is allowed only if each of them allows it."
+        ),
+    ),
+    Key(
+        name="authorizerd.kafka.release.unknown",
+        parse=choice(UnknownRelease),
+        default="warn",
+        doc=(
+            "What the daemon does while the cluster or the log uses a Kafka release that is newer"
+            " than those tested: warn means that it says so everywhere, and allows only what all"
+            " known releases allow; stop means that it stops decisions, and is not ready."
         ),
     ),
     *FOLLOW_KEYS,

@@ -17,6 +17,7 @@ from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import ResourceType
+from authorizerd.acl.releases import Release
 from authorizerd.config.errors import InvalidValueError
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -56,6 +57,26 @@ class LogLevel(StrEnum):
     INFO = "INFO"
     WARNING = "WARNING"
     ERROR = "ERROR"
+
+
+class KafkaRelease(StrEnum):
+    """The Kafka release by whose rules ACLs are judged."""
+
+    AUTO = "auto"
+    KAFKA_4_3 = Release.KAFKA_4_3.value
+    KAFKA_4_4 = Release.KAFKA_4_4.value
+
+    @property
+    def chosen(self) -> Release | None:
+        """The release, None to find it out."""
+        return None if self is KafkaRelease.AUTO else Release(self.value)
+
+
+class UnknownRelease(StrEnum):
+    """What happens while a Kafka release is in use that is newer than those tested."""
+
+    WARN = "warn"
+    STOP = "stop"
 
 
 class LogFormat(StrEnum):

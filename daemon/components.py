@@ -24,6 +24,7 @@ from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import Layers
 from authorizerd.config.ssl_key_names import is_http_ssl_key
+from authorizerd.config.values import UnknownRelease
 from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.certificates import Certificates
@@ -36,6 +37,7 @@ from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.origins.origin import Neighbours, Origin
 from authorizerd.daemon.origins.own_log import OwnLogOrigin
+from authorizerd.daemon.releases import new_judge
 from authorizerd.daemon.settings import Settings
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.image.cluster import ClusterImage
@@ -77,6 +79,8 @@ class Parts:
             inbox,
             heap=self.collector,
             journal=self.watchers.journal,
+            judge=new_judge(configuration),
+            stops_if_newer=configuration.kafka_release_unknown is UnknownRelease.STOP,
             on_misfit=None if configuration.follow is None else self._stop_deciding,
         )
         snapshot = self.applier.snapshot

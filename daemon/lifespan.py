@@ -44,6 +44,7 @@ from authorizerd.daemon.loading import load_log, report_log
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.socket_activation import InheritedSockets, take_inherited_sockets
+from authorizerd.daemon.releases import log_releases
 from authorizerd.daemon.servers import new_servers
 from authorizerd.daemon.signals import SIGNALS, SignalHandler
 from authorizerd.daemon.stages import Stage, run_stages
@@ -150,6 +151,12 @@ class Daemon:
             services=(
                 parts.collector.run,
                 parts.past.run,
+                partial(
+                    log_releases,
+                    parts.applier.applied,
+                    parts.applier.release,
+                    is_own_log=parts.configuration.follow is None,
+                ),
                 *parts.origin.services,
                 *(() if parts.workers is None else (parts.workers.relay,)),
             ),

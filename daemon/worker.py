@@ -22,6 +22,7 @@ from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, Reco
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import call_after_turns
 from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
+from authorizerd.config.values import UnknownRelease
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decision_servers import (
@@ -41,6 +42,7 @@ from authorizerd.daemon.gc_control import Collector, automatic_collection_off
 from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
+from authorizerd.daemon.releases import new_judge
 from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.thread_switching import switch_threads_soon
 from authorizerd.daemon.threads import run_in_thread
@@ -120,7 +122,13 @@ class Worker(Follower):
         self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self._watchers = new_watchers(configuration, serves=True)
-        self._applier = RecordApplier(inbox, heap=self._collector, journal=self._watchers.journal)
+        self._applier = RecordApplier(
+            inbox,
+            heap=self._collector,
+            journal=self._watchers.journal,
+            judge=new_judge(configuration),
+            stops_if_newer=configuration.kafka_release_unknown is UnknownRelease.STOP,
+        )
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()

@@ -1,9 +1,10 @@
-"""Changes of committed records other than ACLs: topics, configs, SCRAM credentials, features.
+"""Changes of committed records other than ACLs: topics, configs, credentials, features, nodes.
 
 **Invariant:** a change keeps all fields of its record, so a checkpoint written from it loses
-nothing.
+nothing. Nodes are the exception: only what proves their release is kept, and the record's bytes.
 
-Source: KIP-631 (topics, configs), KIP-858 and 966 (partitions), KIP-900 (SCRAM), KIP-584.
+Source: KIP-631 (topics, configs, nodes), KIP-858 and 966 (partitions), KIP-900 (SCRAM), KIP-584,
+KIP-853 (voters), KIP-919 (controllers).
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ Replicas = tuple[int, ...]
 # Not -1, which records contain if a partition has no leader.
 LEADER_UNCHANGED: Final = -2
 RECOVERY_STATE_UNCHANGED: Final = -1
+
+UNKNOWN_LEVEL: Final = -1
+"""The level of a feature that is not known."""
 
 
 class Partition(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -123,6 +127,33 @@ class FeatureLevel(msgspec.Struct, frozen=True, gc=False):
     level: int
 
 
+class NodeRegistered(msgspec.Struct, frozen=True, gc=False):
+    """A broker or a controller belongs to the cluster. It replaces an earlier one with this id.
+
+    Attributes:
+        level: the highest level of metadata.version that it supports, or ``UNKNOWN_LEVEL``.
+        value: the record's bytes, empty if there is no record: a broker was asked instead.
+    """
+
+    is_controller: bool
+    id: int
+    level: int
+    value: bytes = b""
+
+
+class NodeUnregistered(msgspec.Struct, frozen=True, gc=False):
+    """A broker or a controller belongs to the cluster no longer."""
+
+    is_controller: bool
+    id: int
+
+
+class VotersChanged(msgspec.Struct, frozen=True, gc=False):
+    """A VotersRecord: the controllers that vote. None means that no record names them."""
+
+    ids: frozenset[int] | None
+
+
 ClusterChange = (
     TopicAdded
     | PartitionAdded
@@ -132,4 +163,7 @@ ClusterChange = (
     | CredentialAdded
     | CredentialRemoved
     | FeatureLevel
+    | NodeRegistered
+    | NodeUnregistered
+    | VotersChanged
 )

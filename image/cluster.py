@@ -19,11 +19,14 @@ from msgspec.structs import replace
 from authorizerd.image.changes import (
     LEADER_UNCHANGED,
     RECOVERY_STATE_UNCHANGED,
+    UNKNOWN_LEVEL,
     ClusterChange,
     ConfigChanged,
     CredentialAdded,
     CredentialRemoved,
     FeatureLevel,
+    NodeRegistered,
+    NodeUnregistered,
     Partition,
     PartitionAdded,
     PartitionChanged,
@@ -31,6 +34,7 @@ from authorizerd.image.changes import (
     ScramCredential,
     TopicAdded,
     TopicRemoved,
+    VotersChanged,
 )
 from authorizerd.image.errors import ClusterChangeError
 
@@ -41,6 +45,9 @@ ConfigResource = tuple[int, str]
 """A type, as a raw int8, and a name. An empty name is the default for all resources of the type."""
 Login = tuple[str, int]
 """A user and a SCRAM mechanism, as a raw int8."""
+NodeKey = tuple[bool, int]
+"""True for a controller, False for a broker; and the node's id. A combined node has both."""
+METADATA_VERSION_FEATURE: Final = "metadata.version"
 
 
 class Topic(msgspec.Struct, frozen=True, gc=False):
@@ -63,13 +70,24 @@ class Topic(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClusterImage(msgspec.Struct, frozen=True, gc=False):
-    """Topics, configs, credentials and features. ``topic_names`` maps each topic id to its name."""
+    """Topics, configs, credentials, features and nodes.
+
+    ``topic_names`` maps each topic id to its name. ``voters`` are the controllers that vote, None
+    if no record names them.
+    """
 
     topics: Map[str, Topic] = Map()
     topic_names: Map[bytes, str] = Map()
     configs: Map[ConfigResource, Map[str, str]] = Map()
     credentials: Map[Login, ScramCredential] = Map()
     features: Map[str, int] = Map()
+    nodes: Map[NodeKey, NodeRegistered] = Map()
+    voters: frozenset[int] | None = None
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized level of metadata.version, or ``UNKNOWN_LEVEL``."""
+        return self.features.get(METADATA_VERSION_FEATURE, UNKNOWN_LEVEL)
 
     def find_topic(self, id: bytes) -> Topic | None:
         """Return the topic with this id, or None."""
@@ -117,6 +135,21 @@ def _apply(image: ClusterImage, change: ClusterChange) -> ClusterImage:
             return _without_credential(image, (change.user, change.mechanism))
         case FeatureLevel():
             return _with_feature(image, change)
+        case _:
+            return _with_node_change(image, change)
+
+
+def _with_node_change(
+    image: ClusterImage, change: NodeRegistered | NodeUnregistered | VotersChanged
+) -> ClusterImage:
+    match change:
+        case NodeRegistered():
+            key = change.is_controller, change.id
+            return replace(image, nodes=image.nodes.set(key, change))
+        case NodeUnregistered():
+            return _without_node(image, (change.is_controller, change.id))
+        case VotersChanged():
+            return replace(image, voters=change.ids)
         case _:
             assert_never(change)
 
@@ -219,3 +252,8 @@ def _with_feature(image: ClusterImage, feature: FeatureLevel) -> ClusterImage:
     elif feature.name in features:
         features = features.delete(feature.name)
     return replace(image, features=features)
+
+
+def _without_node(image: ClusterImage, key: NodeKey) -> ClusterImage:
+    # A node that registered with a record of another kind may be unknown here.
+    return replace(image, nodes=image.nodes.delete(key)) if key in image.nodes else image

@@ -18,9 +18,11 @@ from authorizerd.image.changes import (
     CredentialAdded,
     CredentialRemoved,
     FeatureLevel,
+    NodeUnregistered,
     PartitionAdded,
     TopicAdded,
     TopicRemoved,
+    VotersChanged,
 )
 from authorizerd.image.cluster import TOPIC_CONFIGS, ClusterImage, Topic
 
@@ -62,6 +64,7 @@ def _compare(before: ClusterImage, after: ClusterImage) -> Iterator[ClusterChang
         yield None if name in after.features else FeatureLevel(name, 0)
     for name, level in after.features.items():
         yield None if before.features.get(name) == level else FeatureLevel(name, level)
+    yield from _compare_nodes(before, after)
 
 
 def _can_become(old: Topic, new: Topic | None) -> bool:
@@ -90,3 +93,11 @@ def _compare_configs(
         held = _NO_VALUES if resource in cleared else before.configs.get(resource, _NO_VALUES)
         for key, value in values.items():
             yield None if held.get(key) == value else ConfigChanged(*resource, key, value)
+
+
+def _compare_nodes(before: ClusterImage, after: ClusterImage) -> Iterator[ClusterChange | None]:
+    for key in before.nodes:
+        yield None if key in after.nodes else NodeUnregistered(*key)
+    for key, node in after.nodes.items():
+        yield None if before.nodes.get(key) == node else node
+    yield None if before.voters == after.voters else VotersChanged(after.voters)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from types import SimpleNamespace
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 import trio
 from kio.schema.api_versions.v4.response import ApiVersionsResponse
@@ -73,12 +73,30 @@ def entity_call(api_key: ApiKey, fields: object, answer: type[T]) -> Call[T]:
     )
 
 
+class Features(NamedTuple):
+    """What a node answers about features.
+
+    Attributes:
+        supported: the highest level of each feature that the node supports.
+        finalized: the cluster's level of each feature, as far as the node knows.
+        epoch: grows with the finalized levels, -1 if the node knows none.
+    """
+
+    supported: Mapping[str, int]
+    finalized: Mapping[str, int]
+    epoch: int
+
+
+NO_FEATURES: Final = Features({}, {}, -1)
+
+
 class Node:
     """A connection to one node, on which requests are answered one by one.
 
     Attributes:
         renewal_time: trio's time from when on the user should connect again, because the node
             closes connections whose log-in is too old (KIP-368). Infinite if it does not.
+        features: what the node has answered about features (KIP-584).
     """
 
     def __init__(self, address: Address, stream: trio.abc.Stream, client_id: str) -> None:
@@ -87,6 +105,7 @@ class Node:
         self._connection = KafkaClientConnection(client_id, RESPONSE_BYTES_MAX)
         self._versions: Mapping[int, tuple[int, int]] = {}
         self.renewal_time = math.inf
+        self.features = NO_FEATURES
 
     async def aclose(self) -> None:
         """Close the connection at once."""
@@ -122,7 +141,7 @@ class Node:
         raise ConnectionFailedError(f"{self.address}: no answer within {timeout_ms} ms")
 
     async def negotiate(self) -> None:
-        """Learn which APIs the node serves.
+        """Learn which APIs and features the node has. It may be asked again.
 
         A node that does not know this version of ApiVersions answers in version 0 (KIP-511).
 
@@ -144,6 +163,7 @@ class Node:
         if served.error_code:
             raise ConnectionFailedError(f"{self.address}: {ApiError(served.error_code)}")
         self._versions = _served(served)
+        self.features = _read_features(served)
 
     async def _exchange(self, call: Call[T], api_version: int) -> KafkaResponse:
         try:
@@ -191,3 +211,14 @@ class Node:
 def _served(response: ApiVersionsResponse) -> dict[int, tuple[int, int]]:
     """Return the lowest and highest version of each API by its key."""
     return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+
+
+def _read_features(response: ApiVersionsResponse) -> Features:
+    """Return the features; versions below 3 have none."""
+    epoch = getattr(response, "finalized_features_epoch", -1)
+    finalized = getattr(response, "finalized_features", ()) if epoch >= 0 else ()
+    return Features(
+        {each.name: each.max_version for each in getattr(response, "supported_features", ())},
+        {each.name: each.max_version_level for each in finalized},
+        epoch,
+    )

@@ -21,6 +21,7 @@ from authorizerd.image.changes import (
     ConfigChanged,
     CredentialAdded,
     FeatureLevel,
+    NodeRegistered,
     PartitionAdded,
     TopicAdded,
 )
@@ -40,6 +41,8 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a checkpoint contains: the state below ``end_offset``, which is exclusive.
 
     ``epoch`` is the epoch of the last record, ``timestamp_ms`` its time or a later one.
+    ``keeps_nodes`` is True for the copy of a followed log, which must know the cluster's releases.
+    In another log, registrations without the changes that follow them would mislead a Kafka node.
     """
 
     end_offset: int
@@ -47,6 +50,7 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     timestamp_ms: int
     cluster: ClusterImage
     acls: Mapping[bytes, Acl]
+    keeps_nodes: bool = False
 
 
 def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) -> Path:
@@ -135,8 +139,16 @@ def _records(state: CheckpointState) -> Iterator[MetadataRecord]:
             yield ConfigChanged(resource_type, resource_name, key, value)
     for (user, mechanism), credential in cluster.credentials.items():
         yield CredentialAdded(user, mechanism, credential)
+    for node in cluster.nodes.values() if state.keeps_nodes else ():
+        if node.value and not _was_removed(node, cluster):
+            yield node
     for acl_id, acl in state.acls.items():
         yield AclAdded(acl_id, acl)
+
+
+def _was_removed(node: NodeRegistered, cluster: ClusterImage) -> bool:
+    """Return True for a controller that votes no longer: a checkpoint does not name the voters."""
+    return node.is_controller and cluster.voters is not None and node.id not in cluster.voters
 
 
 def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage) -> list[Path]:

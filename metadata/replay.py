@@ -21,15 +21,17 @@ from authorizerd.image.changes import (
     ConfigChanged,
     CredentialAdded,
     FeatureLevel,
+    NodeRegistered,
     Partition,
     PartitionAdded,
     ScramCredential,
     TopicAdded,
+    VotersChanged,
 )
 from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
 from authorizerd.metadata.log import LogBatch, MetadataLog, corrupt_record
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.records.batch import HEADER_SIZE
+from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch
 from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE, Texts, read_records
 from authorizerd.protocol.records.foreign import ForeignType
 from authorizerd.protocol.records.metadata import (
@@ -39,6 +41,7 @@ from authorizerd.protocol.records.metadata import (
     EndTransaction,
     MetadataRecord,
 )
+from authorizerd.protocol.records.voters import decode_voters
 
 VisibleRecord = Change | ClusterChange
 
@@ -56,6 +59,7 @@ _ADDITIONS: Final = (
     PartitionAdded,
     ConfigChanged,
     CredentialAdded,
+    NodeRegistered,
 )
 """The types of records that a checkpoint may contain."""
 
@@ -174,6 +178,7 @@ class Replay:
         """Yield the visible changes, at most one slice at a time. Keep the features."""
         batch = log_batch.placed.batch
         if batch.is_control:
+            yield _read_control(batch)
             return
         try:
             for records in read_records(batch, self._texts, self._skipped_types):
@@ -223,6 +228,15 @@ class Replay:
                         f"{type(record).__name__} in a checkpoint, which contains only what exists",
                         HEADER_SIZE,
                     )
+
+
+def _read_control(batch: RecordBatch) -> _Slice:
+    """Return what a control batch says about the voters."""
+    try:
+        voters = decode_voters(batch)
+    except DecodeError:
+        return (), (VotersChanged(None),)
+    return _NOTHING if voters is None else ((), (VotersChanged(frozenset(voters)),))
 
 
 def _removes(record: MetadataRecord) -> bool:

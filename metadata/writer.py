@@ -109,7 +109,14 @@ class LogWriter:
         """The bytes written to the log since the start."""
         return self._bytes_written
 
-    def start(self, progress: Progress, replay: Replay, *, node_id: int) -> None:
+    def start(
+        self,
+        progress: Progress,
+        replay: Replay,
+        *,
+        node_id: int,
+        metadata_version: int = METADATA_VERSION_KNOWN,
+    ) -> None:
         """Cut an unfinished write off, begin an epoch, and write the features of a new log.
 
         Damaged checkpoints are renamed, so that no retention decision relies on them. An open
@@ -118,6 +125,7 @@ class LogWriter:
         Args:
             progress: the result of reading the whole log.
             replay: the replay that read it.
+            metadata_version: the level for a log that has none.
 
         Raises:
             OSError, LogNotWrittenError: the log cannot be written.
@@ -140,8 +148,9 @@ class LogWriter:
             first.append(_data([AbortTransaction("the node that began it has ended")]))
         self._features = dict(replay.features)
         if METADATA_VERSION_FEATURE not in self._features:
-            self._features |= FEATURES_WRITTEN
-            first.append(_data([FeatureLevel(*each) for each in FEATURES_WRITTEN.items()]))
+            new = FEATURES_WRITTEN | {METADATA_VERSION_FEATURE: metadata_version}
+            self._features |= new
+            first.append(_data([FeatureLevel(*each) for each in new.items()]))
         self._write(first)
         self._is_whole = True
 

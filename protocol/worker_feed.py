@@ -21,8 +21,16 @@ from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_e
 from authorizerd.acl.difference import plan_differences
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
-from authorizerd.image.cluster import ClusterImage
+from authorizerd.image.changes import (
+    ClusterChange,
+    FeatureLevel,
+    NodeRegistered,
+    NodeUnregistered,
+    TopicAdded,
+    TopicRemoved,
+    VotersChanged,
+)
+from authorizerd.image.cluster import EMPTY_IMAGE, METADATA_VERSION_FEATURE, ClusterImage
 from authorizerd.image.difference import plan_image_differences
 from authorizerd.protocol.framing import Frames, frame
 
@@ -48,6 +56,8 @@ Row: TypeAlias = tuple[bytes, tuple[int, str, int, str, str, int, int] | None]
 
 TopicRow: TypeAlias = tuple[bytes, str | None]
 """A topic's id, and the name of an added topic, or None for a removed one."""
+ReleaseRow: TypeAlias = tuple[str, tuple[int, ...]]
+"""A change that may change the rules by which ACLs are judged: its name, and its numbers."""
 
 
 class Place(msgspec.Struct, array_like=True, frozen=True):
@@ -109,6 +119,7 @@ class TakeChanges(msgspec.Struct, array_like=True, frozen=True, tag=2):
     """Some changes of the batch that ends at log offset ``offset``.
 
     ``is_end`` marks the last part. ``topics`` has topics by their ids; a removed one has no name.
+    ``releases`` has the changes that may change the rules by which ACLs are judged.
     """
 
     number: int
@@ -116,6 +127,7 @@ class TakeChanges(msgspec.Struct, array_like=True, frozen=True, tag=2):
     rows: list[Row]
     is_end: bool
     topics: list[TopicRow] = []
+    releases: list[ReleaseRow] = []
 
 
 class Loaded(msgspec.Struct, array_like=True, frozen=True, tag=3):
@@ -285,6 +297,11 @@ def _encode_whole(number: int, snapshot: AclSnapshot, image: ClusterImage) -> It
     topics: Iterator[TopicRow] = iter(image.topic_names.items())
     while named := list(islice(topics, CHANGES_PER_FRAME)):
         yield encode_message(TakeChanges(number, snapshot.offset, [], False, named))
+    evidence = ClusterImage(features=image.features, nodes=image.nodes, voters=image.voters)
+    proofs = yield from _pause_between(plan_image_differences(EMPTY_IMAGE, evidence))
+    if proofs:
+        part = ChangeBatch(snapshot.offset, (), False, tuple(proofs))
+        yield from encode_changes(number, part)
 
 
 def _encode_difference(number: int, before: State, after: State) -> Iterator[bytes]:
@@ -314,18 +331,51 @@ def _pause_between(steps: Generator[None, None, T]) -> Generator[bytes, None, T]
 def encode_changes(number: int, batch: ChangeBatch) -> Iterator[bytes]:
     """Yield the frames of one order: apply these changes, which become visible together.
 
-    Of the cluster's changes, workers need only those of topics.
+    Of the cluster's changes, workers need only those of topics, and those that prove releases.
     """
     changes, topics = batch.changes, list(_topic_rows(batch.cluster_changes))
-    count = max(len(changes), len(topics))
+    releases = list(_release_rows(batch.cluster_changes))
+    count = max(len(changes), len(topics), len(releases))
     # A batch without changes is sent as well: it advances the workers' offset.
     for start in range(0, count or 1, CHANGES_PER_FRAME):
         end = start + CHANGES_PER_FRAME
         rows = list(_rows(changes[start:end]))
         is_end = batch.is_end and end >= count
         yield encode_message(
-            TakeChanges(number, batch.last_offset, rows, is_end, topics[start:end])
+            TakeChanges(
+                number, batch.last_offset, rows, is_end, topics[start:end], releases[start:end]
+            )
         )
+
+
+def _release_rows(changes: Iterable[ClusterChange]) -> Iterator[ReleaseRow]:
+    for change in changes:
+        match change:
+            case NodeRegistered(is_controller, id, level):
+                yield "registered", (int(is_controller), id, level)
+            case NodeUnregistered(is_controller, id):
+                yield "unregistered", (int(is_controller), id)
+            case VotersChanged(None):
+                yield "no voters", ()
+            case VotersChanged(ids):
+                yield "voters", tuple(ids or ())
+            case FeatureLevel(name, level) if name == METADATA_VERSION_FEATURE:
+                yield "level", (level,)
+
+
+def _to_release_change(row: ReleaseRow) -> ClusterChange:
+    match row:
+        case "registered", (is_controller, id, level):
+            return NodeRegistered(bool(is_controller), id, level)
+        case "unregistered", (is_controller, id):
+            return NodeUnregistered(bool(is_controller), id)
+        case "no voters", ():
+            return VotersChanged(None)
+        case "voters", ids:
+            return VotersChanged(frozenset(ids))
+        case "level", (level,):
+            return FeatureLevel(METADATA_VERSION_FEATURE, level)
+    raise AssertionError(f"the daemon sends no such change: {row}")
 
 
 def _topic_rows(changes: Iterable[ClusterChange]) -> Iterator[TopicRow]:
@@ -392,4 +442,5 @@ def to_batch(order: TakeChanges, texts: SharedTexts) -> ChangeBatch:
     topics: list[ClusterChange] = [
         TopicRemoved(key) if name is None else TopicAdded(name, key) for key, name in order.topics
     ]
-    return ChangeBatch(order.offset, tuple(changes), order.is_end, tuple(topics))
+    releases = map(_to_release_change, order.releases)
+    return ChangeBatch(order.offset, tuple(changes), order.is_end, (*topics, *releases))

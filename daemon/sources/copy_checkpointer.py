@@ -89,6 +89,7 @@ class CopyCheckpointer:
             timestamp_ms=self._copy.last_timestamp_ms,
             cluster=self._cluster.newest,
             acls=snapshot.acls,
+            keeps_nodes=True,
         )
         del snapshot  # see `Checkpointer`: freeing a snapshot late blocks the loop
         if await run_in_thread(self._copy.write_checkpoint, state):

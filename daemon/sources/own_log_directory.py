@@ -18,6 +18,7 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.copy_directory import refuse_copy
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import CredentialAdded
+from authorizerd.image.features import METADATA_VERSION_KNOWN
 from authorizerd.metadata.directory import (
     FORMAT_NEW_NODE,
     METADATA_TOPIC_DIRECTORY,
@@ -67,6 +68,7 @@ def format_log_directory(
     storage: Storage,
     credentials: Sequence[CredentialAdded] = (),
     batches: Sequence[Sequence[MetadataRecord]] = (),
+    metadata_version: int = METADATA_VERSION_KNOWN,
 ) -> MetaProperties:
     """Create a log directory for this node, with its log; return its properties.
 
@@ -76,6 +78,7 @@ def format_log_directory(
     Args:
         credentials: the first users' credentials, written after the features in one batch.
         batches: records to write last, for example ACLs; each item is one batch.
+        metadata_version: the level that the log gets.
 
     Raises:
         LogDirectoryError: the directory is formatted already, or cannot be written.
@@ -93,7 +96,7 @@ def format_log_directory(
     def begin_log() -> None:
         writer = LogWriter(log_dir, storage=storage, segment_bytes_max=2**31, now_ms=now_ms)
         try:
-            writer.start(Progress(), Replay(), node_id=node_id)
+            writer.start(Progress(), Replay(), node_id=node_id, metadata_version=metadata_version)
             if credentials:
                 writer.append([credentials])
             if batches:

@@ -16,6 +16,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from authorizerd.acl.release_in_force import ReleaseInForce
+from authorizerd.acl.releases import Release
 from authorizerd.actors.audit_log import AuditLog, AuditStatistics
 from authorizerd.actors.decider import DecidingAuthorizer, DecisionCounts
 from authorizerd.actors.listener_gate import ListenerGate
@@ -108,6 +110,22 @@ def count_in_workers(
     return {name: workers.sums().server(kind, name)}
 
 
+def _release_metrics(release: ReleaseInForce) -> Iterable[Metric]:
+    family = GaugeMetricFamily(
+        "authorizerd_kafka_release",
+        "1 for a Kafka release whose rules are in force; for several while they are mixed.",
+        labels=["release"],
+    )
+    for each in Release:
+        family.add_metric([each], each in release.rules.releases)
+    yield family
+    yield _gauge(
+        "authorizerd_kafka_release_newer",
+        "1 while a Kafka release is in use that is newer than those tested, else 0.",
+        bool(release.newer),
+    )
+
+
 class DaemonCollector(Collector):
     """Read the parts' counters at each scrape, and name them as metrics."""
 
@@ -142,6 +160,7 @@ class DaemonCollector(Collector):
             "Highest level of metadata.version that this version of the daemon supports.",
             METADATA_VERSION_KNOWN,
         )
+        yield from _release_metrics(measured.applier.release.newest)
         status = measured.origin.source.status
         if status is not None:
             applied = measured.applier.applied.newest

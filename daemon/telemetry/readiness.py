@@ -65,7 +65,13 @@ class Readiness:
         if wait and not self.is_loaded and status is not None and status.last_error:
             return f"{wait}; the last error: {_shorten(status.last_error)}"
         acls = count_of(statistics.acls, "ACL")
-        return wait or f"ready: {acls} at log offset {statistics.offset}{contact}"
+        if wait:
+            return wait
+        release = self._applier.release.newest
+        return (
+            f"ready: {acls} at log offset {statistics.offset}{contact}; judged by the rules of"
+            f" Kafka {release.rules}: {_shorten(release.reason)}"
+        )
 
     @property
     def public_text(self) -> str:
@@ -86,6 +92,13 @@ class Readiness:
 
     def _describe_loading(self, *, is_public: bool) -> str:
         status = self._source.status
+        is_broken = status is not None and (status.fault or status.is_stale)
+        if self._applier.has_stopped_for_newer and not is_broken:
+            newer = self._applier.release.newest.newer
+            return (
+                f"decisions have stopped: {_shorten(newer)}. Upgrade the daemon, or set"
+                " authorizerd.kafka.release.unknown=warn"
+            )
         if status is None:
             return f"loading: read up to log offset {self._source.high_watermark}"
         if status.fault:

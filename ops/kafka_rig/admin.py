@@ -152,7 +152,7 @@ class Admin:
                 include_topic_authorized_operations=False,
             ),
         )
-        codes = {each.name: each.error_code for each in answer.topics}
+        codes = {str(each.name): each.error_code for each in answer.topics}
         for code in codes.values():
             if code not in _MAY_DESCRIBE:
                 raise RigError(f"{self._address}: {ApiError(code)}")

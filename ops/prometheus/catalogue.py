@@ -113,6 +113,21 @@ CATALOGUE: Final = (
         advice="Compare with `authorizerd_metadata_version`.",
     ),
     MetricEntry(
+        name="authorizerd_kafka_release",
+        kind="gauge",
+        labels=("release",),
+        unit="releases",
+        help="1 for a Kafka release whose rules are in force; for several while they are mixed.",
+        advice="If the sum stays above 1, `authorizerd doctor` names what keeps releases mixed.",
+    ),
+    MetricEntry(
+        name="authorizerd_kafka_release_newer",
+        kind="gauge",
+        unit="1 or 0",
+        help="1 while a Kafka release is in use that is newer than those tested, else 0.",
+        advice="If it is 1, upgrade the daemon: rules may have changed that it does not know.",
+    ),
+    MetricEntry(
         name="authorizerd_decisions_total",
         kind="counter",
         labels=("surface", "result"),

@@ -21,6 +21,7 @@ from authorizerd.protocol.records.metadata import (
     decode_value,
     record_type,
 )
+from authorizerd.protocol.records.nodes import decode_node
 
 RECORDS_PER_SLICE: Final = 128
 _TEXTS_KEPT: Final = 4096
@@ -87,7 +88,8 @@ def read_records(
 ) -> Iterator[list[MetadataRecord]]:
     """Yield the batch's records in order, in slices of at most ``RECORDS_PER_SLICE``.
 
-    Skipped types are left out, so a slice may be short or empty.
+    Skipped types are left out, so a slice may be short or empty. A node's registration counts as
+    skipped, because most of it is, but what ``decode_node`` keeps of it is among the records.
 
     Args:
         skipped_types: the set to which the skipped types are added.
@@ -117,7 +119,7 @@ def read_records(
 def _read_one(data: bytes, position: int, texts: Texts, records: list[MetadataRecord]) -> int:
     """Append the record at ``position``, and return the position of the next record.
 
-    The result is negative if the record was skipped because of its type.
+    The result is negative if the record was skipped because of its type, at least in part.
     """
     found = _value_in_line(data, position)
     if found is None:
@@ -134,6 +136,9 @@ def _read_one(data: bytes, position: int, texts: Texts, records: list[MetadataRe
     if acl is None:
         acl = decode_value(data, start, end)
     if acl is None:
+        node = decode_node(data, start, end)
+        if node is not None:
+            records.append(node)
         return -following
     records.append(acl)
     return following

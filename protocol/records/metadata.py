@@ -17,7 +17,14 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
-from authorizerd.image.changes import ClusterChange, FeatureLevel
+from authorizerd.image.changes import (
+    ClusterChange,
+    FeatureLevel,
+    NodeRegistered,
+    NodeUnregistered,
+    VotersChanged,
+)
+from authorizerd.image.cluster import METADATA_VERSION_FEATURE as METADATA_VERSION_FEATURE
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.primitives import WireReader, compact_string, unsigned_varint
 from authorizerd.protocol.records.cluster import decode_cluster_record, encode_cluster_record
@@ -187,6 +194,11 @@ def encode_value(record: MetadataRecord) -> bytes:
             return _frame(RecordType.END_TRANSACTION) + b"\0"
         case AbortTransaction(reason):
             return _frame(RecordType.ABORT_TRANSACTION) + _tagged_text(reason)
+        case NodeRegistered(value=value):
+            assert value, "a broker that was only asked has no record"
+            return value
+        case NodeUnregistered() | VotersChanged():
+            raise AssertionError("only the cluster itself writes these records")
         case _:
             record_type, version, fields = encode_cluster_record(record)
             return _frame(record_type, version) + fields

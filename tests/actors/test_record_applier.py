@@ -16,6 +16,8 @@ from authorizerd.acl.model import (
     AclRemoved,
     ChangeBatch,
 )
+from authorizerd.acl.release_in_force import Evidence, judge_release
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4
 from authorizerd.acl.snapshot import (
     STATES_FREED_PER_STEP,
     AclSnapshot,
@@ -29,6 +31,7 @@ from authorizerd.actors.record_applier import (
     CHANGES_PER_SLICE,
     NOT_LOADED,
     STOPPED,
+    UNTESTED,
     CaughtUp,
     Message,
     PlannedBatch,
@@ -37,7 +40,7 @@ from authorizerd.actors.record_applier import (
     Resume,
     Suspend,
 )
-from authorizerd.image.changes import TopicAdded, TopicRemoved
+from authorizerd.image.changes import FeatureLevel, TopicAdded, TopicRemoved
 from tests.support.acls import acl, snapshot_after
 from tests.support.strategies import logs
 
@@ -347,3 +350,70 @@ async def test_misfit_stops_decisions_of_a_follower_for_ever(
     assert [error.offset for error in misfits] == [5]
     assert applier.not_ready_reason == STOPPED
     assert applier.snapshot.newest is None
+
+
+def level(number: int) -> ChangeBatch:
+    """Return a batch that changes nothing but the release."""
+    return ChangeBatch(number, cluster_changes=(FeatureLevel("metadata.version", number),))
+
+
+async def start_judging(
+    nursery: trio.Nursery, *, stops_if_newer: bool = False
+) -> tuple[Feed, RecordApplier]:
+    feed, inbox = trio.open_memory_channel[Message](0)
+    applier = RecordApplier(
+        inbox,
+        judge=lambda image: judge_release(image, Evidence.OWN_LOG),
+        stops_if_newer=stops_if_newer,
+    )
+    await nursery.start(applier.run)
+    return feed, applier
+
+
+async def test_each_state_has_the_rules_of_its_own_image(nursery: trio.Nursery) -> None:
+    """From the first one on, also if no ACL changes with the release."""
+    feed, applier = await start_judging(nursery)
+    await feed.send(level(30))
+    await feed.send(CaughtUp(30))
+    for offset, rules in ((30, RULES_4_3), (31, ANY_RELEASE), (32, RULES_4_4), (33, RULES_4_4)):
+        if offset > 30:
+            await feed.send(ChangeBatch(offset, (added(offset),), is_end=False))
+            await feed.send(level(offset))
+        newest = await applier.snapshot.wait_until(
+            lambda newest: newest is not None and newest.offset >= offset  # noqa: B023 - at once
+        )
+        assert newest is not None
+        assert (newest.offset, newest.rules) == (offset, rules)
+        assert applier.applied.newest is newest
+        assert applier.release.newest.rules == rules
+        assert len(newest.acls) == offset - 30
+
+
+@pytest.mark.parametrize("stops", [False, True])
+async def test_newer_release_stops_decisions_if_it_is_set(
+    nursery: trio.Nursery, *, stops: bool
+) -> None:
+    """They go on once it is gone, but not while they are suspended for another reason."""
+    feed, applier = await start_judging(nursery, stops_if_newer=stops)
+    await feed.send(level(34))
+    await feed.send(CaughtUp(34))
+    await wait_all_tasks_blocked()
+    assert (applier.snapshot.newest is None) is applier.has_stopped_for_newer is stops
+    assert applier.applied.newest is not None
+    if not stops:
+        return
+    assert applier.not_ready_reason == UNTESTED
+    await feed.send(Resume())
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest is None
+    await feed.send(Suspend("stale"))
+    back = ChangeBatch(35, cluster_changes=(FeatureLevel("metadata.version", 33),))
+    await feed.send(back)
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest is None
+    assert applier.not_ready_reason == "stale"
+    await feed.send(Resume())
+    await wait_all_tasks_blocked()
+    newest = applier.snapshot.newest
+    assert newest is not None
+    assert (newest.offset, newest.rules) == (35, RULES_4_4)

@@ -11,7 +11,14 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.config.configuration import Configuration, Reloadable, parse, parse_values
 from authorizerd.config.endpoints import HttpEndpoint, StreamEndpoint
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.config.values import AuditFormat, LogFormat, LogLevel, SecurityProtocol
+from authorizerd.config.values import (
+    AuditFormat,
+    KafkaRelease,
+    LogFormat,
+    LogLevel,
+    SecurityProtocol,
+    UnknownRelease,
+)
 from tests.config.properties_file import BASE, SOURCE, configure, endpoint, refuse
 from tests.support.sasl import sasl_settings
 
@@ -76,6 +83,8 @@ def test_two_keys_suffice() -> None:
             "user": ResourceType.USER,
         },
         authorizer_class_name=STANDARD,
+        kafka_release=KafkaRelease.AUTO,
+        kafka_release_unknown=UnknownRelease.WARN,
         file_values={},
         ignored_keys=(),
         reloadable=Reloadable(

@@ -7,13 +7,25 @@ from collections.abc import Generator, Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.image.changes import ClusterChange, ConfigChanged, TopicAdded
+from authorizerd.image.changes import (
+    ClusterChange,
+    ConfigChanged,
+    NodeRegistered,
+    NodeUnregistered,
+    TopicAdded,
+    VotersChanged,
+)
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.difference import ITEMS_PER_STEP, plan_image_differences
 from authorizerd.image.errors import ClusterChangeError
 from tests.support.strategies import colliding_cluster_changes
 
 ID = b"1" * 16
+NODE_CHANGES: st.SearchStrategy[ClusterChange] = st.one_of(
+    st.builds(NodeRegistered, st.booleans(), st.integers(0, 2), st.integers(30, 33)),
+    st.builds(NodeUnregistered, st.booleans(), st.integers(0, 2)),
+    st.builds(VotersChanged, st.none() | st.frozensets(st.integers(0, 2))),
+)
 
 
 def image_of(changes: Iterable[ClusterChange]) -> ClusterImage:
@@ -41,7 +53,7 @@ def finish(
 
 
 def images() -> st.SearchStrategy[ClusterImage]:
-    return st.lists(colliding_cluster_changes(), max_size=30).map(image_of)
+    return st.lists(colliding_cluster_changes() | NODE_CHANGES, max_size=30).map(image_of)
 
 
 @given(images(), images())

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from immutables import Map
+from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
-from authorizerd.image.changes import ClusterChange, FeatureLevel
+from authorizerd.image.changes import ClusterChange, FeatureLevel, NodeRegistered, VotersChanged
 from authorizerd.image.cluster import ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ClusterChangeError
 from authorizerd.metadata.checkpoint_writer import (
@@ -25,8 +26,10 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DiskStorage, Storage
+from authorizerd.protocol.records.nodes import decode_node
 from tests.metadata.reading import numbers
 from tests.support import strategies
+from tests.support.foreign_records import node
 from tests.support.log_files import (
     METADATA_VERSION,
     TIME_MS,
@@ -43,7 +46,7 @@ from tests.support.log_files import (
 from tests.support.log_files import write_checkpoint as write_checkpoint_file
 from tests.support.recording_storage import PowerFailure, RecordingStorage
 
-FEATURES = {"group.version": 1, "metadata.version": 30}
+FEATURES = {"group.version": 1, "metadata.version": METADATA_VERSION.level}
 CLUSTER = ClusterImage(features=Map(FEATURES))
 NO_BYTES_MAX = 2**63
 NAME = "00000000000000000005-0000000003.checkpoint"
@@ -272,3 +275,19 @@ def test_nothing_is_removed_if_the_checkpoints_name_is_not_durable(tmp_path: Pat
     with pytest.raises(OSError, match="Input/output error"):
         retire(find_files(tmp_path), bytes_max=0, oldest_ms=0, storage=storage)
     assert names(tmp_path) == everything
+
+
+def test_only_a_checkpoint_of_a_copy_keeps_registrations(tmp_path: Path) -> None:
+    """A broker that was only asked has no record. A controller that votes no longer is left out."""
+    values = [node(1, 33), node(8, 30, is_controller=True), node(9, 33, is_controller=True)]
+    changes = [decode_node(value, 0, len(value)) for value in values]
+    image = apply_cluster_changes(CLUSTER, [each for each in changes if each is not None])
+    asked = NodeRegistered(False, 2, 33), VotersChanged(frozenset((9,)))
+    image = apply_cluster_changes(image, asked)
+    for keeps_nodes, kept in ((False, set()), (True, {(False, 1), (True, 9)})):
+        directory = tmp_path / str(keeps_nodes)
+        directory_of(directory)
+        saved = replace(state(numbered(1)), cluster=image, keeps_nodes=keeps_nodes)
+        read = read_cluster(write_checkpoint(directory, saved, DiskStorage()))
+        assert set(read.nodes) == kept
+        assert all(read.nodes[key] == image.nodes[key] for key in kept)

@@ -6,8 +6,17 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.builder import SnapshotBuilder, build
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, ChangeBatch
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
-from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
+from authorizerd.acl.release_in_force import Evidence, judge_release
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, at_offset
+from authorizerd.image.changes import (
+    ClusterChange,
+    FeatureLevel,
+    NodeRegistered,
+    NodeUnregistered,
+    TopicAdded,
+    TopicRemoved,
+    VotersChanged,
+)
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
@@ -225,3 +234,32 @@ def test_only_so_many_texts_are_kept() -> None:
     assert 0 < len(texts) <= TEXTS_KEPT
     texts.clear()
     assert len(texts) == 0
+
+
+PROOFS: list[ClusterChange] = [
+    FeatureLevel("metadata.version", 30),
+    NodeRegistered(False, 1, 30, b"record"),
+    NodeRegistered(True, 9, -1),
+    VotersChanged(frozenset((8, 9))),
+    NodeUnregistered(False, 1),
+    VotersChanged(None),
+]
+
+
+def test_worker_learns_what_proves_the_releases() -> None:
+    """The records themselves stay with the daemon, as do other features."""
+    other = FeatureLevel("group.version", 1)
+    batch = ChangeBatch(7, (added(1),), cluster_changes=(*PROOFS, other))
+    [order] = orders_of(b"".join(encode_changes(1, batch)))
+    assert isinstance(order, TakeChanges)
+    received = to_batch(order, SharedTexts())
+    assert received.cluster_changes == (PROOFS[0], NodeRegistered(False, 1, 30), *PROOFS[2:])
+    image = apply_cluster_changes(EMPTY_IMAGE, PROOFS[:4])
+    state = at_offset(EMPTY_SNAPSHOT, 7), image
+    received_image = EMPTY_IMAGE
+    for each in orders_of(b"".join(encode_state(1, lambda: state, lambda _: None))):
+        if isinstance(each, TakeChanges):
+            changed = to_batch(each, SharedTexts()).cluster_changes
+            received_image = apply_cluster_changes(received_image, changed)
+    assert judge_release(received_image, Evidence.QUORUM) == judge_release(image, Evidence.QUORUM)
+    assert received_image.voters == frozenset((8, 9))

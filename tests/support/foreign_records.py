@@ -92,3 +92,24 @@ def changed(epoch: int = 5, tags: bytes = b"\0") -> bytes:
     """Return a BrokerRegistrationChangeRecord of broker 1."""
     fields = int32(1), int64(epoch)
     return frame(ForeignType.BROKER_REGISTRATION_CHANGE, *fields, version=3, tags=tags)
+
+
+def node(
+    node_id: int, level: int | None, *, is_controller: bool = False, version: int | None = None
+) -> bytes:
+    """Return the registration of a broker or a controller that supports metadata.version."""
+    levels = () if level is None else (feature("metadata.version", 7, level),)
+    if is_controller:
+        own = int32(node_id), bytes(16), b"\0", array(), array(*levels)
+        return frame(ForeignType.REGISTER_CONTROLLER, *own, version=version or 0)
+    fields = (int64(5), array(), array(*levels), b"\0", b"\1", b"\0")
+    kind = ForeignType.REGISTER_BROKER
+    version = 3 if version is None else version
+    return frame(kind, int32(node_id), b"\0", bytes(16), *fields, version=version)
+
+
+def unregistered(node_id: int, *, is_controller: bool = False) -> bytes:
+    """Return the record that ends a node's registration."""
+    if is_controller:
+        return frame(29, int32(node_id))
+    return frame(ForeignType.UNREGISTER_BROKER, int32(node_id), int64(5))

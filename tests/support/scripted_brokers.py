@@ -37,6 +37,7 @@ class ScriptedBroker:
         error: the error of each listing.
         cut: how many bytes of the next listing are sent before the connection ends.
         garbage: bytes that are sent instead of the next listing's body.
+        level: the highest metadata.version that it supports, -1 if it does not say so.
     """
 
     broker_id: int
@@ -49,6 +50,7 @@ class ScriptedBroker:
     cut: int | None = None
     garbage: bytes | None = None
     throttle_ms: int = 0
+    level: int = 30
     listings: int = 0
 
 
@@ -68,6 +70,7 @@ class ScriptedCluster:
         self.lagging: set[int] = set()
         self.cluster_id = CLUSTER_ID
         self.high_watermark = 0
+        self.finalized = 30
         self.quorum_error: ApiError | None = None
         self.unserved: set[ApiKey] = set()
         self.opened: list[tuple[str, int]] = []
@@ -148,7 +151,7 @@ class ScriptedCluster:
     def _body(self, broker: ScriptedBroker, key: ApiKey, version: int) -> bytes:
         match key:
             case ApiKey.API_VERSIONS:
-                fields = self._versions()
+                fields = self._versions(broker)
             case ApiKey.SASL_HANDSHAKE:
                 fields = answer(error_code=ErrorCode.ILLEGAL_SASL_STATE, mechanisms=())
             case ApiKey.METADATA:
@@ -161,7 +164,7 @@ class ScriptedCluster:
                 raise AssertionError(f"a right that the source does not have: {key.name}")
         return b"".join(finish(encode_response(key, version, fields)))
 
-    def _versions(self) -> SimpleNamespace:
+    def _versions(self, broker: ScriptedBroker) -> SimpleNamespace:
         keys = [
             SimpleNamespace(api_key=key, min_version=0, max_version=api.last_version)
             for key, api in APIS.items()
@@ -169,7 +172,15 @@ class ScriptedCluster:
         ]
         return SimpleNamespace(
             error_code=0, api_keys=keys, throttle_time=timedelta(),
-            supported_features=(), finalized_features_epoch=-1, finalized_features=(),
+            supported_features=[
+                SimpleNamespace(name="metadata.version", min_version=7, max_version=broker.level)
+            ] if broker.level >= 0 else [],
+            finalized_features_epoch=self.high_watermark,
+            finalized_features=[
+                SimpleNamespace(
+                    name="metadata.version", min_version_level=1, max_version_level=self.finalized
+                )
+            ],
             zk_migration_ready=False,
         )  # fmt: skip
 

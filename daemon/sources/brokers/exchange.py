@@ -110,8 +110,14 @@ class Exchange:
                 raise _BrokenError(f"expected a cluster id, found {cluster_id!r}")
         except (ConnectionFailedError, RequestFailedError, _BrokenError) as error:
             return await self._break(error)
-        brokers = (Target(each.host, each.port, each.node_id) for each in metadata.brokers)
-        return Opened(cluster_id, tuple(brokers))
+        return Opened(cluster_id, _read_brokers(metadata))
+
+    async def ask_brokers(self) -> tuple[Target, ...] | Broken:
+        """Ask for the brokers that run now."""
+        try:
+            return _read_brokers(await self._request(_METADATA_CALL))
+        except (_BrokenError, RequestFailedError) as error:
+            return await self._break(error)
 
     async def ask_quorum(self) -> Quorum | Refused | Unserved | Broken:
         """Ask the quorum's leader, through the broker, how far each log reaches."""
@@ -182,6 +188,10 @@ class Exchange:
             case _:
                 return f"DescribeAcls: {error}"
         return f"DescribeAcls: {error}; {advice}"
+
+
+def _read_brokers(metadata: MetadataResponse) -> tuple[Target, ...]:
+    return tuple(Target(each.host, each.port, each.node_id) for each in metadata.brokers)
 
 
 def _digest(body: bytes | bytearray) -> bytes:

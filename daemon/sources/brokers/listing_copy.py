@@ -19,7 +19,7 @@ from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.daemon.sources.own_log_reader import read_some
 from authorizerd.daemon.threads import run_in_thread
-from authorizerd.image.changes import ConfigChanged
+from authorizerd.image.changes import ClusterChange, ConfigChanged
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.replay import Replay
@@ -126,8 +126,12 @@ class ListingCopy:
         changes: Sequence[Change],
         high_watermark: int,
         applier: trio.MemorySendChannel[Message],
+        releases: Sequence[ClusterChange] = (),
     ) -> None:
         """Save the differences of one listing, pass them on, and wait until they are applied.
+
+        What was found out about the brokers' ``releases`` becomes visible with them. It is not
+        saved, because it may be wrong at the next start.
 
         After the first listing, also report that the applier has caught up.
 
@@ -150,7 +154,7 @@ class ListingCopy:
         for start in range(0, len(changes), CHANGES_PER_MESSAGE):
             part = tuple(changes[start : start + CHANGES_PER_MESSAGE])
             await applier.send(ChangeBatch(offset, part, is_end=False))
-        await applier.send(ChangeBatch(offset, cluster_changes=(mark,)))
+        await applier.send(ChangeBatch(offset, cluster_changes=(mark, *releases)))
         if is_first:
             await applier.send(CaughtUp(offset))
         await self._applied.wait_until(

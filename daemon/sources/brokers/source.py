@@ -18,7 +18,7 @@ import trio
 
 from authorizerd.acl.difference import plan_differences
 from authorizerd.acl.listing import Expectation, expect, find_shown
-from authorizerd.acl.model import Acl, AclFilter, Change
+from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.acl.steps import free
 from authorizerd.actors.errors import UpdateRefusedError
@@ -46,9 +46,18 @@ from authorizerd.daemon.sources.brokers.messages import (
     Wait,
     Woken,
 )
+from authorizerd.daemon.sources.brokers.release_probe import FIRST_LOOK_SECONDS, ReleaseProbe
 from authorizerd.daemon.sources.failure_log import FailureLog
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.image.changes import (
+    UNKNOWN_LEVEL,
+    ClusterChange,
+    FeatureLevel,
+    NodeRegistered,
+    NodeUnregistered,
+)
+from authorizerd.image.cluster import METADATA_VERSION_FEATURE
 from authorizerd.kafka_client.address import Address
 
 BARRIERS_MAX: Final = 10_000
@@ -79,7 +88,7 @@ class _Pending:
 
 
 class BrokersSource:
-    """Pass on the differences between listings.
+    """Pass on the differences between listings, and the brokers' releases.
 
     Args:
         applied: the state that the applier has applied.
@@ -104,6 +113,10 @@ class BrokersSource:
         self._applied = applied
         self._random = random or SystemRandom()
         self._exchange = Exchange(open_node, settings, status)
+        self._open_node = open_node
+        self._probe: ReleaseProbe | None = None
+        self._levels: dict[int, int] = {}
+        self._finalized: int | None = None
         self._machine: Machine | None = None
         self._barriers: dict[int, _Barrier] = {}
         self._last_barrier = 0
@@ -138,8 +151,8 @@ class BrokersSource:
 
     @property
     def metadata_version(self) -> int:
-        """Return -1: a listing of ACLs tells nothing of the cluster's features."""
-        return -1
+        """The cluster's level, as its brokers tell it; -1 if they do not."""
+        return UNKNOWN_LEVEL if self._probe is None else self._probe.finalized
 
     async def barrier(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> None:
         """Wait until decisions are made by a listing that shows changes of ACLs.
@@ -175,29 +188,38 @@ class BrokersSource:
             LogDirectoryError, OSError: as ``ListingCopy.read``.
         """
         async with applier:
-            await self._read_copy(applier)
-            settings = self._settings
-            await self._check_copy()
-            machine = self._machine = Machine(
-                [Target(server.host, server.port) for server in settings.servers],
-                poll_seconds=settings.poll_ms / 1000,
-                pause_seconds_max=settings.stale_max_ms / 1000 / PAUSES_PER_STALENESS,
-                cluster_id=settings.cluster_id or self._copy.cluster_id,
-                high_watermark=self._copy.high_watermark,
-                random=self._random,
-            )
-            event: Event | None = None
-            try:
-                while True:
-                    action = machine.advance(event, trio.current_time())
-                    event = await self._carry_out(action, applier)
-            finally:
-                with trio.CancelScope(shield=True):
-                    await self._exchange.aclose()
+            await self._copy.read(applier)
+            async with trio.open_nursery() as nursery:
+                self._probe = ReleaseProbe(self._open_node, nursery)
+                try:
+                    await self._follow(applier, self._probe)
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await self._exchange.aclose()
+                        await self._probe.aclose()
+                    nursery.cancel_scope.cancel()
 
-    async def _read_copy(self, applier: trio.MemorySendChannel[Message]) -> None:
+    async def _follow(self, applier: trio.MemorySendChannel[Message], probe: ReleaseProbe) -> None:
+        await self._publish_copy(applier, probe)
+        settings = self._settings
+        await self._check_copy()
+        machine = self._machine = Machine(
+            [Target(server.host, server.port) for server in settings.servers],
+            poll_seconds=settings.poll_ms / 1000,
+            pause_seconds_max=settings.stale_max_ms / 1000 / PAUSES_PER_STALENESS,
+            cluster_id=settings.cluster_id or self._copy.cluster_id,
+            high_watermark=self._copy.high_watermark,
+            random=self._random,
+        )
+        event: Event | None = None
+        while True:
+            action = machine.advance(event, trio.current_time())
+            event = await self._carry_out(action, applier)
+
+    async def _publish_copy(
+        self, applier: trio.MemorySendChannel[Message], probe: ReleaseProbe
+    ) -> None:
         copy, status = self._copy, self._status
-        await copy.read(applier)
         status.cluster_id = copy.cluster_id or ""
         if copy.high_watermark is None:
             return  # the applier loads a first listing much faster than it applies differences
@@ -205,8 +227,39 @@ class BrokersSource:
         self._is_held = not self._settings.serves_copy
         if self._is_held:
             await applier.send(Suspend(UNCONFIRMED))
+        else:
+            with trio.move_on_after(FIRST_LOOK_SECONDS):
+                await self._look_first(probe)
+            found = self._compare_releases()
+            await applier.send(ChangeBatch(copy.last_offset, cluster_changes=found))
         await applier.send(CaughtUp(copy.last_offset))
         await self._applied.wait_until(lambda newest: newest is not None)
+
+    async def _look_first(self, probe: ReleaseProbe) -> None:
+        """Look at the releases before decisions begin by the copy."""
+        for server in self._settings.servers:
+            opened = await self._exchange.open(Target(server.host, server.port))
+            if isinstance(opened, Opened) and opened.brokers:
+                await probe.look(opened.brokers)
+                return
+
+    def _compare_releases(self) -> tuple[ClusterChange, ...]:
+        """Return what has changed in the brokers' releases, and note that it is in force."""
+        assert self._probe is not None, "it runs"
+        before, after = self._levels, dict(self._probe.levels)
+        changes: list[ClusterChange] = [
+            NodeUnregistered(False, each) for each in before if each not in after
+        ]
+        changes += (
+            NodeRegistered(False, broker_id, level)
+            for broker_id, level in after.items()
+            if before.get(broker_id) != level
+        )
+        finalized = self._probe.finalized
+        if finalized != self._finalized:
+            changes.append(FeatureLevel(METADATA_VERSION_FEATURE, max(finalized, 0)))
+        self._levels, self._finalized = after, finalized
+        return tuple(changes)
 
     async def _check_copy(self) -> None:
         """Stop decisions for ever if the copy has the ACLs of another cluster."""
@@ -271,6 +324,11 @@ class BrokersSource:
         answer = await self._exchange.ask_listing()
         if not isinstance(answer, Answer):
             return answer
+        brokers = await self._exchange.ask_brokers()
+        if isinstance(brokers, Broken):
+            return brokers
+        assert self._probe is not None, "it runs"
+        await self._probe.look(brokers)
         snapshot = self._applied.newest or EMPTY_SNAPSHOT
         if answer.digest == self._digest:
             shown = await finish_in_turns(find_shown(snapshot.acls, expectations))
@@ -287,11 +345,13 @@ class BrokersSource:
     async def _accept(self, accept: Accept, applier: trio.MemorySendChannel[Message]) -> None:
         """Save the last listing's differences, let decisions use them, and confirm the state."""
         pending, status = self._pending, self._status
+        changes = [] if pending is None else pending.changes
+        releases = self._compare_releases()
+        if changes or releases or self._copy.high_watermark is None:
+            await self._copy.append(
+                self._cluster_id, changes, accept.high_watermark, applier, releases
+            )
         if pending is not None:
-            if pending.changes or self._copy.high_watermark is None:
-                await self._copy.append(
-                    self._cluster_id, pending.changes, accept.high_watermark, applier
-                )
             self._digest = pending.digest
             await self._forget_pending()
         status.cluster_id, status.leader_id = self._cluster_id, self._broker_id

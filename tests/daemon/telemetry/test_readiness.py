@@ -8,6 +8,8 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from authorizerd.acl.model import AclAdded, ChangeBatch
+from authorizerd.acl.release_in_force import ReleaseInForce
+from authorizerd.acl.releases import ANY_RELEASE
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
 from authorizerd.config.follow import SourceKind
@@ -82,3 +84,29 @@ async def test_fault_is_one_line_and_not_public(nursery: trio.Nursery, is_public
         assert (code, text[: len(said)]) == (503, said)
         assert len(text) < SHOWN_MAX + len(said)
         assert readiness.text == text.removesuffix("\n")
+
+
+async def test_readiness_says_by_which_releases_and_why(nursery: trio.Nursery) -> None:
+    """Without an upgrade of the daemon, a newer release stops decisions if that is set."""
+    newer = ReleaseInForce(ANY_RELEASE, "broker 1 is newer", "broker 1 is newer")
+    for stops in (False, True):
+        feed, inbox = trio.open_memory_channel[Message](1)
+        applier = RecordApplier(inbox, judge=lambda _: newer, stops_if_newer=stops)
+        gate = ListenerGate({})
+        nursery.start_soon(applier.run)
+        nursery.start_soon(gate.run)
+        await feed.send(CaughtUp(3))
+        await applier.applied.wait_until(lambda newest: newest is not None)
+        code, text = await ask(Readiness(applier, gate, Followed(), lambda: True), is_public=False)
+        if stops:
+            assert (code, text) == (
+                503,
+                "decisions have stopped: broker 1 is newer. Upgrade the daemon, or set"
+                " authorizerd.kafka.release.unknown=warn\n",
+            )
+        else:
+            assert (code, text) == (
+                200,
+                "ready: 0 ACLs at log offset 3; judged by the rules of Kafka 4.3 or 4.4:"
+                " broker 1 is newer\n",
+            )

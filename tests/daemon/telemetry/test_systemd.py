@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from authorizerd.acl.release_in_force import UNKNOWN_RELEASE
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
@@ -21,6 +22,7 @@ from tests.end_to_end.fake_service_manager import NotifySocket
 
 EXTENSION = {"EXTEND_TIMEOUT_USEC": str(EXTENSION_SECONDS * 1_000_000)}
 MEAL = {"WATCHDOG": "1"}
+RULES = f"judged by the rules of Kafka {UNKNOWN_RELEASE.rules}: {UNKNOWN_RELEASE.reason}"
 
 
 class _Source(Source):
@@ -97,7 +99,7 @@ async def test_start_timeout_is_extended_only_while_loading(
     assert notified.receive_all() == [waiting]
     place.opened.succeed(None)
     await trio.sleep(2)
-    ready = {"STATUS": "ready: 0 ACLs at log offset 7"}
+    ready = {"STATUS": f"ready: 0 ACLs at log offset 7; {RULES}"}
     assert notified.receive_all() == [ready]
     manager.report_ready()
     with manager.reloading():

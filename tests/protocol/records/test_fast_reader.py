@@ -22,6 +22,7 @@ from authorizerd.protocol.records.metadata import (
     decode_value,
     encode_value,
 )
+from authorizerd.protocol.records.nodes import decode_node
 from tests.support.log_files import acl_id, added, data_batch, removed, resealed
 from tests.support.strategies import metadata_records
 
@@ -35,7 +36,8 @@ def general(batch: RecordBatch) -> Outcome:
     try:
         for _ in range(batch.count):
             place = read_record(batch.data, position)
-            record = decode_value(batch.data, place.value_start, place.value_end)
+            start, end = place.value_start, place.value_end
+            record = decode_value(batch.data, start, end) or decode_node(batch.data, start, end)
             if record is not None:
                 found.append(record)
             position = place.next

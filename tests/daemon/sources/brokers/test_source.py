@@ -17,6 +17,8 @@ import trio
 from trio.testing import MockClock
 
 from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.release_in_force import Evidence, judge_release
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.actors.errors import UpdateRefusedError
@@ -27,6 +29,7 @@ from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS, Acknow
 from authorizerd.daemon.sources.brokers.exchange import Exchange
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.pauses import RETRY_SECONDS_MAX
+from authorizerd.daemon.sources.brokers.release_probe import FORGOTTEN_SECONDS
 from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
 from authorizerd.daemon.sources.freshness import Freshness
@@ -68,7 +71,9 @@ class Follower:
     ) -> None:
         self.settings = settings
         self._feed, inbox = trio.open_memory_channel[Message](16)
-        self.applier = RecordApplier(inbox)
+        self.applier = RecordApplier(
+            inbox, judge=lambda image: judge_release(image, Evidence.BROKERS)
+        )
         self.status = SourceStatus(SourceKind.BROKERS)
         self.freshness = Freshness(
             self._feed.clone(), self.status, stale_max_ms=self.settings.stale_max_ms
@@ -126,6 +131,12 @@ class Follower:
         newest = self.applier.applied.newest
         assert newest is not None
         return newest.offset
+
+    @property
+    def rules(self) -> ReleaseRules | None:
+        """The rules of the state to decide by."""
+        newest = self.applier.snapshot.newest
+        return None if newest is None else newest.rules
 
     async def until(self, holds: Callable[[], bool], seconds: float = 30.0) -> None:
         """Wait for any condition, in virtual time."""
@@ -203,7 +214,7 @@ async def test_one_broker_is_asked_about_every_poll(
         counts = sorted(each.listings for each in cluster.brokers.values())
         assert counts[0] == 0
         assert 18 <= counts[1] <= 23
-        assert len(cluster.opened) == 2
+        assert len(cluster.opened) == 2 + len(cluster.brokers), "one more each, for the releases"
 
 
 async def test_equal_answers_are_not_decoded(
@@ -697,7 +708,8 @@ async def test_checkpoint_replaces_the_log(
         offset, mark = follower.offset, follower.copy.high_watermark
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == acls)
-        assert (follower.offset, follower.copy.high_watermark) == (offset, mark)
+        # The brokers' releases are found out anew.
+        assert (follower.offset, follower.copy.high_watermark) == (offset + 1, mark)
 
 
 async def test_files_of_the_copy_are_private(
@@ -712,3 +724,76 @@ async def test_files_of_the_copy_are_private(
 
 def file_modes(folder: Path) -> list[int]:
     return [each.stat().st_mode & 0o777 for each in folder.rglob("*") if each.is_file()]
+
+
+async def test_the_rules_follow_an_upgrade_of_the_brokers(
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """No ACL changes meanwhile. While a broker restarts, its release is unknown."""
+    one, two = cluster.brokers.values()
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.rules == RULES_4_3)
+        two.is_down, two.level = True, 33
+        await follower.until(lambda: follower.rules == ANY_RELEASE)
+        assert follower.applier.release.newest.reason == (
+            "broker 1 runs 4.3; broker 2 runs an unknown release"
+        )
+        two.is_down = False
+        await trio.sleep(3 * POLL)
+        assert follower.rules == ANY_RELEASE
+        assert follower.applier.release.newest.reason == "broker 1 runs 4.3; broker 2 runs 4.4"
+        one.is_down, one.level = True, 33
+        await trio.sleep(3 * POLL)
+        assert follower.rules == ANY_RELEASE
+        one.is_down = False
+        await follower.until(lambda: follower.rules == RULES_4_4)
+
+
+async def test_first_decision_knows_the_releases(
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """So it is with a served copy: the first state has them, not a later one."""
+    for settings in (SETTINGS, replace(SETTINGS, serves_copy=True)):
+        async with following(cluster, tmp_path, settings) as follower:
+            first = await follower.applier.snapshot.wait_until(lambda newest: newest is not None)
+            assert first is not None
+            assert first.rules == RULES_4_3
+
+
+async def test_broker_that_does_not_answer_is_unknown(
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Decisions wait 10 s for it. A finalized level that 4.3 lacks settles its release."""
+    one, two = cluster.brokers.values()
+    one.level = 33
+    two.is_silent = True
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.rules == ANY_RELEASE, 60)
+        cluster.finalized = 32
+        cluster.high_watermark += 1
+        await follower.until(lambda: follower.rules == RULES_4_4)
+
+
+async def test_broker_that_left_counts_for_a_while(
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """It may be about to return with another release."""
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.rules == RULES_4_3)
+        two = cluster.brokers.pop(2)
+        two.is_down = True
+        await follower.until(lambda: follower.rules == ANY_RELEASE)
+        await follower.until(lambda: follower.rules == RULES_4_3, FORGOTTEN_SECONDS + 30)
+
+
+async def test_newer_release_is_reported_at_once(
+    cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: follower.rules == RULES_4_3)
+        for broker in cluster.brokers.values():
+            broker.level = 34
+        await follower.until(lambda: follower.rules == ANY_RELEASE)
+        assert follower.applier.release.newest.newer == (
+            "brokers 1, 2 run a release newer than 4.4, which was not tested"
+        )

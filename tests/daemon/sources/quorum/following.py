@@ -6,6 +6,7 @@ from pathlib import Path
 
 import trio
 
+from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.config.follow import FollowSettings, Server, SourceKind
 from authorizerd.daemon.sources.freshness import Freshness
@@ -45,7 +46,9 @@ class Following:
         self.status = SourceStatus(SourceKind.QUORUM)
         self._feed, inbox = trio.open_memory_channel[Message](16)
         self.applier = RecordApplier(
-            inbox, on_misfit=lambda error: self.status.fail(str(error), error.offset)
+            inbox,
+            judge=lambda image: judge_release(image, Evidence.QUORUM),
+            on_misfit=lambda error: self.status.fail(str(error), error.offset),
         )
         self.freshness = Freshness(
             self._feed.clone(), self.status, stale_max_ms=self._settings.stale_max_ms

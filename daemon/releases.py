@@ -1,0 +1,68 @@
+"""The Kafka releases by whose rules the daemon judges: how it finds them out, and logs them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from operator import ne
+from typing import Final
+
+from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_release
+from authorizerd.acl.releases import RULES_4_3
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import Steps
+from authorizerd.actors.published import View
+from authorizerd.actors.steps import finish_in_turns
+from authorizerd.config.configuration import Configuration
+from authorizerd.image.cluster import ClusterImage
+
+ACLS_NAMED_MAX: Final = 10
+"""How many ACLs the log names whose meaning would change."""
+ACLS_PER_STEP: Final = 512
+
+_logger = logging.getLogger("authorizerd")
+
+
+def new_judge(configuration: Configuration) -> Callable[[ClusterImage], ReleaseInForce]:
+    """Return the function that judges by which releases' rules an image's ACLs are judged."""
+    follow, setting = configuration.follow, configuration.kafka_release.chosen
+    evidence = Evidence.OWN_LOG if follow is None else Evidence(follow.kind.value)
+    return lambda image: judge_release(image, evidence, setting)
+
+
+async def log_releases(
+    applied: View[AclSnapshot | None], releases: View[ReleaseInForce], *, is_own_log: bool
+) -> None:
+    """Log the releases in force once the ACLs are loaded, and each later change, for ever.
+
+    Of an own log that has 4.3's rules, the ACLs are named whose meaning would change with 4.4's.
+    """
+    await applied.wait_until(lambda newest: newest is not None)
+    if is_own_log and releases.newest.rules == RULES_4_3 and applied.newest is not None:
+        await finish_in_turns(_log_ranges(applied.newest))
+    while True:
+        release = releases.newest
+        _logger.info("ACLs are judged by the rules of Kafka %s: %s", release.rules, release.reason)
+        if release.newer:
+            _logger.warning("%s: upgrade the daemon (authorizerd.kafka.release)", release.newer)
+        await releases.wait_until(partial(ne, release))
+
+
+def _log_ranges(snapshot: AclSnapshot) -> Steps[None]:
+    """Log the first ACLs whose host 4.4 may read as a range, and how many there are."""
+    found = 0
+    for number, acl in enumerate(snapshot.acls.values()):
+        if number % ACLS_PER_STEP == 0:
+            yield
+        if "/" not in acl.host:
+            continue
+        found += 1
+        if found <= ACLS_NAMED_MAX:
+            _logger.info("by the rules of Kafka 4.4, this ACL's host may be a range: %s", acl)
+    if found:
+        _logger.warning(
+            "%d ACLs have a host with a slash, which matches nothing by the rules of Kafka 4.3 and"
+            " may be a range by those of 4.4: `authorizerd features upgrade` changes the rules",
+            found,
+        )
