@@ -22,7 +22,7 @@ def _smaller_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         "plan /dev/zero --acls FILE",
         "plan FILE --acls /dev/zero",
-        "plan FILE --acls FILE --traffic-report /dev/zero",
+        "plan FILE --acls FILE --allow-everyone-if-no-acl-found false --traffic-report /dev/zero",
         "apply /dev/zero --bootstrap-server 127.0.0.1:1",
         "import yaml:/dev/zero --to listing:-",
     ],

@@ -193,11 +193,11 @@ def test_features_become_visible_like_acls(tmp_path: Path) -> None:
     """Level 0 removes a feature."""
     kraft, groups = FeatureLevel("kraft.version", 1), FeatureLevel("group.version", 1)
     write_log(tmp_path, [kraft], [FeatureLevel("kraft.version", 2), groups])
-    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 2, "group.version": 1}
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 2, "group.version": 1}
     write_log(tmp_path, [kraft, groups], [FeatureLevel("group.version", 0)])
-    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 1}
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
     write_log(tmp_path, [BEGIN, kraft], [END, BEGIN, groups])
-    assert features(tmp_path) == {"metadata.version": 33, "kraft.version": 1}
+    assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
     write_log(tmp_path, [BEGIN, kraft], [ABORT, groups])
     assert features(tmp_path) == {"metadata.version": 30, "group.version": 1}
     write_log(tmp_path, [FeatureLevel("group.version", 0)])
@@ -211,7 +211,7 @@ def test_metadata_version_is_known_once_visible(tmp_path: Path) -> None:
     for log_batch in MetadataLog.open(tmp_path).batches():
         list(replay.steps(log_batch))
         versions.append(replay.metadata_version)
-    assert versions == [-1, 33, 33, 31]
+    assert versions == [-1, 30, 30, 31]
 
 
 def test_checkpoint_becomes_visible_at_its_last_offset(tmp_path: Path) -> None:
