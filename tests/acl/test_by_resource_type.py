@@ -25,6 +25,8 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
+from authorizerd.acl.releases import RULES_4_4
+from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.steps import finish
 from tests.oracles import scan
 from tests.support.acls import acl, snapshot_of
@@ -105,6 +107,30 @@ def test_index_and_scan_of_slices_agree(
     assert finish(scan_by_resource_type(slices, principal, host, operation, TOPIC)) == finish(
         authorize_by_resource_type(snapshot, nobody, principal, host, operation, TOPIC)
     )
+
+
+OTHER = acl("User:a", topic="other")
+
+
+@pytest.mark.parametrize(
+    ("held", "allowed"),
+    [
+        ([acl("a", topic="orders"), OTHER], False),
+        ([acl("", topic="o", pattern="PREFIXED", deny=True), OTHER], False),
+        ([acl("a", "WRITE", topic="orders", host="10.0.0.0/8"), OTHER], False),
+        ([acl("a", topic="orders", host="10.9.9.9"), OTHER], True),
+        ([acl("a", group="orders"), OTHER], True),
+        ([acl("a", topic="orders"), acl("User:a", topic=PROBE_NAME)], True),
+    ],
+)
+def test_acl_that_kafka_cannot_judge_denies_by_its_host(held: list[Acl], allowed: bool) -> None:
+    """These are answers of Kafka 4.4.0, which fails instead of denying. Patterns do not count."""
+    asked = ("User:a", "10.0.0.1", Operation.READ, TOPIC)
+    snapshot = with_rules(snapshot_of(*held), RULES_4_4)
+    nobody = AuthorizerSettings()
+    assert finish(authorize_by_resource_type(snapshot, nobody, *asked)) == allowed
+    if PROBE_NAME not in {each.resource_name for each in held}:
+        assert finish(scan_by_resource_type([held], *asked)) == allowed
 
 
 def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType
+from authorizerd.acl.model import ResourceType as AclType
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.daemon.decision_place import entry
 from tests.support.acl_events import AclCopy, Event, EventReader
 from tests.support.admin_client import (
@@ -31,6 +35,8 @@ from tests.support.daemon_process import (
     running,
     wait_until,
 )
+from tests.support.log_files import added, read_acls, write_log
+from tests.support.requests import evaluation
 
 ROOT_TOKEN, CONSOLE_TOKEN = "root.secret", "console.secret"
 CONSOLE = "User:console"
@@ -52,7 +58,7 @@ def write_tokens(folder: Path, *names: str) -> Path:
 @contextmanager
 def daemon_with_tokens(folder: Path, **settings: str) -> Iterator[DaemonProcess]:
     tokens = write_tokens(folder, "root", "console")
-    log_dir = new_log(folder)
+    log_dir = folder / "log" if (folder / "log").exists() else new_log(folder)
     with running(
         folder, log_dir, SETTINGS, authorizerd_tokens_file=str(tokens), **settings
     ) as daemon:
@@ -164,6 +170,45 @@ def test_listing_and_watch_show_an_admin_clients_changes(tmp_path: Path) -> None
         after_restart = AclCopy()
         after_restart.begin_with(list_acls(restarted))
         assert after_restart.acls == copy.acls
+
+
+JSON_HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {ROOT_TOKEN}"}
+LITERAL, ALLOW, READ = PatternType.LITERAL, PermissionType.ALLOW, Operation.READ
+LATER_TYPE = Acl(max(AclType) + 1, "mirror", LITERAL, "User:m", "*", READ, ALLOW)
+LATER_CODES = (
+    LATER_TYPE,
+    Acl(AclType.TOPIC, "m", LITERAL, "User:m", "*", max(Operation) + 1, ALLOW),
+    Acl(AclType.TOPIC, "p", LITERAL, "User:m", "*", READ, max(PermissionType) + 1),
+    Acl(AclType.TOPIC, "t", max(PatternType) + 1, "User:m", "*", READ, ALLOW),
+)
+
+
+def test_acls_with_codes_of_a_later_kafka_never_allow_and_are_kept(tmp_path: Path) -> None:
+    """They are listed, watched, deleted and written into checkpoints like others."""
+    write_log(tmp_path / "log", [added(number, each) for number, each in enumerate(LATER_CODES, 1)])
+    settings = {"metadata_log_max_record_bytes_between_snapshots": "1"}
+    with ExitStack() as stack:
+        daemon = stack.enter_context(daemon_with_tokens(tmp_path, **settings))
+        for topic in ("m", "p", "t", "mirror"):
+            asked = json.dumps(evaluation("m", topic=topic, host="10.0.0.1")).encode()
+            answer = ask(daemon.decision, "POST", "/access/v1/evaluation", asked, JSON_HEADERS)
+            assert answer.json["decision"] is False
+        copy = AclCopy()
+        copy.begin_with(list_acls(daemon))
+        assert len(copy.acls) == len(LATER_CODES)
+        admin = new_admin(daemon)
+        listed = [each.restype for each in describe_acls(admin)]
+        assert sorted(each.name for each in listed) == ["TOPIC", "TOPIC", "TOPIC", "UNKNOWN"]
+        watch = Watch(daemon, query=f"?after={copy.offset}")
+        stack.callback(watch.close)
+        watch.expect("begin")
+        delete_acls(admin, filter_of("p"))
+        assert watch.expect("acls").data["changes"][0]["change"] == "remove"
+        folder = tmp_path / "log" / METADATA_TOPIC_DIRECTORY
+        wait_until(lambda: any(folder.glob("*.checkpoint")), "a checkpoint is written")
+        assert daemon.stop()[0] == 0
+    (checkpoint,) = folder.glob("*.checkpoint")
+    assert set(read_acls(checkpoint).values()) >= {LATER_TYPE}
 
 
 def test_only_callers_with_describe_see_acls(tmp_path: Path) -> None:
