@@ -37,6 +37,7 @@ from authorizerd.image.changes import (
     VotersChanged,
 )
 from authorizerd.image.errors import ClusterChangeError
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 
 TOPIC_CONFIGS: Final = 2
 """The resource type of topics' dynamic configs: Kafka's ConfigResource.Type.TOPIC."""
@@ -47,7 +48,6 @@ Login = tuple[str, int]
 """A user and a SCRAM mechanism, as a raw int8."""
 NodeKey = tuple[bool, int]
 """True for a controller, False for a broker; and the node's id. A combined node has both."""
-METADATA_VERSION_FEATURE: Final = "metadata.version"
 
 
 class Topic(msgspec.Struct, frozen=True, gc=False):

@@ -148,7 +148,7 @@ class LogWriter:
             first.append(_data([AbortTransaction("the node that began it has ended")]))
         self._features = dict(replay.features)
         if METADATA_VERSION_FEATURE not in self._features:
-            new = FEATURES_WRITTEN | {METADATA_VERSION_FEATURE: metadata_version}
+            new = features_at(metadata_version)
             self._features |= new
             first.append(_data([FeatureLevel(*each) for each in new.items()]))
         self._write(first)

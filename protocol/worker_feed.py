@@ -30,8 +30,9 @@ from authorizerd.image.changes import (
     TopicRemoved,
     VotersChanged,
 )
-from authorizerd.image.cluster import EMPTY_IMAGE, METADATA_VERSION_FEATURE, ClusterImage
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage
 from authorizerd.image.difference import plan_image_differences
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.protocol.framing import Frames, frame
 
 FEED_FRAME_BYTES_MAX: Final = 64 * 1024 * 1024  # a configuration and a tokens file fit easily

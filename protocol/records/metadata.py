@@ -24,7 +24,6 @@ from authorizerd.image.changes import (
     NodeUnregistered,
     VotersChanged,
 )
-from authorizerd.image.cluster import METADATA_VERSION_FEATURE as METADATA_VERSION_FEATURE
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.primitives import WireReader, compact_string, unsigned_varint
 from authorizerd.protocol.records.cluster import decode_cluster_record, encode_cluster_record

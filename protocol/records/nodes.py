@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from authorizerd.image.changes import UNKNOWN_LEVEL, NodeRegistered, NodeUnregistered
-from authorizerd.image.cluster import METADATA_VERSION_FEATURE
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.primitives import WireReader
 from authorizerd.protocol.records.foreign import (

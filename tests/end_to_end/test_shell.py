@@ -124,7 +124,7 @@ def test_conversation_on_a_terminal(tmp_path: Path) -> None:
         )
         terminal.enter("cat /im\tfeat\tmeta\t\n")
         assert terminal.expect(">> ") == (
-            "cat /image/features/metadataVersion \nOptional[4.3-IV0]\n"
+            "cat /image/features/metadataVersion \nOptional[4.4-IV2]\n"
         )
         terminal.enter("cd /image\n")
         terminal.expect(">> ")

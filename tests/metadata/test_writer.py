@@ -11,6 +11,7 @@ import pytest
 
 from authorizerd.acl.model import AclAdded, AclRemoved
 from authorizerd.image.changes import FeatureLevel
+from authorizerd.image.features import METADATA_VERSION_KNOWN
 from authorizerd.metadata.directory import (
     CLEAN_SHUTDOWN_NAME,
     METADATA_TOPIC_DIRECTORY,
@@ -54,6 +55,7 @@ def started(
     storage: RecordingStorage | DiskStorage | None = None,
     *,
     segment_bytes_max: int = 1 << 30,
+    metadata_version: int = METADATA_VERSION_KNOWN,
 ) -> LogWriter:
     """Return a writer that has begun at the end of the log, or a new log."""
     clock = itertools.count(NOW_MS)
@@ -71,7 +73,7 @@ def started(
             list(replay.steps(batch))
         progress = log.progress
     directory.mkdir(parents=True, exist_ok=True)
-    writer.start(progress, replay, node_id=NODE_ID)
+    writer.start(progress, replay, node_id=NODE_ID, metadata_version=metadata_version)
     return writer
 
 
@@ -121,6 +123,14 @@ def test_log_begins_with_a_leader_change_and_a_metadata_version(tmp_path: Path) 
     named = list(itertools.chain.from_iterable(read_records(feature, Texts())))
     assert named[0] == FeatureLevel("metadata.version", 33)
     assert named == [FeatureLevel(*each) for each in FEATURES_WRITTEN.items()]
+
+
+def test_log_of_an_older_level_has_the_features_of_its_time(tmp_path: Path) -> None:
+    """Kafka 4.3 does not know level 2 of share.version."""
+    started(tmp_path, metadata_version=30).close()
+    (_, feature), _ = read(tmp_path)
+    named = itertools.chain.from_iterable(read_records(feature.placed.batch, Texts()))
+    assert FeatureLevel("share.version", 1) in [*named]
 
 
 def test_each_start_begins_the_next_epoch(tmp_path: Path) -> None:

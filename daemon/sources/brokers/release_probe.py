@@ -20,7 +20,7 @@ import trio
 from authorizerd.daemon.sources.brokers.exchange import OpenNode
 from authorizerd.daemon.sources.brokers.messages import Target
 from authorizerd.image.changes import UNKNOWN_LEVEL
-from authorizerd.image.cluster import METADATA_VERSION_FEATURE
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.kafka_client.connection import NO_FEATURES, Features, Node
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 

@@ -57,7 +57,7 @@ from authorizerd.image.changes import (
     NodeRegistered,
     NodeUnregistered,
 )
-from authorizerd.image.cluster import METADATA_VERSION_FEATURE
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.kafka_client.address import Address
 
 BARRIERS_MAX: Final = 10_000

@@ -175,7 +175,7 @@ def described(
         (
             [[FeatureLevel("f.version", 3)]],
             "tree /image/features",
-            "finalized_f.version:\n  3\nmetadataVersion:\n  Optional[4.4-IV2]\n",
+            "finalized_f.version:\n  3\nmetadataVersion:\n  Optional[4.3-IV0]\n",
         ),
         # Records of a transaction become visible together, or never.
         ([[BEGIN, QUOTA]], "ls /image/clientQuotas", ""),
