@@ -8,7 +8,7 @@ from functools import partial
 from operator import ne
 from typing import Final
 
-from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_release
+from authorizerd.acl.release_in_force import ReleaseInForce, judge_release
 from authorizerd.acl.releases import RULES_4_3
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
@@ -26,8 +26,7 @@ _logger = logging.getLogger("authorizerd")
 
 def new_judge(configuration: Configuration) -> Callable[[ClusterImage], ReleaseInForce]:
     """Return the function that judges by which releases' rules an image's ACLs are judged."""
-    follow, setting = configuration.follow, configuration.kafka_release.chosen
-    evidence = Evidence.OWN_LOG if follow is None else Evidence(follow.kind.value)
+    evidence, setting = configuration.evidence, configuration.kafka_release.chosen
     return lambda image: judge_release(image, evidence, setting)
 
 
