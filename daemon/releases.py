@@ -62,6 +62,6 @@ def _log_ranges(snapshot: AclSnapshot) -> Steps[None]:
     if found:
         _logger.warning(
             "%d ACLs have a host with a slash, which matches nothing by the rules of Kafka 4.3 and"
-            " may be a range by those of 4.4: `authorizerd features upgrade` changes the rules",
+            " may be a range by those of 4.4, which authorizerd features upgrade chooses",
             found,
         )

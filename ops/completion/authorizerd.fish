@@ -51,8 +51,8 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore acls 'acls plan' 'acls apply' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' 'replay package' explain who-can what-can can test history shell
-set -g _shtab_authorizerd_opts_with_value --acls --add-scram --against --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --duration --engine --events --fail-on --follow --format --from --from-config --group --group-prefix --host --id --input --interval --junit --key --lanes --log-dir --logs --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --next-offset --node-id --operation --out --output --override --plan --principal --principal-prefix --profile --python --rate --ready-file --remote --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --traffic --traffic-format --traffic-max-bad-ratio --traffic-report --traffic-tz --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without --zk-jute-maxbuffer --zk-oldest-broker -k -s
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore features acls 'acls plan' 'acls apply' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' 'replay package' explain who-can what-can can test history shell
+set -g _shtab_authorizerd_opts_with_value --acls --add-scram --against --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --duration --engine --events --fail-on --follow --format --from --from-config --group --group-prefix --host --id --input --interval --junit --kafka-release --key --lanes --log-dir --logs --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --metadata --mode --names-max --next-offset --node-id --operation --out --output --override --plan --principal --principal-prefix --profile --python --rate --ready-file --release-version --remote --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --traffic --traffic-format --traffic-max-bad-ratio --traffic-report --traffic-tz --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without --zk-jute-maxbuffer --zk-oldest-broker -k -s
 
 complete -c authorizerd -e
 complete -c authorizerd -f
@@ -70,6 +70,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using format' -l config -xka "(__
 complete -c authorizerd -n '_shtab_authorizerd_using format' -l override -x -d 'set a key, with precedence over the file; may be repeated'
 complete -c authorizerd -n '_shtab_authorizerd_using format' -l cluster-id -x -d 'the cluster'"'"'s id (default: a random one)'
 complete -c authorizerd -n '_shtab_authorizerd_using format' -l add-scram -x -d 'add a user'"'"'s SCRAM credential, in kafka-storage'"'"'s syntax; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using format' -l release-version -x -d 'the log'"'"'s metadata.version: it decides by the rules of which Kafka release ACLs are judged; 4.3-IV0 for a log that Kafka 4.3 can read (default: 4.4-IV2)'
 complete -c authorizerd -n '_shtab_authorizerd_using format' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a token -d 'create a token for a caller of a decision port'
 complete -c authorizerd -n '_shtab_authorizerd_using token' -s h -l help -d 'show this help message and exit'
@@ -105,6 +106,13 @@ complete -c authorizerd -n '_shtab_authorizerd_using restore' -l other-cluster -
 complete -c authorizerd -n '_shtab_authorizerd_using restore' -l next-offset -x -d 'let the log continue at this offset or later: one above the newest that clients have seen. Needed only if the old log is lost'
 complete -c authorizerd -n '_shtab_authorizerd_using restore' -l json -d 'print what was done as JSON'
 complete -c authorizerd -n '_shtab_authorizerd_using restore; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file that `authorizerd backup` has written'
+complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a features -d 'show or raise the metadata.version of a log'
+complete -c authorizerd -n '_shtab_authorizerd_using features' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using features' -l metadata -x -d 'the metadata.version to upgrade to, such as 4.4-IV2. Kafka 4.3 cannot read a log with a higher one than 4.3-IV0'
+complete -c authorizerd -n '_shtab_authorizerd_using features' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'the log directory, which contains __cluster_metadata-0'
+complete -c authorizerd -n '_shtab_authorizerd_using features' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
+complete -c authorizerd -n '_shtab_authorizerd_using features' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using features; and test $_shtab_authorizerd_npos -eq 0' -ka "describe upgrade" -d 'describe: show the level, also of a log in use; upgrade: raise it, while the daemon is stopped'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a acls -d 'list, add and remove ACLs, with the flags of kafka-acls'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l add -d 'Add ACLs.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls' -l remove -d 'Remove ACLs.'
@@ -166,6 +174,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l override -x -
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l kafka-release -xka "4.3 4.4" -d 'answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one that the log, the configuration or the brokers show; else only what each of them allows)'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan; and test $_shtab_authorizerd_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file with the ACLs that there should be, in any format of --acls'
@@ -400,6 +409,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using explain' -l override -x -d 
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using explain' -l kafka-release -xka "4.3 4.4" -d 'answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one that the log, the configuration or the brokers show; else only what each of them allows)'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using explain' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a who-can -d 'show who may do an operation to a resource'
@@ -419,6 +429,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l override -x -d 
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l kafka-release -xka "4.3 4.4" -d 'answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one that the log, the configuration or the brokers show; else only what each of them allows)'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using who-can' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a what-can -d 'show what a principal may do, and where'
@@ -435,6 +446,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l override -x -d
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l kafka-release -xka "4.3 4.4" -d 'answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one that the log, the configuration or the brokers show; else only what each of them allows)'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using what-can' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a can -d 'show what a principal may do to one resource'
@@ -454,6 +466,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using can' -l override -x -d 'set
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using can' -l kafka-release -xka "4.3 4.4" -d 'answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one that the log, the configuration or the brokers show; else only what each of them allows)'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using can' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a test -d 'run policy tests: assertions about access in YAML files'
@@ -471,6 +484,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using test' -l override -x -d 'se
 complete -c authorizerd -n '_shtab_authorizerd_using test' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
 complete -c authorizerd -n '_shtab_authorizerd_using test' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using test' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using test' -l kafka-release -xka "4.3 4.4" -d 'answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one that the log, the configuration or the brokers show; else only what each of them allows)'
 complete -c authorizerd -n '_shtab_authorizerd_using test' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
 complete -c authorizerd -n '_shtab_authorizerd_using test' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using test; and test $_shtab_authorizerd_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a YAML file with '"'"'tests'"'"''

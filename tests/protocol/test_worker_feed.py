@@ -262,4 +262,4 @@ def test_worker_learns_what_proves_the_releases() -> None:
             changed = to_batch(each, SharedTexts()).cluster_changes
             received_image = apply_cluster_changes(received_image, changed)
     assert judge_release(received_image, Evidence.QUORUM) == judge_release(image, Evidence.QUORUM)
-    assert received_image.voters == {8, 9}
+    assert received_image.voters == frozenset((8, 9))
