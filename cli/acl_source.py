@@ -20,7 +20,9 @@ import msgspec
 from authorizerd.acl.as_of import Moment
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.known_settings import KnownSettings
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.release_in_force import Evidence
+from authorizerd.acl.releases import RULES, Release
+from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
 from authorizerd.cli.configuration_file import (
     add_broker_arguments,
@@ -109,6 +111,8 @@ class LogPlace(msgspec.Struct, frozen=True):
     path: Path
     settings: KnownSettings
     stated: tuple[Setting, ...]
+    evidence: Evidence | None = None
+    release: Release | None = None
 
     def describe_settings(self) -> str:
         """Return the line about the settings that ends an answer."""
@@ -162,6 +166,13 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
         help=f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config",
     )
     add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster")
+    group.add_argument(
+        "--kafka-release",
+        type=Release,
+        choices=tuple(Release),
+        help="answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one "
+        "that the log, the configuration or the brokers show; else only what each of them allows)",
+    )
     add_setting_arguments(group)
 
 
@@ -255,16 +266,21 @@ def read_log_place(arguments: argparse.Namespace) -> LogPlace:
     path: Path = arguments.log_dir or arguments.acls
     if path is None:
         path = Path(configuration.metadata_log_dir if configuration else "")
-    return LogPlace(path, parse_settings(stated), stated)
+    evidence, release = None, None
+    if configuration is not None:
+        evidence = configuration.evidence if arguments.log_dir is None else None
+        release = configuration.kafka_release.chosen
+    release = getattr(arguments, "kafka_release", None) or release
+    return LogPlace(path, parse_settings(stated), stated, evidence, release)
 
 
 def _open_path(arguments: argparse.Namespace) -> AclSource:
     place = read_log_place(arguments)
     path = place.path
     if arguments.acls is not None and not is_log(path):
-        return _open_file(arguments, path, place.stated)
+        return _open_file(arguments, path, place.stated, place.release)
     as_of = read_moment(arguments.as_of, "--as-of", arguments.refuse)
-    log = read_log(path, as_of)
+    log = read_log(path, as_of, evidence=place.evidence, setting=place.release)
     return AclSource(
         snapshot=log.snapshot,
         settings=place.settings,
@@ -277,12 +293,21 @@ def _open_path(arguments: argparse.Namespace) -> AclSource:
     )
 
 
-def _open_file(arguments: argparse.Namespace, path: Path, stated: tuple[Setting, ...]) -> AclSource:
+def _with_release(snapshot: AclSnapshot, release: Release | None) -> AclSnapshot:
+    return snapshot if release is None else with_rules(snapshot, RULES[release])
+
+
+def _open_file(
+    arguments: argparse.Namespace,
+    path: Path,
+    stated: tuple[Setting, ...],
+    release: Release | None,
+) -> AclSource:
     if arguments.as_of is not None:
         refuse: Refuse = arguments.refuse
         refuse("--as-of: expected a log: other files do not have ACLs of the past")
     return AclSource(
-        snapshot=build_snapshot(read_acl_file(path)),
+        snapshot=_with_release(build_snapshot(read_acl_file(path)), release),
         settings=parse_settings(stated),
         stated=stated,
         topics=(),
@@ -300,7 +325,7 @@ def _open_brokers(arguments: argparse.Namespace, profile: Profile | None) -> Acl
     stated = apply_flags(arguments, apply_profile(profile, told))
     warn_of(find_setting_hints(stated))
     return AclSource(
-        snapshot=answer.snapshot,
+        snapshot=_with_release(answer.snapshot, arguments.kafka_release),
         settings=parse_settings(stated),
         stated=stated,
         topics=answer.topics,

@@ -25,7 +25,8 @@ from kio.schema.metadata.v13.response import MetadataResponse
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.listing import Listing
 from authorizerd.acl.model import AclAdded
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_release
+from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import BrokerAnswer
 from authorizerd.cli.acls.advice import ADVICE
@@ -38,8 +39,20 @@ from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.source_settings import SETTING_KEYS
 from authorizerd.config.values import STANDARD_AUTHORIZER
 from authorizerd.daemon.errors import StartError
+from authorizerd.image.changes import (
+    UNKNOWN_LEVEL,
+    ClusterChange,
+    FeatureLevel,
+    NodeRegistered,
+)
+from authorizerd.image.cluster import (
+    EMPTY_IMAGE,
+    apply_cluster_changes,
+)
+from authorizerd.image.features import METADATA_VERSION_FEATURE
+from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
-from authorizerd.kafka_client.connection import Call, entity_call
+from authorizerd.kafka_client.connection import NO_FEATURES, Call, entity_call
 from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
@@ -148,11 +161,31 @@ class BrokerReader:
         """Return what the brokers tell."""
         snapshot = await self.read_acls()
         metadata = await self.read_metadata()
+        snapshot = with_rules(snapshot, (await self._find_release(metadata)).rules)
         values, failure = await self.read_configs(each.node_id for each in metadata.brokers)
         _check_authorizer(values)
         topics = {each.name for each in metadata.topics if each.name and not each.error_code}
         told = {key: value for key, value in values.items() if key in SETTING_KEYS}
         return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure, self._user)
+
+    async def _find_release(self, metadata: MetadataResponse) -> ReleaseInForce:
+        """Return by the rules of which releases the brokers judge. They are asked for it."""
+        addresses = {each.node_id: Address(each.host, each.port) for each in metadata.brokers}
+        found = await self.client.read_features(addresses.values())
+        newest = max(found.values(), key=lambda each: each.epoch, default=NO_FEATURES)
+        changes: list[ClusterChange] = [
+            NodeRegistered(
+                False,
+                node_id,
+                found.get(address, NO_FEATURES).supported.get(
+                    METADATA_VERSION_FEATURE, UNKNOWN_LEVEL
+                ),
+            )
+            for node_id, address in addresses.items()
+        ]
+        level = newest.finalized.get(METADATA_VERSION_FEATURE, 0)
+        changes.append(FeatureLevel(METADATA_VERSION_FEATURE, level))
+        return judge_release(apply_cluster_changes(EMPTY_IMAGE, changes), Evidence.BROKERS)
 
     async def read_acls(self) -> AclSnapshot:
         """Return all ACLs. Each gets an id that is derived from its fields."""

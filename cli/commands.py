@@ -100,6 +100,12 @@ def _add_backup(parser: argparse.ArgumentParser) -> None:
     add_backup_arguments(parser)
 
 
+def _add_features(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.features import add_features_arguments
+
+    add_features_arguments(parser)
+
+
 def _add_restore(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.restore import add_restore_arguments
 
@@ -198,6 +204,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     ),
     "backup": Command("write the state of a log to one file, while it is in use", _add_backup),
     "restore": Command("verify a backup, and put it in place of a log", _add_restore),
+    "features": Command("show or raise the metadata.version of a log", _add_features),
     "acls": Command("list, add and remove ACLs, with the flags of kafka-acls"),
     "check-log": Command("validate a metadata log, or repair it"),
     "doctor": Command(

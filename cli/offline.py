@@ -6,8 +6,9 @@ Nothing is locked and nothing is changed, so a directory in use can be read.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -15,30 +16,62 @@ from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import Acl, AclFilter, ChangeBatch
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.release_in_force import (
+    UNKNOWN_RELEASE,
+    Evidence,
+    ReleaseInForce,
+    judge_release,
+)
+from authorizerd.acl.releases import Release
+from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.daemon.errors import StartError
-from authorizerd.image.changes import ClusterChange, TopicAdded, TopicRemoved
+from authorizerd.image.changes import (
+    ClusterChange,
+    FeatureLevel,
+    NodeRegistered,
+    NodeUnregistered,
+    TopicAdded,
+    TopicRemoved,
+    VotersChanged,
+)
+from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.copy_directory import read_mark
+from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.past import PastLog, check_time, read_past
 from authorizerd.metadata.replay import read_changes
+
+PROOFS: Final = (FeatureLevel, NodeRegistered, NodeUnregistered, VotersChanged)
+"""The changes that prove releases."""
 
 
 class LogContents(msgspec.Struct, frozen=True):
     """The ACLs of a log at one moment, and the sorted names of its topics.
 
-    The time of ``moment`` is known only if the contents of a certain moment were asked for.
+    The time of ``moment`` is known only if the contents of a certain moment were asked for. The
+    ACLs are judged by what the log proves at its end, also those of the past.
     """
 
     snapshot: AclSnapshot
     topics: tuple[str, ...]
     moment: Moment
+    release: ReleaseInForce
 
 
-def read_log(path: Path, as_of: AsOf | None = None) -> LogContents:
+def read_log(
+    path: Path,
+    as_of: AsOf | None = None,
+    *,
+    evidence: Evidence | None = None,
+    setting: Release | None = None,
+) -> LogContents:
     """Return the contents of a log directory, or of a checkpoint file.
 
     Args:
         as_of: the moment of the contents; None for the end of the log.
+        evidence: what proves the release in this log; None to find it out. In a log in which
+            brokers are registered, these prove it, because it may be that of a cluster in use.
+        setting: the release, None to find it out.
 
     Raises:
         MetadataLogError: there is no log, or it is damaged, or does not reach the moment.
@@ -47,30 +80,60 @@ def read_log(path: Path, as_of: AsOf | None = None) -> LogContents:
     if as_of is not None:
         check_time(as_of, time.time_ns() // 1_000_000)
 
+    def judge(image: ClusterImage) -> ReleaseInForce:
+        return judge_release(image, evidence or _find_evidence(path, image), setting)
+
     def read(log: PastLog) -> LogContents:
         assert as_of is not None
-        return _build((timed.changes, timed.time_ms) for timed in log.read_until(as_of))
+        return _build((timed.changes, timed.time_ms) for timed in log.read_until(as_of))[0]
 
     try:
         if as_of is None:
-            return _build((batch, None) for batch in read_changes(path))
-        return read_past(path, read)
+            contents, image = _build((batch, None) for batch in read_changes(path))
+            release = judge(image)
+        else:
+            contents, release = read_past(path, read), _judge_end(path, judge)
+        rules = with_rules(contents.snapshot, release.rules)
+        return msgspec.structs.replace(contents, snapshot=rules, release=release)
     except ChangeError as error:
         raise StartError(
             f"{path}: the log contradicts itself: {error}. Run `authorizerd check-log`"
         ) from error
 
 
-def _build(batches: Iterable[tuple[ChangeBatch, int | None]]) -> LogContents:
-    """Return the contents after these changes, each with its time."""
+def _judge_end(path: Path, judge: Callable[[ClusterImage], ReleaseInForce]) -> ReleaseInForce:
+    """Return the release at the end of a log, which may be damaged after the past that is read."""
+    try:
+        _, image = _build((batch, None) for batch in read_changes(path))
+    except MetadataLogError:
+        return UNKNOWN_RELEASE
+    return judge(image)
+
+
+def _find_evidence(path: Path, image: ClusterImage) -> Evidence:
+    """Return what proves the release in a log of which nothing else is known."""
+    mark = read_mark(path) if path.is_dir() else None
+    if mark is not None:
+        return Evidence(mark.source)
+    return Evidence.QUORUM if image.nodes else Evidence.OWN_LOG
+
+
+def _build(
+    batches: Iterable[tuple[ChangeBatch, int | None]],
+) -> tuple[LogContents, ClusterImage]:
+    """Return the contents after these changes, each with its time, and what proves the release."""
+    image = EMPTY_IMAGE
     builder = SnapshotBuilder()
     topics: dict[bytes, str] = {}
     moment = Moment(-1, None)
     for batch, time_ms in batches:
         builder.apply_changes(batch.changes)
         _apply_topics(topics, batch.cluster_changes)
+        proofs = [each for each in batch.cluster_changes if isinstance(each, PROOFS)]
+        image = apply_cluster_changes(image, proofs)
         moment = Moment(batch.last_offset, time_ms)
-    return LogContents(builder.freeze(moment.offset), tuple(sorted(topics.values())), moment)
+    snapshot, names = builder.freeze(moment.offset), tuple(sorted(topics.values()))
+    return LogContents(snapshot, names, moment, UNKNOWN_RELEASE), image
 
 
 def read_snapshot(path: Path, as_of: AsOf | None = None) -> AclSnapshot:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-METADATA_VERSIONS: Final = {"4.3-IV0": 30, "4.3": 30, "4.4-IV1": 32, "4.4-IV2": 33, "4.4": 33}
+from authorizerd.image.features import METADATA_VERSION_KNOWN, METADATA_VERSION_NAMES
+
+METADATA_VERSIONS: Final = {METADATA_VERSION_NAMES[level]: level for level in (30, 32, 33)} | {
+    "4.3": 30,
+    "4.4": METADATA_VERSION_KNOWN,
+}
 """Levels by their names, as kafka-storage and kafka-features read them. No release has 4.4-IV0."""
 
 
@@ -24,5 +29,4 @@ def metadata_version(text: str) -> int:
 
 def name_metadata_version(level: int) -> str:
     """Return the name of a level with its number."""
-    named = (name for name, each in METADATA_VERSIONS.items() if each == level)
-    return f"{next(named, 'level')} ({level})"
+    return f"{METADATA_VERSION_NAMES.get(level, 'level')} ({level})"

@@ -15,6 +15,7 @@ from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.audit_filter import AuditFilter, AuditRules
 from authorizerd.acl.audit_mask import Masking
 from authorizerd.acl.model import ResourceType
+from authorizerd.acl.release_in_force import Evidence
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.follow import FollowSettings
@@ -152,6 +153,11 @@ class Configuration:
     file_values: Mapping[str, str] = field(repr=False, compare=False)  # contains passwords
     ignored_keys: tuple[str, ...]
     reloadable: Reloadable
+
+    @property
+    def evidence(self) -> Evidence:
+        """What proves by the rules of which Kafka releases ACLs are judged."""
+        return Evidence.OWN_LOG if self.follow is None else Evidence(self.follow.kind.value)
 
 
 def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configuration:

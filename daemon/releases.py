@@ -8,7 +8,7 @@ from functools import partial
 from operator import ne
 from typing import Final
 
-from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_release
+from authorizerd.acl.release_in_force import ReleaseInForce, judge_release
 from authorizerd.acl.releases import RULES_4_3
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
@@ -26,8 +26,7 @@ _logger = logging.getLogger("authorizerd")
 
 def new_judge(configuration: Configuration) -> Callable[[ClusterImage], ReleaseInForce]:
     """Return the function that judges by which releases' rules an image's ACLs are judged."""
-    follow, setting = configuration.follow, configuration.kafka_release.chosen
-    evidence = Evidence.OWN_LOG if follow is None else Evidence(follow.kind.value)
+    evidence, setting = configuration.evidence, configuration.kafka_release.chosen
     return lambda image: judge_release(image, evidence, setting)
 
 
@@ -63,6 +62,6 @@ def _log_ranges(snapshot: AclSnapshot) -> Steps[None]:
     if found:
         _logger.warning(
             "%d ACLs have a host with a slash, which matches nothing by the rules of Kafka 4.3 and"
-            " may be a range by those of 4.4: `authorizerd features upgrade` changes the rules",
+            " may be a range by those of 4.4, which authorizerd features upgrade chooses",
             found,
         )

@@ -12,7 +12,8 @@ Source: Kafka 4.3 KafkaAdminClient, AdminMetadataManager; KIP-919 for controller
 from __future__ import annotations
 
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace, TracebackType
 from typing import Final, Self, TypeVar
@@ -22,7 +23,7 @@ from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 
 from authorizerd.config.tls import TlsSettings
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call, Node, entity_call
+from authorizerd.kafka_client.connection import Call, Features, Node, entity_call
 from authorizerd.kafka_client.errors import (
     Cause,
     ConnectionFailedError,
@@ -41,6 +42,7 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 T = TypeVar("T")
 
+FEATURES_SECONDS: Final = 10.0
 _RETRY_FIRST_SECONDS: Final = 0.1
 _RETRY_LAST_SECONDS: Final = 1.0
 _UNSERVED_MAX: Final = 5
@@ -249,6 +251,22 @@ class KafkaClient:
                 next(error for error in found if error.code != ErrorCode.AUTHORIZER_NOT_READY)
             )
         return response
+
+    async def read_features(self, addresses: Iterable[Address]) -> Mapping[Address, Features]:
+        """Return what nodes answer about features. Those that do not answer in time are absent."""
+        found: dict[Address, Features] = {}
+
+        async def ask(address: Address) -> None:
+            with suppress(ConnectionFailedError, RequestFailedError):
+                node = await self._open(address)
+                found[address] = node.features
+                await node.aclose()
+
+        with trio.move_on_after(FEATURES_SECONDS):
+            async with trio.open_nursery() as nursery:
+                for address in addresses:
+                    nursery.start_soon(ask, address)
+        return found
 
     async def _open_connection(self) -> Node:
         """Return the open connection, or a new one."""

@@ -98,6 +98,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("backup --help", VALUES),
         ("backup --log-dir {log} {out}", VALUES),
         ("restore --help", VALUES),
+        ("features --help", VALUES),
         ("format --config {config}", VALUES),
         ("explain --help", VALUES),
         ("explain --log-dir {log} --principal User:a --operation read --topic t", VALUES),

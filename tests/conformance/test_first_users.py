@@ -38,7 +38,11 @@ def formatted(folder: Path) -> Path:
     log_dir = folder / "ours"
     words = [word for user in USERS for word in ("--add-scram", user)]
     config = write_config(folder, log_dir)
-    done = run("format", "--config", config, "--cluster-id", CLUSTER_ID, *words)
+    done = run(
+        *("format", "--config", config, "--cluster-id", CLUSTER_ID),
+        *("--release-version", "4.3-IV0"),
+        *words,
+    )
     assert done.returncode == 0, done.stderr
     return log_dir
 

@@ -116,7 +116,9 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> LeftBehind:
     folder = tmp_path_factory.mktemp("left")
     log_dir = folder / "log"
     config = write_config(folder, log_dir)
-    done = run("format", "--config", config, "--cluster-id", CLUSTER_ID)
+    done = run(
+        "format", "--config", config, "--cluster-id", CLUSTER_ID, "--release-version", "4.3-IV0"
+    )
     assert done.returncode == 0, done.stderr
     with running(folder, log_dir, SMALL) as daemon:
         for each in ACLS:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import AclAdded
+from authorizerd.image.changes import FeatureLevel
 from authorizerd.metadata.backup import write_backup
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
@@ -26,7 +27,6 @@ from tests.support.acls import acl
 from tests.support.daemon_process import run
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import (
-    METADATA_VERSION,
     TIME_MS,
     added,
     read_acls,
@@ -40,6 +40,7 @@ ODD_NAMES = acl(
     "User:CN=a,O=b", "TWO_PHASE_COMMIT", transactional_id="été 日本 \U0001f600",
     pattern="PREFIXED", deny=True, host="0:0:0:0:0:0:0:1",
 )  # fmt: skip
+OF_4_3 = FeatureLevel("metadata.version", 30)
 CHANGES = (added(1), added(2, ODD_NAMES), added(3))
 
 
@@ -77,7 +78,7 @@ def test_kafka_dump_log_reads_our_segments(rig: Rig, tmp_path: Path) -> None:
 
 def test_kafka_dump_log_reads_our_checkpoints(rig: Rig, tmp_path: Path) -> None:
     """Control records, which are the header and the footer, are not counted."""
-    checkpoint = write_checkpoint(tmp_path, 7, [METADATA_VERSION, *CHANGES])
+    checkpoint = write_checkpoint(tmp_path, 7, [OF_4_3, *CHANGES])
     assert dump_records(rig, checkpoint) == [VERSION_RECORD, *map(added_record, CHANGES)]
 
 
@@ -131,14 +132,14 @@ def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> Non
 
 def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path: Path) -> None:
     """The shell prints each ACL as our audit lines do."""
-    checkpoint = write_checkpoint(tmp_path, 7, [METADATA_VERSION, *CHANGES])
+    checkpoint = write_checkpoint(tmp_path, 7, [OF_4_3, *CHANGES])
     found = tree_acls(rig, checkpoint)
     assert found == {uuid(change.id): str(change.acl) for change in CHANGES}
 
 
 def test_the_metadata_shell_shows_the_acls_of_the_example(rig: Rig, tmp_path: Path) -> None:
     """The example is the log of ``make run``."""
-    write_example(tmp_path, METADATA_VERSION.level)
+    write_example(tmp_path, OF_4_3.level)
     segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
     found = tree_acls(rig, segment)
     assert sorted(found.values()) == sorted(map(str, ACLS))
@@ -148,7 +149,7 @@ def test_broker_continues_our_log(rig: Rig, formatted: Path, tmp_path: Path) -> 
     """It lists the ACLs of the example's log, and we read its later records."""
     log_dir = tmp_path / "log"
     shutil.copytree(formatted, log_dir)
-    write_example(log_dir, METADATA_VERSION.level)
+    write_example(log_dir, OF_4_3.level)
     ours = bindings(run("acls", "--list", "--log-dir", log_dir).stdout)
     assert len(ours) == len(ACLS)
     new = ("--allow-principal", "User:new", "--operation", "Read", "--topic", "new")
@@ -164,7 +165,7 @@ def test_broker_continues_a_restored_log(rig: Rig, formatted: Path, tmp_path: Pa
     """It needs no segment before the restored checkpoint, and no file of the replaced log."""
     log_dir, backup = tmp_path / "log", tmp_path / "nightly.checkpoint"
     shutil.copytree(formatted, log_dir)
-    write_example(log_dir, METADATA_VERSION.level)
+    write_example(log_dir, OF_4_3.level)
     expected = bindings(run("acls", "--list", "--log-dir", log_dir).stdout)
     assert run("backup", "--log-dir", log_dir, backup).returncode == 0
     write_log(log_dir, CHANGES)

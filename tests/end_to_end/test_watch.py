@@ -197,8 +197,9 @@ def test_acls_with_codes_of_a_later_kafka_never_allow_and_are_kept(tmp_path: Pat
         copy.begin_with(list_acls(daemon))
         assert len(copy.acls) == len(LATER_CODES)
         admin = new_admin(daemon)
-        listed = [each.restype for each in describe_acls(admin)]
-        assert sorted(each.name for each in listed) == ["TOPIC", "TOPIC", "TOPIC", "UNKNOWN"]
+        types = [each.restype for each in describe_acls(admin)]
+        assert types.count(ResourceType.UNKNOWN) == 1
+        assert len(types) == len(LATER_CODES)
         watch = Watch(daemon, query=f"?after={copy.offset}")
         stack.callback(watch.close)
         watch.expect("begin")

@@ -35,6 +35,7 @@ from tests.mutants.plan_mutants import PLAN_MUTANTS
 from tests.mutants.policy_mutants import POLICY_MUTANTS
 from tests.mutants.process_mutants import PROCESS_MUTANTS
 from tests.mutants.quorum_mutants import QUORUM_MUTANTS
+from tests.mutants.release_mutants import RELEASE_MUTANTS
 from tests.mutants.replay_mutants import REPLAY_MUTANTS
 from tests.mutants.setting_mutants import SETTING_MUTANTS
 from tests.mutants.shell_mutants import SHELL_MUTANTS
@@ -71,6 +72,7 @@ CATALOGUE: Final[Mapping[str, Sequence[Mutant]]] = {
     "Nodes of a followed cluster": NODE_MUTANTS,
     "Following a quorum": QUORUM_MUTANTS,
     "Following brokers": BROKER_MUTANTS,
+    "Kafka releases": RELEASE_MUTANTS,
     "Settings": SETTING_MUTANTS,
     "Commands": COMMAND_MUTANTS,
     "Metadata shell": SHELL_MUTANTS,

@@ -100,12 +100,13 @@ def node(
     """Return the registration of a broker or a controller that supports metadata.version."""
     levels = () if level is None else (feature("metadata.version", 7, level),)
     if is_controller:
-        own = int32(node_id), bytes(16), b"\0", array(), array(*levels)
-        return frame(ForeignType.REGISTER_CONTROLLER, *own, version=version or 0)
-    fields = (int64(5), array(), array(*levels), b"\0", b"\1", b"\0")
+        kind = ForeignType.REGISTER_CONTROLLER
+        fields = b"\0" + array() + array(*levels)
+        return frame(kind, int32(node_id), bytes(16), fields, version=version or 0)
+    fields = int64(5) + array() + array(*levels) + b"\0\1\0"
     kind = ForeignType.REGISTER_BROKER
     version = 3 if version is None else version
-    return frame(kind, int32(node_id), b"\0", bytes(16), *fields, version=version)
+    return frame(kind, int32(node_id), b"\0", bytes(16), fields, version=version)
 
 
 def unregistered(node_id: int, *, is_controller: bool = False) -> bytes:

@@ -105,8 +105,5 @@ async def test_readiness_says_by_which_releases_and_why(nursery: trio.Nursery) -
                 " authorizerd.kafka.release.unknown=warn\n",
             )
         else:
-            assert (code, text) == (
-                200,
-                "ready: 0 ACLs at log offset 3; judged by the rules of Kafka 4.3 or 4.4:"
-                " broker 1 is newer\n",
-            )
+            assert code == 200
+            assert text.endswith("; judged by the rules of Kafka 4.3 or 4.4: broker 1 is newer\n")
