@@ -13,7 +13,7 @@ STATED = {
     "text of a refusal": "its text is a Java object",
     "users of a refusal": "leaves the users' names empty",
     "APIs of a listener": "ApiVersions lists what is served",
-    "features": "lists features",
+    "supported features": "lists no `kraft.version`",
     "defaults": "The default of `max.connections`",
     "repeated resources": "a repeated resource is described once",
     "documentation of keys": "The documentation of a key",
