@@ -15,7 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import msgspec
 
@@ -32,6 +32,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.record_applier import NOT_LOADED
+from authorizerd.config.values import SecurityProtocol
 
 _HOST_SHOWN_MAX: Final = 100
 
@@ -55,8 +56,11 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     ``host`` is an IP address as Java's ``getHostAddress`` prints it (use
     ``acl.hosts.host_address``), or None if it is unknown. ``request_name`` is the name of the API,
-    for the audit log. ``authentication`` says how the daemon knows the principal. ``guard`` is the
-    condition of a change, see ``Authorizer.acl_offset``.
+    for the audit log; ``request_type`` and ``request_version`` are its API key and version.
+    ``security_protocol`` is the listener's. These three are None for questions of the decision
+    ports, which speak of a request that the daemon does not see. ``authentication`` says how the
+    daemon knows the principal. ``guard`` is the condition of a change, see
+    ``Authorizer.acl_offset``.
     """
 
     principal: str
@@ -65,6 +69,9 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     listener_name: str = ""
     client_id: str | None = None
     correlation_id: int = 0
+    security_protocol: SecurityProtocol | None = None
+    request_type: int | None = None
+    request_version: int | None = None
     authentication: Authentication = Authentication.NONE
     guard: ChangeGuard | None = None
 
@@ -108,16 +115,52 @@ Authorize: TypeAlias = Callable[[RequestContext, Sequence[Action]], list[bool]]
 """The type of ``Authorizer.authorize``."""
 
 
+class ServerEndpoint(str):
+    """An address of the server, as its clients use it. The text is ``host:port`` or ``unix:PATH``.
+
+    Attributes:
+        listener_name: the listener, or the name of the decision port.
+        security_protocol: PLAINTEXT or SSL for a decision port, which has no log-in by SASL.
+        host: an IPv6 host has no brackets; empty for a Unix socket.
+        port: 0 for a Unix socket.
+        path: the path of a Unix socket, else None.
+    """
+
+    __slots__ = ("host", "listener_name", "path", "port", "security_protocol")
+
+    listener_name: str
+    security_protocol: SecurityProtocol
+    host: str
+    port: int
+    path: str | None
+
+    def __new__(
+        cls,
+        listener_name: str,
+        security_protocol: SecurityProtocol,
+        *,
+        host: str = "",
+        port: int = 0,
+        path: str | None = None,
+    ) -> Self:
+        shown = f"[{host}]" if ":" in host else host
+        self = super().__new__(cls, f"{shown}:{port}" if path is None else f"unix:{path}")
+        self.listener_name, self.security_protocol = listener_name, security_protocol
+        self.host, self.port, self.path = host, port, path
+        return self
+
+
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The server in which an authorizer runs.
 
-    ``endpoints`` are the advertised addresses, as ``host:port``, by listener name, including those
-    of the decision ports.
+    ``cluster_id`` is empty while it is unknown: see ``Authorizer.learn_cluster_id``. ``endpoints``
+    are the advertised addresses by listener name, including those of the decision ports. Kafka's
+    ``interBrokerEndpoint`` is absent: no brokers connect to each other here.
     """
 
     cluster_id: str
     node_id: int
-    endpoints: Mapping[str, str]
+    endpoints: Mapping[str, ServerEndpoint]
     early_start_listeners: frozenset[str]
 
 
@@ -140,6 +183,14 @@ class Authorizer(ABC):
         The daemon calls this once. If a completion fails, the daemon ends.
         """
         return {name: Completion.of(None) for name in server_info.endpoints}
+
+    def learn_cluster_id(self, cluster_id: str) -> None:
+        """Take the id of the followed cluster, if ``start`` could not tell it.
+
+        The daemon calls this at most once, before it reports that the ACLs are loaded. If it
+        raises, the daemon ends.
+        """
+        return
 
     def serves(self, principal: str) -> bool:
         """Return True if this principal gets answers now.

@@ -101,6 +101,18 @@ class PluggedAuthorizer(DecidingAuthorizer):
         # Other names are dropped: the gate would wait for them before it counts as completely open.
         return {name: started[name] for name in server_info.endpoints}
 
+    def learn_cluster_id(self, cluster_id: str) -> None:
+        """Pass on the id of the cluster.
+
+        Raises:
+            EndpointStartError: the authorizer failed.
+        """
+        try:
+            self._authorizer.learn_cluster_id(cluster_id)
+        except BaseException as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise EndpointStartError(f"the authorizer rejects the cluster id: {reason}") from error
+
     def serves(self, principal: str) -> bool:
         try:
             return self._authorizer.serves(principal) is True

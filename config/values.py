@@ -50,6 +50,13 @@ SASL_PROTOCOLS = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 TLS_PROTOCOLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
 
+def protocol_of(*, has_tls: bool, has_log_in: bool) -> SecurityProtocol:
+    """Return the protocol of connections with or without TLS and a log-in by SASL."""
+    if has_log_in:
+        return SecurityProtocol.SASL_SSL if has_tls else SecurityProtocol.SASL_PLAINTEXT
+    return SecurityProtocol.SSL if has_tls else SecurityProtocol.PLAINTEXT
+
+
 class LogLevel(StrEnum):
     """The daemon's log levels, by Python's names."""
 

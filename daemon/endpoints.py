@@ -11,13 +11,14 @@ from pathlib import Path
 from socket import socket
 from typing import Final, NamedTuple
 
-from authorizerd.actors.authorizer import ServerInfo
+from authorizerd.actors.authorizer import ServerEndpoint, ServerInfo
 from authorizerd.config.bounds import (
     ADMIN_CONNECTIONS_MAX,
     METRICS_CONNECTIONS_MAX,
     listener_connections_max,
 )
 from authorizerd.config.configuration import Configuration
+from authorizerd.config.values import protocol_of
 from authorizerd.daemon.kafka.responses import Cluster, Node
 from authorizerd.daemon.net.binding import BoundEndpoint, bind, bind_unix
 from authorizerd.daemon.net.socket_activation import (
@@ -143,13 +144,31 @@ def new_server_info(
     configuration: Configuration, cluster: Cluster, bound: Mapping[str, BoundEndpoint]
 ) -> ServerInfo:
     """Return what an authorizer learns about the server that it runs in."""
-    decisions = {
-        name: bound[name].address for name in (DECISION_HTTP, DECISION_STREAM) if name in bound
+    stream = configuration.decision_stream
+    tls = {
+        DECISION_HTTP: configuration.decision_http.is_tls,
+        DECISION_STREAM: stream is not None and stream.is_tls,
     }
-    kafka = {name: f"{node.host}:{node.port}" for name, node in cluster.nodes.items()}
+    endpoints = {
+        name: _decision_endpoint(name, bound[name], is_tls=is_tls)
+        for name, is_tls in tls.items()
+        if name in bound
+    }
+    for each in (*configuration.listeners, *configuration.advertised_listeners):
+        node = cluster.nodes[each.listener_name]
+        endpoints[each.listener_name] = ServerEndpoint(
+            each.listener_name, each.security_protocol, host=node.host, port=node.port
+        )
     return ServerInfo(
         cluster_id=cluster.cluster_id,
         node_id=configuration.node_id,
-        endpoints={**decisions, **kafka},
+        endpoints=endpoints,
         early_start_listeners=configuration.early_start_listeners,
     )
+
+
+def _decision_endpoint(name: str, bound: BoundEndpoint, *, is_tls: bool) -> ServerEndpoint:
+    protocol = protocol_of(has_tls=is_tls, has_log_in=False)
+    if bound.path is not None:
+        return ServerEndpoint(name, protocol, path=str(bound.path))
+    return ServerEndpoint(name, protocol, host=bound.host, port=bound.port)

@@ -30,6 +30,7 @@ async def load_log(parts: Parts) -> Loaded:
         StartError: the log is damaged, or cannot be read or written.
         MetadataLogError, UnfitChangeError: the log is inconsistent.
     """
+    is_cluster_unknown = not parts.origin.cluster_id
     try:
         await parts.origin.load()
     except Exception as error:
@@ -39,6 +40,8 @@ async def load_log(parts: Parts) -> Loaded:
     assert snapshot is not None
     loaded = Loaded(len(snapshot.acls), snapshot.offset)
     del snapshot
+    if is_cluster_unknown:
+        parts.authorizer.learn_cluster_id(parts.origin.cluster_id)
     # Apply the log's dynamic configs first: they may limit who is served.
     parts.settings.refresh()
     parts.standard.complete_initial_load()

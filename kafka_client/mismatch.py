@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from authorizerd.config.values import SecurityProtocol
+from authorizerd.config.values import SecurityProtocol, protocol_of
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.errors import (
@@ -30,13 +30,6 @@ PROBE_SECONDS: Final = 1.0
 
 _CLIENT_ID: Final = "authorizerd-probe"
 _NO_ANSWER: Final = ErrorCode.NETWORK_EXCEPTION
-_PROTOCOLS: Final = {
-    (False, False): SecurityProtocol.PLAINTEXT,
-    (False, True): SecurityProtocol.SASL_PLAINTEXT,
-    (True, False): SecurityProtocol.SSL,
-    (True, True): SecurityProtocol.SASL_SSL,
-}
-"""The client's protocol, by two answers: does it use TLS, and does it have credentials?"""
 _TLS_ANSWERS: Final = (b"\x16\x03", b"\x15\x03")
 """The first bytes of a TLS record: of a handshake message, and of an alert."""
 
@@ -56,7 +49,7 @@ async def find_mismatch(
         has_tls: True if ``open_stream`` uses TLS.
     """
     address = failure.address
-    own = _PROTOCOLS[has_tls, has_credentials]
+    own = protocol_of(has_tls=has_tls, has_log_in=has_credentials)
     match failure.stage:
         case Stage.REQUEST if not has_credentials and await _is_log_in_required(
             address, open_stream
@@ -73,7 +66,8 @@ async def find_mismatch(
 
 def log_in_required(address: Address, *, has_tls: bool) -> RequestFailedError:
     """Return the error for a listener that requires a log-in of a client without credentials."""
-    own, expected = _PROTOCOLS[has_tls, False], _PROTOCOLS[has_tls, True]
+    own = protocol_of(has_tls=has_tls, has_log_in=False)
+    expected = protocol_of(has_tls=has_tls, has_log_in=True)
     return _mismatch(address, own, expected, Cause.LOG_IN_REQUIRED)
 
 

@@ -3,7 +3,7 @@
 **Invariant:** a request's items are decoded only after the caller's right is checked. Each item
 gets its own result; a failed item does not affect the others. A request that expects an offset
 changes nothing unless the authorizer checks it, and only its answer, or that of a listing that asks
-for it, has our tagged field. All other answers equal a broker's.
+for it, has our tagged field. docs/kafka-differences.md has all differences from a broker's answers.
 
 Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.
 """

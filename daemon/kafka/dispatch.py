@@ -19,6 +19,7 @@ from authorizerd.actors.authorizer import Authentication, Authorizer, RequestCon
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.steps import begin_turn
+from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.acls import AclHandlers
 from authorizerd.daemon.kafka.cluster import ClusterHandlers
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
@@ -44,6 +45,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     """The client at the other end of a connection."""
 
     listener_name: str
+    security_protocol: SecurityProtocol
     principal: str
     host: str
     authentication: Authentication = Authentication.NONE
@@ -115,6 +117,9 @@ class KafkaHandlers:
             listener_name=session.listener_name,
             client_id=request.client_id,
             correlation_id=request.correlation_id,
+            security_protocol=session.security_protocol,
+            request_type=int(request.api_key),
+            request_version=request.api_version,
             authentication=session.authentication,
         )
         begin_turn()  # the connection lets others run between two requests

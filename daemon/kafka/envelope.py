@@ -91,6 +91,8 @@ class EnvelopeHandler:
             request_name=APIS[inner.api_key].name,
             client_id=inner.client_id,
             correlation_id=inner.correlation_id,
+            request_type=int(inner.api_key),
+            request_version=inner.api_version,
             authentication=Authentication.FORWARDED,
         )
         try:

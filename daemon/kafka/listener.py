@@ -18,6 +18,7 @@ import trio
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
 from authorizerd.config.configuration import Reloadable
 from authorizerd.config.sasl import SaslSettings
+from authorizerd.config.values import protocol_of
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler, is_valid, refuse
 from authorizerd.daemon.kafka.authentication import SaslExchange
@@ -135,6 +136,9 @@ class KafkaListener(ConnectionServer):
         self._handlers = handlers
         self.versions: Final = versions
         self.sasl: Final = sasl
+        self.security_protocol: Final = protocol_of(
+            has_tls=tls is not None, has_log_in=sasl is not None
+        )
         self.credentials: Final = credentials
         self.failed_login_delay_s: Final = failed_login_delay_ms / 1000
         self._request_bytes_max = request_bytes_max
@@ -254,6 +258,7 @@ class _Conversation:
                     raise ClosingError(f"{request.api_key.name} before log-in")
                 session = Session(
                     listener_name=self._listener.name,
+                    security_protocol=self._listener.security_protocol,
                     principal=principal,
                     host=self._host,
                     authentication=self._sasl.authentication,

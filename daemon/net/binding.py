@@ -96,6 +96,15 @@ class BoundEndpoint:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     @property
+    def path(self) -> Path | None:
+        """The path of a Unix socket."""
+        return self._path
+
+    @property
+    def host(self) -> str:
+        return str(self._sockets[0].getsockname()[0])
+
+    @property
     def port(self) -> int:
         return int(self._sockets[0].getsockname()[1])
 

@@ -23,6 +23,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey, request_type
+from authorizerd.protocol.kafka.api_names import API_NAMES
 from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -47,8 +48,8 @@ _FORWARDABLE_KEYS: Final = frozenset(
 )
 _ADDRESS_SIZES: Final = (4, 16)
 _HEADER_BYTES_MIN: Final = 10
-_KAFKAS_API_KEYS: Final = frozenset(range(95)) - {4, 5, 6, 7}
-"""The keys of Kafka 4.4. Kafka 4.0 dropped four, which only controllers with ZooKeeper sent."""
+_KAFKAS_API_KEYS: Final = frozenset(API_NAMES) - {4, 5, 6, 7}
+"""The keys of Kafka 4. Kafka 4.0 dropped four, which only controllers with ZooKeeper sent."""
 _DROPPED_VERSIONS: Final = frozenset(((ApiKey.CREATE_ACLS, 0), (ApiKey.DELETE_ACLS, 0)))
 """Versions that this daemon serves to clients, for KIP-140. Kafka 4.0 dropped them."""
 _INT16: Final = struct.Struct(">h")

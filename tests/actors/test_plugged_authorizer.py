@@ -31,13 +31,16 @@ from authorizerd.actors.no_authorizer import NoAuthorizer
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
 from tests.support.acls import acl, question
-from tests.support.authorizers import Plug
+from tests.support.authorizers import Plug, server_endpoint
 
 CONTEXT = RequestContext(principal="User:a", host="10.0.0.1", request_name="Test")
 READ_T_FIELDS = (Operation.READ, ResourceType.TOPIC, "t")
 READ_T = Action(*READ_T_FIELDS)
 SERVER = ServerInfo(
-    cluster_id="c", node_id=1, endpoints={"A": "h:1", "B": "h:2"}, early_start_listeners=frozenset()
+    cluster_id="c",
+    node_id=1,
+    endpoints={name: server_endpoint(name) for name in ("A", "B")},
+    early_start_listeners=frozenset(),
 )
 
 
@@ -278,6 +281,19 @@ def test_a_missing_endpoint_is_an_error() -> None:
         with pytest.raises(EndpointStartError):
             plugged(Broken(answers))[0].start(SERVER)
     assert set(plugged(Plug())[0].start(SERVER)) == {"A", "B"}
+
+
+@pytest.mark.parametrize("error", RAISED)
+def test_an_authorizer_that_rejects_the_cluster_id_is_an_error(error: BaseException) -> None:
+    """It would go on with another cluster's id. By default, nothing happens."""
+
+    class Broken(Plug):
+        def learn_cluster_id(self, cluster_id: str) -> None:
+            raise error
+
+    with pytest.raises(EndpointStartError, match="rejects the cluster id"):
+        plugged(Broken())[0].learn_cluster_id("cluster")
+    plugged(Plug())[0].learn_cluster_id("cluster")
 
 
 @pytest.mark.parametrize("error", RAISED)

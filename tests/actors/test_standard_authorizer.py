@@ -23,14 +23,14 @@ from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.updates import Updates
 from tests.support.acls import acl, snapshot_of
 from tests.support.audit import RecordingAuditLog
-from tests.support.authorizers import read_only_authorizer
+from tests.support.authorizers import read_only_authorizer, server_endpoint
 
 READ_T = acl("User:a", "READ", topic="t")
 LOADED = snapshot_of(READ_T)
 SERVER = ServerInfo(
     cluster_id="c",
     node_id=1,
-    endpoints={"EARLY": "h:1", "LATE": "h:2"},
+    endpoints={name: server_endpoint(name) for name in ("EARLY", "LATE")},
     early_start_listeners=frozenset({"EARLY", "ELSEWHERE"}),
 )
 

@@ -1,5 +1,7 @@
 """Every intended difference between our answers and a broker's, with its reason.
 
+docs/kafka-differences.md lists them for users.
+
 **Invariant:** a difference is exact. It defines the request that the broker gets in place of ours,
 on which it might close the connection, and turns the broker's answer into ours. Everything else
 must be equal.
@@ -325,8 +327,8 @@ DIFFERENCES: Final = (
     ),
     Difference(
         name="APIs of a listener",
-        reason="The daemon serves version 0 of the ACL requests too. Its controller listeners also"
-        " answer Metadata, DescribeGroups and FindCoordinator.",
+        reason="The daemon serves fewer APIs than a broker or controller, and version 0 of the ACL"
+        " requests, too.",
         applies=_is_of(ApiKey.API_VERSIONS),
         expect=_with_our_apis,
     ),

@@ -30,6 +30,7 @@ from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers, Session
 from authorizerd.daemon.kafka.quorum import Leadership
 from authorizerd.daemon.kafka.request_latency import RequestTimes
@@ -197,6 +198,7 @@ class KafkaService:
         )
         session = Session(
             listener_name=listener_name,
+            security_protocol=SecurityProtocol.SSL,
             principal=principal,
             host="10.0.0.1",
             authentication=Authentication.CERTIFICATE,

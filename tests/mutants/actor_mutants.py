@@ -253,6 +253,25 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_purgatory.py::test_a_request_waits_for_the_last_of_its_items",
     ),
     Mutant(
+        name="a plug-in never learns the id of the followed cluster",
+        file="daemon/loading.py",
+        text="    if is_cluster_unknown:\n",
+        becomes="    if not parts:\n",
+        found_by=(
+            "tests/daemon/test_server_info.py"
+            "::test_authorizer_learns_the_cluster_id_before_it_is_loaded"
+        ),
+    ),
+    Mutant(
+        name="a forwarded request has the type of its Envelope",
+        file="daemon/kafka/envelope.py",
+        text="            request_type=int(inner.api_key),\n",
+        found_by=(
+            "tests/daemon/kafka/test_envelope.py"
+            "::test_authorizer_gets_the_context_of_the_inner_request"
+        ),
+    ),
+    Mutant(
         name="a plug-in may write a host in any form",
         file="actors/authorizer.py",
         text="        if self.host is not None and host_address(self.host) != self.host:\n",

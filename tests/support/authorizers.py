@@ -9,11 +9,12 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.auditor import Auditor
-from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
+from authorizerd.actors.authorizer import Action, Authorizer, RequestContext, ServerEndpoint
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import View
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.updates import Updates
+from authorizerd.config.values import SecurityProtocol
 
 
 def read_only_authorizer(
@@ -21,6 +22,11 @@ def read_only_authorizer(
 ) -> StandardAuthorizer:
     """Return a StandardAuthorizer for tests that neither create nor delete ACLs."""
     return StandardAuthorizer(snapshot, cast(Updates, None), auditor)
+
+
+def server_endpoint(name: str) -> ServerEndpoint:
+    """Return an endpoint of a server, for ``ServerInfo``."""
+    return ServerEndpoint(name, SecurityProtocol.PLAINTEXT, host="h", port=9092)
 
 
 class Plug(Authorizer):

@@ -11,6 +11,7 @@ import trio.testing
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.record_applier import Suspend
+from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS
 from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
@@ -187,6 +188,9 @@ async def test_authorizer_gets_the_whole_request_context(
             listener_name="BROKER",
             client_id="tests",
             correlation_id=1,
+            security_protocol=SecurityProtocol.SSL,
+            request_type=29,
+            request_version=3,
             authentication=Authentication.CERTIFICATE,
         )
     ]

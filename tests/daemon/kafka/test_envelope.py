@@ -13,6 +13,7 @@ from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Acl, AclFilter, Operation, PermissionType, ResourceType
 from authorizerd.acl.steps import finish
 from authorizerd.actors.authorizer import Action, Authentication, RequestContext
+from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.codec import Answer
 from authorizerd.daemon.kafka.envelope import EnvelopeHandler
 from authorizerd.protocol.errors import DecodeError
@@ -310,7 +311,7 @@ async def test_both_checks_are_audited(forwarding: KafkaService) -> None:
 async def test_authorizer_gets_the_context_of_the_inner_request(
     service: KafkaService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Client id and correlation id are the inner request's, the listener is this one."""
+    """The listener is this one; what is the request's own is the inner request's."""
     seen: list[RequestContext] = []
 
     def authorize(context: RequestContext, actions: object) -> list[bool]:
@@ -327,6 +328,9 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
             listener_name=CONTROLLER,
             client_id="tests",
             correlation_id=1,
+            security_protocol=SecurityProtocol.SSL,
+            request_type=58,
+            request_version=1,
             authentication=Authentication.CERTIFICATE,
         ),
         RequestContext(
@@ -336,6 +340,9 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
             listener_name=CONTROLLER,
             client_id="client-1",
             correlation_id=42,
+            security_protocol=SecurityProtocol.SSL,
+            request_type=30,
+            request_version=3,
             authentication=Authentication.FORWARDED,
         ),
     ]

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from authorizerd.config.jaas import PlainUsers
+from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.errors import DecodeError
@@ -86,7 +87,12 @@ async def test_clients_are_anonymous_without_log_ins(nursery: trio.Nursery) -> N
     service = await start(nursery, echo)
     await (await service.connect()).echo(b"")
     assert echo.sessions == [
-        Session(listener_name="TEST", principal="User:ANONYMOUS", host="127.0.0.1")
+        Session(
+            listener_name="TEST",
+            security_protocol=SecurityProtocol.PLAINTEXT,
+            principal="User:ANONYMOUS",
+            host="127.0.0.1",
+        )
     ]
 
 

@@ -52,7 +52,9 @@ async def test_log_in_sets_the_principal(nursery: trio.Nursery) -> None:
         taken = await client.ask(ApiKey.SASL_AUTHENTICATE, version, auth_bytes=GOOD_TOKEN)
         assert (taken.error_code, taken.error_message) == (ErrorCode.NONE, "")
         await client.echo(b"")
-    assert {session.principal for session in echo.sessions} == {"User:alice"}
+    assert {(session.principal, session.security_protocol) for session in echo.sessions} == {
+        ("User:alice", "SASL_PLAINTEXT")
+    }
     assert service.listener.statistics.logins_failed == 0
 
 
