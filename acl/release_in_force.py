@@ -81,7 +81,7 @@ def judge_release(
         return found
     rules = RULES[setting]
     reason = f"{SETTING}={setting}"
-    if found.rules != rules:
+    if found.rules != rules or found.newer:
         reason += f", although {found.reason}"
     return ReleaseInForce(rules, reason, found.newer)
 
@@ -90,8 +90,9 @@ def _judge_own(image: ClusterImage) -> ReleaseInForce:
     level = image.metadata_version
     if level == UNKNOWN_LEVEL:
         return ReleaseInForce(ANY_RELEASE, "the log has no metadata.version")
-    reason = f"the log's metadata.version is {level}"
-    return ReleaseInForce(rules_for(releases_at(level)), reason, _describe_newer(level))
+    newer = _describe_newer(level)
+    reason = newer or f"the log's metadata.version is {level}"
+    return ReleaseInForce(rules_for(releases_at(level)), reason, newer)
 
 
 def _describe_newer(finalized: int) -> str:

@@ -104,10 +104,32 @@ def read_log(
 def _judge_end(path: Path, judge: Callable[[ClusterImage], ReleaseInForce]) -> ReleaseInForce:
     """Return the release at the end of a log, which may be damaged after the past that is read."""
     try:
-        _, image = _build((batch, None) for batch in read_changes(path))
+        return judge(_read_proofs(path))
     except MetadataLogError:
         return UNKNOWN_RELEASE
-    return judge(image)
+
+
+def read_release(
+    path: Path, *, evidence: Evidence, setting: Release | None = None
+) -> ReleaseInForce:
+    """Return by the rules of which releases the ACLs of a log are judged.
+
+    Raises:
+        MetadataLogError: there is no log, or it is damaged.
+    """
+    return judge_release(_read_proofs(path), evidence, setting)
+
+
+def _read_proofs(path: Path) -> ClusterImage:
+    image = EMPTY_IMAGE
+    for batch in read_changes(path):
+        image = _apply_proofs(image, batch)
+    return image
+
+
+def _apply_proofs(image: ClusterImage, batch: ChangeBatch) -> ClusterImage:
+    proofs = [each for each in batch.cluster_changes if isinstance(each, PROOFS)]
+    return apply_cluster_changes(image, proofs)
 
 
 def _find_evidence(path: Path, image: ClusterImage) -> Evidence:
@@ -129,8 +151,7 @@ def _build(
     for batch, time_ms in batches:
         builder.apply_changes(batch.changes)
         _apply_topics(topics, batch.cluster_changes)
-        proofs = [each for each in batch.cluster_changes if isinstance(each, PROOFS)]
-        image = apply_cluster_changes(image, proofs)
+        image = _apply_proofs(image, batch)
         moment = Moment(batch.last_offset, time_ms)
     snapshot, names = builder.freeze(moment.offset), tuple(sorted(topics.values()))
     return LogContents(snapshot, names, moment, UNKNOWN_RELEASE), image

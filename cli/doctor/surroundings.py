@@ -12,6 +12,7 @@ from authorizerd.cli.doctor.exposure import examine_exposure
 from authorizerd.cli.doctor.finding import Finding
 from authorizerd.cli.doctor.log import examine_copied_log, examine_log
 from authorizerd.cli.doctor.ports import examine_ports
+from authorizerd.cli.doctor.releases import examine_releases
 from authorizerd.cli.doctor.system import examine_clock, examine_limits, examine_versions
 from authorizerd.config.configuration import Configuration
 from authorizerd.metadata.lock import is_locked
@@ -43,6 +44,7 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     else:
         yield from examine_copied_log(log_dir, configuration.node_id, is_running=is_running)
     yield from _examine_followed(configuration)
+    yield from examine_releases(configuration)
 
 
 def _examine_certificates(configuration: Configuration, *, is_running: bool) -> Iterator[Finding]:

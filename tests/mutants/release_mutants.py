@@ -58,7 +58,10 @@ RELEASE_MUTANTS: Final = (
         name="a state keeps the rules of the one before it",
         file="actors/record_applier.py",
         text="        snapshot = with_rules(snapshot, self._release.newest.rules)\n",
-        becomes="        snapshot = with_rules(snapshot, self._release.newest.rules) if not self._is_loaded else snapshot\n",
+        becomes=(
+            "        snapshot = with_rules(snapshot, self._release.newest.rules) if"
+            " not self._is_loaded else snapshot\n"
+        ),
         found_by=f"{_APPLIER}::test_each_state_has_the_rules_of_its_own_image",
     ),
     Mutant(
@@ -79,8 +82,14 @@ RELEASE_MUTANTS: Final = (
         name="a registration of a later version is skipped",
         file="protocol/records/nodes.py",
         text="    level = _read_level(data, start, end)\n",
-        becomes="    level = _read_level(data, start, end)\n    if level == UNKNOWN_LEVEL:\n        return None\n",
-        found_by="tests/protocol/records/test_nodes.py::test_registration_that_says_no_level_is_one_of_an_unknown_level",
+        becomes=(
+            "    level = _read_level(data, start, end)\n    if level == UNKNOWN_LEV"
+            "EL:\n        return None\n"
+        ),
+        found_by=(
+            "tests/protocol/records/test_nodes.py::test_registration_that_says_no_l"
+            "evel_is_one_of_an_unknown_level"
+        ),
     ),
     Mutant(
         name="a worker is not told of registrations",
@@ -94,12 +103,18 @@ RELEASE_MUTANTS: Final = (
         file="metadata/checkpoint_writer.py",
         text="    for node in cluster.nodes.values() if state.keeps_nodes else ():\n",
         becomes="    for node in ():\n",
-        found_by="tests/metadata/test_checkpoint_writer.py::test_only_a_checkpoint_of_a_copy_keeps_registrations",
+        found_by=(
+            "tests/metadata/test_checkpoint_writer.py::test_only_a_checkpoint_of_a_"
+            "copy_keeps_registrations"
+        ),
     ),
     Mutant(
         name="a broker that cannot be reached keeps its last level",
         file="daemon/sources/brokers/release_probe.py",
-        text="        except (ConnectionFailedError, RequestFailedError):\n            await _close(watched)\n",
+        text=(
+            "        except (ConnectionFailedError, RequestFailedError):\n         "
+            "   await _close(watched)\n"
+        ),
         becomes="        except (ConnectionFailedError, RequestFailedError):\n            pass\n",
         found_by=f"{_BROKERS}::test_the_rules_follow_an_upgrade_of_the_brokers",
     ),
@@ -113,7 +128,9 @@ RELEASE_MUTANTS: Final = (
     Mutant(
         name="a served copy is judged by before brokers were asked",
         file="daemon/sources/brokers/source.py",
-        text="            await applier.send(ChangeBatch(copy.last_offset, cluster_changes=found))\n",
+        text=(
+            "            await applier.send(ChangeBatch(copy.last_offset, cluster_changes=found))\n"
+        ),
         becomes="",
         found_by=f"{_BROKERS}::test_first_decision_knows_the_releases",
     ),

@@ -48,6 +48,7 @@ def test_valid_installation_has_no_errors(
     checks = [line.split(": ")[1] for line in lines[:-1]]
     assert set(checks) == {
         *("configuration", "access", "exposure", "console", "ports", "limits", "disk", "log"),
+        "releases",
         *("clock", "versions"),
     }
     assert f"ok: log: valid up to offset {len(ACLS) + 1}, ACLs {len(ACLS)}." in lines
