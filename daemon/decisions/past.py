@@ -216,7 +216,8 @@ class Past:
             await self._added.wait()
             while self._kept:
                 await trio.sleep(CHECK_SECONDS)
-                for offset in [each for each in self._kept if self._is_due(self._kept[each])]:
+                # Not a list: while one is freed, a request may drop others.
+                while (offset := self._find_due()) is not None:
                     await self._drop(offset)
             self._added = trio.Event()
 
@@ -249,17 +250,18 @@ class Past:
                 await kept.free()
 
     async def _find_or_make(self, as_of: AsOf, newest: AclSnapshot, principal: str | None) -> _Kept:
-        kept = self._find(as_of)
-        if kept is not None:
-            return kept
+        offset = as_of.offset
+        if offset is not None and offset in self._kept:
+            return self._kept[offset]
         with self._limits(principal):
             async with self._turn:
-                # Another request may have asked for it, too.
-                return self._find(as_of) or await self._make(as_of, newest)
+                if offset is None:
+                    offset = await self._read(
+                        lambda log: log.find_offset(as_of, newest=newest.offset)
+                    )
+                # Another request may have made it in the meantime.
+                return self._kept.get(offset) or await self._make(offset, newest)
         raise AssertionError("the limits end the block by an error")
-
-    def _find(self, as_of: AsOf) -> _Kept | None:
-        return None if as_of.offset is None else self._kept.get(as_of.offset)
 
     @contextmanager
     def _limits(self, principal: str | None) -> Iterator[None]:
@@ -277,13 +279,12 @@ class Past:
                 "a later moment"
             )
 
-    async def _make(self, as_of: AsOf, newest: AclSnapshot) -> _Kept:
-        def read(log: PastLog) -> tuple[int, ChangesAfter]:
-            offset = log.find_offset(as_of, newest=newest.offset)
-            after = read_changes_after(log, offset, newest=newest.offset, changes_max=CHANGES_MAX)
-            return offset, after
+    async def _make(self, offset: int, newest: AclSnapshot) -> _Kept:
+        def read(log: PastLog) -> ChangesAfter:
+            log.find_offset(AsOf(offset=offset), newest=newest.offset)  # checks that it is in range
+            return read_changes_after(log, offset, newest=newest.offset, changes_max=CHANGES_MAX)
 
-        offset, after = await self._read(read)
+        after = await self._read(read)
         kept = _Kept(newest, after)
         try:
             kept.snapshot = await finish_in_turns(
@@ -334,6 +335,10 @@ class Past:
         kept = self._kept.pop(offset)
         if not kept.users:
             await kept.free()
+
+    def _find_due(self) -> int | None:
+        """Return the offset of a state to drop, None if there is none."""
+        return next((each for each, kept in self._kept.items() if self._is_due(kept)), None)
 
     def _is_due(self, kept: _Kept) -> bool:
         newest = self._decider.current_state().offset

@@ -11,6 +11,13 @@ _REQUESTS: Final = "tests/daemon/decisions/test_past_requests.py"
 
 PAST_MUTANTS: Final = (
     Mutant(
+        name="a state of the past is dropped that a request has dropped in the meantime",
+        file="daemon/decisions/past.py",
+        text="while (offset := self._find_due()) is not None:",
+        becomes="for offset in [n for n, kept in self._kept.items() if self._is_due(kept)]:",
+        found_by=f"{_PAST}::test_states_are_dropped_while_a_request_drops_others",
+    ),
+    Mutant(
         name="anyone may ask about the past of others",
         file="daemon/decisions/authzen.py",
         text="        self._check_may_ask(caller, question.principal, now)\n",

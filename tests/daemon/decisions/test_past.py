@@ -278,11 +278,15 @@ async def test_states_are_kept_for_a_while(
     for _ in range(2):
         await small.at(AsOf(offset=2))
     assert reads == [2]
+    for _ in range(2):  # its offset is 4
+        await small.at(AsOf(time_ms=TIME_MS))
+    await small.at(AsOf(offset=4))
+    assert reads == [2, 4]
     await wait_all_tasks_blocked()
     mock_clock.jump(KEPT_SECONDS)
     await wait_all_tasks_blocked()
     await small.at(AsOf(offset=2))
-    assert reads == [2, 2]
+    assert reads == [2, 4, 2]
     async with small.past.state_at(AsOf(offset=2)) as then:
         mock_clock.jump(KEPT_SECONDS)
         await wait_all_tasks_blocked()
@@ -307,6 +311,40 @@ async def test_state_is_dropped_once_the_log_has_grown(
     await wait_all_tasks_blocked()
     with pytest.raises(PastUnavailableError, match="end at offset 4"):
         await small.at(AsOf(offset=2))
+
+
+async def test_states_are_dropped_while_a_request_drops_others(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    nursery: trio.Nursery,
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    """An error there would end the daemon."""
+    write_log(tmp_path, *([added(number)] for number in range(12)))
+    fixture = Fixture(tmp_path)
+    nursery.start_soon(fixture.past.run)
+    for offset in range(2, 2 + STATES_KEPT_MAX):
+        await fixture.at(AsOf(offset=offset))
+    free, both_are_freed = past_module._Kept.free, trio.Event()
+    dropped: list[int] = []
+
+    async def free_both(kept: past_module._Kept) -> None:
+        dropped.append(kept.moment.offset)
+        if len(dropped) == 2:
+            both_are_freed.set()
+        await both_are_freed.wait()
+        await free(kept)
+
+    monkeypatch.setattr(past_module._Kept, "free", free_both)
+    await wait_all_tasks_blocked()
+    mock_clock.jump(KEPT_SECONDS)
+    await wait_all_tasks_blocked()
+    assert dropped == [2]
+    for offset in (10, 11):  # the second is one too many, and drops the oldest
+        await fixture.at(AsOf(offset=offset))
+    await wait_all_tasks_blocked()
+    assert dropped == [2, 3, 4, 5]
+    await fixture.at(AsOf(offset=2))
 
 
 async def test_few_states_are_kept_and_those_in_use_stay(tmp_path: Path) -> None:
