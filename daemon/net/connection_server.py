@@ -210,11 +210,12 @@ class ConnectionServer(ABC):
             for number, connection in enumerate([*self._open], start=1):
                 if number % _SWEPT_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
-                if connection.expires_at <= now:
+                is_open = connection in self._open
+                if is_open and connection.expires_at <= now:
                     if connection.ending is None:
                         self.statistics.connections_expired += 1
                     connection.end_after_answer(Ending.EXPIRED)
-                elif connection.phase in _EXEMPT:
+                elif not is_open or connection.phase in _EXEMPT:
                     continue
                 elif self._is_overdue(connection, now):
                     if connection.ending is None:

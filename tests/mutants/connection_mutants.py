@@ -187,7 +187,7 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="the sweep treats a live answer as an idle connection",
         file="daemon/net/connection_server.py",
-        text="elif connection.phase in _EXEMPT:",
+        text="elif not is_open or connection.phase in _EXEMPT:",
         becomes="elif connection.phase is Phase.ANSWERING:",
         found_by="tests/daemon/http/test_streamed_answers.py"
         "::test_live_answer_outlives_every_timeout",

@@ -210,8 +210,8 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a certificate's rights outlive it on open connections",
         file="daemon/net/connection_server.py",
-        text="if connection.expires_at <= now:",
-        becomes="if connection.expires_at is None:",
+        text="if is_open and connection.expires_at <= now:",
+        becomes="if is_open and connection.expires_at is None:",
         found_by="tests/daemon/net/test_connection_server.py::test_identity_ends_with_its_certificate",
     ),
     Mutant(

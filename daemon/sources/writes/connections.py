@@ -88,15 +88,17 @@ class Connections:
         try:
             while True:
                 await trio.sleep(AGE_SECONDS_MAX / 2)
-                kept = [each for each in self._idle if _is_usable(each)]
-                closed = [each for each in self._idle if each not in kept]
-                self._idle = kept
-                for connection in closed:
-                    await connection.node.aclose()
+                # Not a list: during each closing, others come and go, and this may be cancelled.
+                while (old := self._find_old()) is not None:
+                    self._idle.remove(old)
+                    await old.node.aclose()
         finally:
             with trio.CancelScope(shield=True):
                 while self._idle:
                     await self._idle.pop().node.aclose()
+
+    def _find_old(self) -> Connection | None:
+        return next((each for each in self._idle if not _is_usable(each)), None)
 
 
 def _is_usable(connection: Connection) -> bool:

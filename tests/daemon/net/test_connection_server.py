@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from authorizerd.config.bounds import FREE_BYTES
+from authorizerd.daemon.net import connection_server
 from authorizerd.daemon.net.accepting import ACCEPT_DELAY_SECONDS_MAX
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
@@ -465,6 +466,26 @@ async def test_identity_ends_with_its_certificate(
     assert await busy.receive_some() == WAIT
     assert await is_closed(busy)
     assert server.statistics.connections_expired == 2
+
+
+async def test_connection_that_ends_during_the_sweep_is_not_counted_as_expired(
+    autojump_clock: trio.testing.MockClock,
+    nursery: trio.Nursery,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_server, "_SWEPT_AT_ONCE", 1)
+    server = Server(connections_max=20)
+    listener = await start(nursery, server)
+    clients = [listener.connect() for _ in range(20)]
+    for client in clients:
+        assert await ask(client) == HELLO
+    assert server.newest is not None
+    server.newest.expires_at = server.next_sweep
+    await trio.sleep_until(server.next_sweep)
+    await clients[-1].aclose()
+    await trio.sleep(SWEEP_SECONDS)
+    seen = server.statistics
+    assert (seen.connections_open, seen.connections_expired) == (19, 0)
 
 
 async def test_only_identified_connections_are_ended(

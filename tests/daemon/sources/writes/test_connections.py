@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import TypeAlias
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.daemon.sources.writes.connections import Connections
+from authorizerd.daemon.sources.writes.connections import (
+    AGE_SECONDS_MAX,
+    Connection,
+    Connections,
+)
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.opening import open_node
 from authorizerd.kafka_client.transport import open_tcp
 from tests.daemon.kafka_cluster import KafkaNode
 from tests.daemon.kafka_listener_service import until
+
+Close: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Server:
@@ -91,3 +100,32 @@ async def test_connection_is_replaced_at_the_end_of_its_session(nursery: trio.Nu
     second = await connections.take(address)
     assert second is not first
     await second.node.aclose()
+
+
+async def test_cancellation_closes_every_connection(
+    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+) -> None:
+    """Also those that were about to be closed because of their age."""
+    address = await Server().start(nursery)
+    connections, closed = new_connections(), []
+    taken = [await connections.take(address) for _ in range(3)]
+    for connection in taken:
+        close = connection.node.aclose
+
+        async def close_later(connection: Connection = connection, close: Close = close) -> None:
+            closed.append(connection)
+            try:
+                await trio.lowlevel.checkpoint()
+            finally:
+                await close()
+
+        connection.node.aclose = close_later  # type: ignore[method-assign] # a slow peer's
+        await connections.give_back(connection)
+    async with trio.open_nursery() as services:
+        services.start_soon(connections.run)
+        await wait_all_tasks_blocked()
+        mock_clock.jump(AGE_SECONDS_MAX)
+        while not closed:
+            await trio.lowlevel.checkpoint()
+        services.cancel_scope.cancel()
+    assert len(closed) == len(taken)
