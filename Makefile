@@ -8,7 +8,7 @@ PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories chaos fuzz soak mutants stretches check bench peers conformance nightly advisories manual docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories chaos fuzz soak mutants stretches check bench peers conformance releases nightly advisories manual docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -109,6 +109,12 @@ peers:
 # WRITE=1 writes the matrix of admin clients to docs/conformance.md.
 conformance: setup-dev
 	$(BIN)/pytest tests/conformance $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write-matrix)
+
+# Compare our decisions with those of each Kafka release since 4.0, on random questions; needs Java and
+# Maven. SEED=1234 sets the random seed, VERSIONS=4.3.1,4.4.0 chooses releases.
+releases: setup-dev
+	$(BIN)/python -m tests.releases --questions $(or $(QUESTIONS),1000000) --seed $(or $(SEED),1) \
+	  $(if $(VERSIONS),--versions $(VERSIONS))
 
 # Run all long tests one after the other, for about seven hours. PARTS="stories soak" runs only these.
 nightly:

@@ -77,9 +77,9 @@ BELOW_STAR: Final = ("!", "!!a", "!!ab", " ", "(", ")", ")*", "\x01")
 PROBES: Final = ("hardcode", "hard", "hardcoded", "kafka-cluster", "kafka")
 
 
-def random_cases(seed: int, count: int) -> Iterator[Case]:
+def random_cases(seed: int, count: int, first: int = 0) -> Iterator[Case]:
     """Yield cases of decisions; every eighth is one of creations and deletions."""
-    for number in range(count):
+    for number in range(first, first + count):
         maker = _CaseMaker(Random(f"{seed}/{number}"))
         is_administration = number % ADMINISTRATION_EVERY == 0
         yield maker.administration_case() if is_administration else maker.decision_case()
