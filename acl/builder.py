@@ -107,7 +107,7 @@ class _RulesBuilder:
         """Do what ``acl.snapshot.apply_changes`` does with the host of an ACL."""
         kind = get_kind(acl.host)
         addresses = find_range(acl.host) if kind is HostKind.RANGE else None
-        if addresses is not None:
+        if addresses is not None and (addresses.is_certain or weights.denial):
             self.ranges = change_range(self.ranges, addresses, acl, weights.in_range, sign)
         if not weights.denial or kind is HostKind.NOTHING:
             return

@@ -17,7 +17,7 @@ from authorizerd.acl.bits import allow_bit, deny_bit
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.filters import ACLS_PER_STEP
-from authorizerd.acl.hosts import matches_host, never_matches
+from authorizerd.acl.hosts import is_certain, matches_host, never_matches
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -106,8 +106,9 @@ def _authorize(
         return False  # where Kafka fails
     rules = [rules_of(index, name) for name in (principal, WILDCARD_PRINCIPAL)]
     sources = _sources(rules, host, releases)
+    allowing = [patterns for patterns, may_allow in sources if may_allow]
     operations = (operation, Operation.ALL)
-    denials = [_denials_in(patterns, operations) for patterns in sources]
+    denials = [_denials_in(patterns, operations) for patterns, _ in sources]
     if host is None:
         denials += (
             _denials_of_hosts(each, operations, releases) for each in rules if each.denying_hosts
@@ -117,11 +118,11 @@ def _authorize(
         return False
     allows = allow_bit(operation) | allow_bit(Operation.ALL)
     # Then, as in Kafka, an ALLOW of the literal * decides: other denials do not count against it.
-    if any(patterns.wildcard & allows for patterns in sources):
+    if any(patterns.wildcard & allows for patterns in allowing):
         return True
     cost = sum(1 + len(lengths) for lengths, _ in denials)
     work = 0
-    for pattern_type, name, bits in _iterate_leaves(sources):
+    for pattern_type, name, bits in _iterate_leaves(allowing):
         if bits & allows:
             if not _is_denied(pattern_type, name, denials):
                 return True
@@ -213,14 +214,20 @@ class _PatternSets:
         return pattern in self._denied[hash(pattern) % _SHARDS]
 
 
-def _sources(rules: Iterable[Rules], host: str | None, releases: ReleaseRules) -> list[Patterns]:
-    """Return the patterns of the rules that may allow."""
-    sources = [each.any_host for each in rules]
+def _sources(
+    rules: Iterable[Rules], host: str | None, releases: ReleaseRules
+) -> list[tuple[Patterns, bool]]:
+    """Return the patterns of the rules that apply, and whether they may allow."""
+    sources = [(each.any_host, True) for each in rules]
     if host is not None:
-        sources += [each.hosts.get(host, NO_PATTERNS) for each in rules]
+        sources += [(each.hosts.get(host, NO_PATTERNS), True) for each in rules]
         if releases.range_denies:
-            sources += [each.hosts[text] for each in rules for text in each.ranges.find_hosts(host)]
-    return [patterns for patterns in sources if patterns is not NO_PATTERNS]
+            sources += [
+                (each.hosts[text], is_certain(text))
+                for each in rules
+                for text in each.ranges.find_hosts(host)
+            ]
+    return [source for source in sources if source[0] is not NO_PATTERNS]
 
 
 def _applies(acl: Acl, principal: str, host: str | None, operation: int) -> bool:
@@ -247,7 +254,7 @@ def _host_fits(acl: Acl, host: str | None, releases: ReleaseRules) -> bool:
     if acl.host in (WILDCARD, host):
         return True
     is_allow = acl.permission_type == PermissionType.ALLOW and not is_unjudgeable(acl)
-    counts = releases.range_allows if is_allow else releases.range_denies
+    counts = releases.range_allows and is_certain(acl.host) if is_allow else releases.range_denies
     return counts and matches_host(acl.host, host)
 
 

@@ -34,7 +34,9 @@ _EMBEDDED_CHARACTERS_MAX: Final = 15
 _EMBEDDED: Final = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)\.([0-9]+)")
 _GROUP: Final = re.compile(r"0*[0-9A-Fa-f]{1,4}")
 _ZONE: Final = re.compile(r"[A-Za-z][!-$&-.0-9;-~]{0,14}")
-"""A network interface's name. Only a broker knows if it has it, so the daemon assumes that."""
+"""A network interface's name. Only a broker knows if it has it: see ``HostRange.is_certain``."""
+_LINK_LOCAL: Final = 0xFE80 >> 6
+_LINK_LOCAL_SHIFT: Final = 118
 _ZONE_DIGITS_MAX: Final = 100
 _INTEGER_MAX: Final = 2**31 - 1
 _OCTET_MAX: Final = 255
@@ -54,10 +56,14 @@ class HostRange(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         key: the first bits of its addresses, after a mark of the family, as ``mark_address``.
         shift: the number of bits of an address that do not count.
+        is_certain: False if the text names a network interface and is not link-local. Kafka reads
+            it only on brokers that have this interface, so such a range may deny, and never allows.
+            Link-local clients reach a broker through such an interface, so the name is trusted.
     """
 
     key: int
     shift: int
+    is_certain: bool = True
 
     @property
     def is_ipv6(self) -> bool:
@@ -157,7 +163,9 @@ def _read_ipv6_range(host: str) -> HostRange:
     if number >> _IPV4_BITS == _MAPPED:
         raise InvalidRangeError(f"Could not parse [{address}] - not an IPv6 address")
     shift = _IPV6_BITS - length
-    return HostRange((_IPV6_MARK | number) >> shift, shift)
+    zone = address.partition("%")[2].removesuffix("]")
+    is_certain = not zone or _is_number(zone) or number >> _LINK_LOCAL_SHIFT == _LINK_LOCAL
+    return HostRange((_IPV6_MARK | number) >> shift, shift, is_certain)
 
 
 def _read_integer(text: str) -> int | None:
@@ -196,9 +204,13 @@ def _read_ipv6(text: str) -> int | None:
 
 def _can_be_zone(zone: str) -> bool:
     """Return True if ``zone`` is the number of a network interface, or may be the name of one."""
-    if zone.isascii() and zone.isdecimal():
+    if _is_number(zone):
         return int(zone) <= _INTEGER_MAX if len(zone) < _ZONE_DIGITS_MAX else False
     return _ZONE.fullmatch(zone) is not None
+
+
+def _is_number(zone: str) -> bool:
+    return zone.isascii() and zone.isdecimal()
 
 
 def _read_groups(text: str) -> list[int] | None:

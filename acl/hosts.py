@@ -86,8 +86,17 @@ def never_matches(host: str, rules: ReleaseRules) -> bool:
     return kind is HostKind.NOTHING or (kind is HostKind.RANGE and not rules.range_denies)
 
 
+def is_certain(acl_host: str) -> bool:
+    """Return False if only a broker knows whether the host of an ACL matches an address.
+
+    Such an ACL may deny, and never allows.
+    """
+    addresses = find_range(acl_host)
+    return addresses is None or addresses.is_certain
+
+
 def matches_host(acl_host: str, host: str) -> bool:
-    """Return True if the host of an ACL matches an address, if ranges count."""
+    """Return True if the host of an ACL matches an address, or may, if ranges count."""
     if acl_host in (WILDCARD, host):
         return True
     addresses = find_range(acl_host)

@@ -27,7 +27,7 @@ from authorizerd.acl.bits import (
     is_unindexed,
 )
 from authorizerd.acl.denying_hosts import Hosts
-from authorizerd.acl.hosts import matches_host, never_matches
+from authorizerd.acl.hosts import is_certain, matches_host, never_matches
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -174,8 +174,10 @@ def list_sources(
     if host in rules.hosts:
         sources.append((host, rules.hosts[host], applies))
     if releases.range_denies:
-        mask = applies if releases.range_allows else applies & DENIES[operation]
-        sources += ((each, rules.hosts[each], mask) for each in rules.ranges.find_hosts(host))
+        denies = applies & DENIES[operation]
+        for text in rules.ranges.find_hosts(host):
+            mask = applies if releases.range_allows and is_certain(text) else denies
+            sources.append((text, rules.hosts[text], mask))
     return sources
 
 

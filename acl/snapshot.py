@@ -281,7 +281,7 @@ def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules 
     ranges, host_denials, denying_hosts = rules.ranges, rules.host_denials, rules.denying_hosts
     kind = get_kind(host)
     addresses = find_range(host) if kind is HostKind.RANGE else None
-    if addresses is not None:
+    if addresses is not None and (addresses.is_certain or weights.denial):
         ranges = change_range(ranges, addresses, acl, weights.in_range, sign)
     if weights.denial and kind is not HostKind.NOTHING:
         denial = weights.host_denial if addresses is None else weights.range_denial

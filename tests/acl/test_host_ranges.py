@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl import bits, model
 from authorizerd.acl.builder import build
+from authorizerd.acl.by_resource_type import authorize_by_resource_type
 from authorizerd.acl.decision import (
     AuthorizerSettings,
     DefaultRule,
@@ -34,8 +35,9 @@ from authorizerd.acl.model import (
 from authorizerd.acl.range_index import NO_RANGES
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, apply_changes, at_offset, with_rules
+from authorizerd.acl.steps import finish
 from tests.oracles import scan
-from tests.support.acls import acl, snapshot_of
+from tests.support.acls import acl, question, snapshot_of
 
 NOBODY = AuthorizerSettings()
 DENY = PermissionType.DENY
@@ -148,6 +150,7 @@ def test_kind_says_what_a_host_can_match(host: str, kind: HostKind) -> None:
 HOSTS = (
     *("*", "10.0.0.1", "10.0.0.7", "0:0:0:0:0:0:0:1", "::1", "evil.example.com"),
     *("10.0.0.0/29", "10.0.0.5/29", "10.0.0.0/8", "10.0.0.1/32", "0.0.0.0/0", "::/0", "/8"),
+    "::%eth0/100",
 )
 CLIENTS = ("10.0.0.1", "10.0.0.9", "11.0.0.1", "0.0.0.0", "0:0:0:0:0:0:0:1", None)
 OPERATIONS = (Operation.ALL, Operation.READ, Operation.DESCRIBE)
@@ -269,6 +272,38 @@ def test_change_by_change_leads_to_the_same_state_as_a_bulk_load(parts: list[set
     snapshot = apply_changes(EMPTY_SNAPSHOT, added)
     assert at_offset(snapshot, 0) == build(added)
     assert apply_changes(snapshot, [AclRemoved(each.id) for each in added]) == EMPTY_SNAPSHOT
+
+
+@pytest.mark.parametrize(
+    ("host", "is_certain"),
+    [
+        ("2001:db8::%eth0/32", False),
+        ("[2001:db8::%lo]/+32", False),
+        ("febf::%eth0/0", True),
+        ("fec0::%eth0/0", False),
+        ("2001:db8::%1/32", True),
+        ("[2001:db8::%25]/32", True),
+    ],
+)
+def test_range_with_an_interface_denies_and_does_not_allow(host: str, is_certain: bool) -> None:
+    """Kafka reads it only on brokers that have the interface, which the daemon cannot know.
+
+    The names of interfaces of link-local clients are trusted.
+    """
+    held = (
+        acl("User:a", "READ", topic="t", host=host),
+        acl("User:a", "READ", topic="u", host=host, deny=True),
+        acl("User:a", "READ", topic="u"),
+    )
+    added = [AclAdded(number.to_bytes(16), each) for number, each in enumerate(held)]
+    for loaded in (build(added), apply_changes(EMPTY_SNAPSHOT, added)):
+        snapshot = with_rules(loaded, RULES_4_4)
+        for topic, allowed in (("t", is_certain), ("u", False)):
+            asked = question("User:a", "READ", topic=topic, host="2001:db8::1")
+            fields = (asked.principal, asked.host, asked.operation, asked.resource_type)
+            assert authorize(snapshot, NOBODY, *fields, topic) == allowed
+            assert explain(snapshot, NOBODY, asked).allowed == allowed
+        assert finish(authorize_by_resource_type(snapshot, NOBODY, *fields)) == is_certain
 
 
 def test_look_ups_do_not_grow_with_the_number_of_ranges() -> None:

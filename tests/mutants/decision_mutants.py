@@ -6,7 +6,39 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
+_WITH_INTERFACE: Final = (
+    "tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow"
+)
+
 DECISION_MUTANTS: Final = (
+    Mutant(
+        name="a range with a network interface allows",
+        file="acl/builder.py",
+        text=" and (addresses.is_certain or weights.denial):",
+        becomes=":",
+        found_by=_WITH_INTERFACE,
+    ),
+    Mutant(
+        name="a range with a network interface allows once its ACL is added",
+        file="acl/snapshot.py",
+        text=" and (addresses.is_certain or weights.denial):",
+        becomes=":",
+        found_by=_WITH_INTERFACE,
+    ),
+    Mutant(
+        name="an explanation allows by a range with a network interface",
+        file="acl/matching.py",
+        text="if releases.range_allows and is_certain(text) else",
+        becomes="if releases.range_allows else",
+        found_by=_WITH_INTERFACE,
+    ),
+    Mutant(
+        name="by resource type, a range with a network interface allows",
+        file="acl/by_resource_type.py",
+        text="(each.hosts[text], is_certain(text))",
+        becomes="(each.hosts[text], True)",
+        found_by=_WITH_INTERFACE,
+    ),
     Mutant(
         name="ALLOW beats DENY",
         file="acl/decision.py",
@@ -211,8 +243,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="the rule of a range is not named",
         file="acl/matching.py",
-        text="sources += ((each, rules.hosts[each], mask) for each in",
-        becomes="sources += ((each, rules.hosts[each], 0) for each in",
+        text="sources.append((text, rules.hosts[text], mask))",
+        becomes="sources.append((text, rules.hosts[text], 0))",
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
     ),
     Mutant(

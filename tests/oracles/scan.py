@@ -29,7 +29,8 @@ def meets(acl: Acl, question: Question) -> bool:
 def in_range(acl_host: str, host: str | None) -> bool:
     """Return True if the host of an ACL is a range with ``host``, or any range if that is None."""
     try:
-        network = ip_network(acl_host, strict=False) if "/" in acl_host else None
+        plain = acl_host.replace("%eth0", "")
+        network = ip_network(plain, strict=False) if "/" in plain else None
     except ValueError:
         return False
     if network is None or host is None:
@@ -55,6 +56,7 @@ def fits(acl: Acl, host: str | None, rules: ReleaseRules) -> bool:
     if (
         (rules.range_allows if allows else rules.range_denies)
         and (host is not None or not allows)
+        and (not allows or "%" not in acl.host)
         and in_range(acl.host, host)
     ):
         return True
