@@ -16,10 +16,10 @@ from authorizerd.config.follow import FollowSettings, SourceKind
 from authorizerd.image.changes import ClusterChange, FeatureLevel, NodeRegistered
 from authorizerd.image.cluster import (
     EMPTY_IMAGE,
-    METADATA_VERSION_FEATURE,
     ClusterImage,
     apply_cluster_changes,
 )
+from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.metadata.errors import MetadataLogError
 
 if TYPE_CHECKING:

@@ -12,11 +12,14 @@ ROOT: Final = Path(__file__).parents[2]
 
 @cache
 def functions_of(path: Path) -> frozenset[str]:
-    """Return the names of a module's functions."""
-    body = ast.parse(path.read_text()).body
-    return frozenset(
-        each.name for each in body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
+    """Return the names of a module's functions, and of those of modules that it imports whole."""
+    names: set[str] = set()
+    for each in ast.parse(path.read_text()).body:
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(each.name)
+        elif isinstance(each, ast.ImportFrom) and each.module and each.names[0].name == "*":
+            names |= functions_of(ROOT / f"{each.module.replace('.', '/')}.py")
+    return frozenset(names)
 
 
 def is_test(node_id: str) -> bool:
