@@ -28,7 +28,7 @@ from authorizerd.acl.past import (
     find_answer_changes,
     undo_changes,
 )
-from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
+from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot, with_rules
 from authorizerd.acl.steps import free
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
@@ -241,7 +241,12 @@ class Past:
         kept = await self._find_or_make(as_of, self._decider.check_ready(now), principal)
         kept.users += 1
         try:
-            then = DecisionState(kept.snapshot, now.settings)
+            assert kept.snapshot is not None, "it was made"
+            assert now.snapshot is not None, "it is ready"
+            # The state may have been made when other releases were in force.
+            snapshot = with_rules(kept.snapshot, now.snapshot.rules)
+            then = DecisionState(snapshot, now.settings)
+            del snapshot
             yield PastState(self, then, kept.moment, now, kept, principal)
         finally:
             kept.users -= 1

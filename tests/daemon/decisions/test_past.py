@@ -13,7 +13,8 @@ from trio.testing import wait_all_tasks_blocked
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import AclAdded
-from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset, with_rules
 from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
@@ -291,6 +292,17 @@ async def test_states_are_kept_for_a_while(
         mock_clock.jump(KEPT_SECONDS)
         await wait_all_tasks_blocked()
         assert then.state.snapshot == replay(small.log_dir, 2)
+
+
+async def test_the_past_is_judged_by_the_rules_of_now(small: Fixture) -> None:
+    """Also in a state that was made, and is kept, under other rules."""
+    for rules in (RULES_4_3, RULES_4_4, ANY_RELEASE):
+        newest = small.snapshot.newest
+        assert newest is not None
+        small.snapshot.publish(with_rules(newest, rules))
+        then = await small.at(AsOf(offset=2))
+        assert then is not None
+        assert (then.offset, then.rules) == (2, rules)
 
 
 async def test_state_is_dropped_once_the_log_has_grown(
