@@ -54,6 +54,8 @@ def describe(
     if origin is None:
         acls = count_of(explanation.acl_count, "ACL")
         origin = f"at log offset {explanation.offset}, with {acls}"
+        if explanation.releases:
+            origin += f", by the rules of Kafka {' or '.join(explanation.releases)}"
     yield from map(escape_unprintable, _describe_reasons(explanation, origin))
     if now is not None:
         yield escape_unprintable(now)

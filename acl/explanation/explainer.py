@@ -48,6 +48,7 @@ def explain_fully(
         changes=changes,
         near_misses=near_misses,
         unsearched=tuple(unsearched),
+        releases=snapshot.rules.releases,
     )
 
 

@@ -133,6 +133,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         acls_left_out: the number of matching ACLs that are not listed.
         near_misses: for a denial, the closest first.
         unsearched: sentences that say what was not searched for near misses.
+        releases: the Kafka releases by whose rules the question was decided.
     """
 
     question: Question
@@ -145,6 +146,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     changes: Changes
     near_misses: tuple[NearMiss, ...] = ()
     unsearched: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
 
     @property
     def is_super_user(self) -> bool:

@@ -106,7 +106,8 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     then the shortest sequence, or empty if there is none, for the reason in ``no_change``.
     ``depends_on_host`` is true if the host is unknown and only some hosts are denied: ask again
     with a host, since the changes are for more hosts than one.
-    ``as_of`` is present if an earlier moment was asked about.
+    ``releases`` are the Kafka releases by whose rules it was decided: each of them allows what is
+    allowed. ``as_of`` is present if an earlier moment was asked about.
     """
 
     decision: bool
@@ -124,6 +125,7 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     no_change: str | None
     effects: tuple[str, ...]
     depends_on_host: bool
+    releases: tuple[str, ...]
     as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -174,6 +176,7 @@ def _make_answer(explanation: Explanation, server: str) -> Steps[ExplanationAnsw
         no_change=explanation.changes.reason,
         effects=describe_effects(explanation),
         depends_on_host=explanation.depends_on_host,
+        releases=explanation.releases,
     )
 
 

@@ -58,7 +58,7 @@ def test_denied_question() -> None:
         "  StandardAcl[resourceType=TOPIC, resourceName=*, patternType=LITERAL, principal=User:*,"
         " host=*, operation=ALL, permissionType=DENY]: denies DESCRIBE, because ALL includes it;"
         " this ACL decides",
-        "at log offset 0, with 2 ACLs",
+        "at log offset 0, with 2 ACLs, by the rules of Kafka 4.3 or 4.4",
         "allow.everyone.if.no.acl.found is false",
         "near misses:",
         "  Only the DENY of ALL on literal `*` for User:* from host * prevents it: without it, the"

@@ -106,6 +106,7 @@ def test_every_field_of_a_denial() -> None:
         "no_change": None,
         "effects": [],
         "depends_on_host": False,
+        "releases": ["4.3", "4.4"],
     }
 
 
