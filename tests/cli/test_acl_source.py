@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.cli.acl_source import (
     AclSource,
     BrokerAnswer,
@@ -19,9 +20,10 @@ from authorizerd.cli.acl_source import (
 from authorizerd.cli.source_settings import Origin
 from authorizerd.config.command_parser import CommandParser
 from authorizerd.daemon.errors import StartError
-from authorizerd.image.changes import TopicAdded, TopicRemoved
+from authorizerd.image.changes import FeatureLevel, TopicAdded, TopicRemoved
 from authorizerd.metadata.errors import PastRangeError
 from tests.support.acls import acl, snapshot_of
+from tests.support.foreign_records import node
 from tests.support.log_files import added, write_log
 
 ROOT = frozenset({"User:root"})
@@ -315,3 +317,56 @@ def test_moment_that_the_log_does_not_reach_is_an_error(
     with pytest.raises(PastRangeError) as refused:
         opened("--log-dir", log_dir, "--as-of", moment)
     assert reason in str(refused.value)
+
+
+def level(number: int) -> FeatureLevel:
+    return FeatureLevel("metadata.version", number)
+
+
+OLD_NODES = [node(1, 33), node(9, 30, is_controller=True)]
+
+
+@pytest.mark.parametrize(
+    ("records", "flags", "rules"),
+    [
+        ([level(30)], [], RULES_4_3),
+        ([level(33)], [], RULES_4_4),
+        ([level(34)], [], ANY_RELEASE),
+        # Where brokers are registered, they prove the release: the cluster may be in use.
+        ([level(30), *OLD_NODES], [], ANY_RELEASE),
+        ([level(30), *OLD_NODES], ["--kafka-release", "4.3"], RULES_4_3),
+        # A daemon that owns the log judges by its level alone.
+        ([level(30), *OLD_NODES], ["--config", "CONFIG"], RULES_4_3),
+        ([level(33)], ["--config", "CONFIG", "--kafka-release", "4.3"], RULES_4_3),
+        (
+            [level(33)],
+            ["--config", "CONFIG", "--override", "authorizerd.kafka.release=4.3"],
+            RULES_4_3,
+        ),
+    ],
+)
+def test_log_is_judged_by_its_release(
+    tmp_path: Path,
+    records: list[FeatureLevel | bytes],
+    flags: list[str],
+    rules: ReleaseRules,
+) -> None:
+    """So is its past, at the release of its end."""
+    log_dir, config = tmp_path / "log", tmp_path / "server.properties"
+    write_log(log_dir, [level(30), added(1)], records)
+    config.write_text(f"node.id=1\nlog.dirs={log_dir}\n")
+    words = [str(config) if each == "CONFIG" else each for each in flags]
+    if "--config" not in words:
+        words += ["--log-dir", str(log_dir)]
+    assert opened(*words).snapshot.rules == rules
+    assert opened(*words, "--as-of", "2").snapshot.rules == rules
+
+
+def test_flag_chooses_the_release_of_what_brokers_list(log_dir: Path) -> None:
+    brokers = Brokers({})
+    flags = ["--bootstrap-server", "b:1"]
+    assert opened(*flags, brokers=brokers).snapshot.rules == brokers.answer.snapshot.rules
+    chosen = opened(*flags, "--kafka-release", "4.4", brokers=brokers)
+    assert chosen.snapshot.rules == RULES_4_4
+    with pytest.raises(SystemExit):
+        opened("--log-dir", log_dir, "--kafka-release", "4.5")
