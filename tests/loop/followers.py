@@ -26,7 +26,7 @@ from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.quorum.source import QuorumSource
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call, Node
+from authorizerd.kafka_client.connection import NO_FEATURES, Call, Node
 from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody
 from authorizerd.protocol.kafka.api import ApiKey
@@ -64,6 +64,10 @@ class _Node:
 
     address: Final = Address("node", 1)
     renewal_time: Final = math.inf
+    features: Final = NO_FEATURES
+
+    async def negotiate(self) -> None:
+        await trio.lowlevel.checkpoint()
 
     def __init__(self, answer: Callable[[Call[Any]], Awaitable[Any]]) -> None:
         self._answer = answer
