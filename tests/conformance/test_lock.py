@@ -14,6 +14,9 @@ from ops.kafka_rig.broker import Broker, BrokerSettings, running_broker
 from ops.kafka_rig.rig import Rig, RigError
 from tests.support.daemon_process import run, running, write_config
 
+LEVEL = 30
+"""4.3-IV0, which the node can read."""
+
 
 def test_daemon_refuses_a_brokers_directory(broker: Broker, tmp_path: Path) -> None:
     """It exits with code 1 and prints one line."""
@@ -29,7 +32,7 @@ def daemons_log_dir(formatted: Path, tmp_path_factory: pytest.TempPathFactory) -
     directory = tmp_path_factory.mktemp("daemon")
     log_dir = directory / "log"
     shutil.copytree(formatted, log_dir)
-    write_log(log_dir)
+    write_log(log_dir, LEVEL)
     with running(directory, log_dir):
         yield log_dir
 
