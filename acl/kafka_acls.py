@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.model import (
     CLUSTER_NAME,
@@ -20,6 +22,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.snapshot import is_unjudgeable
 from authorizerd.acl.validation import validate_new_acl
 
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # the characters that String.trim removes
@@ -34,10 +37,16 @@ RESOURCE_FLAGS: Final = {
 _FLAGS: Final = {resource_type: f"--{flag}" for flag, resource_type in RESOURCE_FLAGS.items()}
 
 
-def why_inexpressible(acl: Acl) -> str | None:
-    """Return why kafka-acls cannot add or remove exactly ``acl``; None if it can."""
+def why_inexpressible(acl: Acl, *, removes: bool = False) -> str | None:
+    """Return why kafka-acls cannot add or remove exactly ``acl``; None if it can.
+
+    Args:
+        removes: whether to remove it. ``authorizerd acls`` removes an ACL whose principal has no
+            colon, too.
+    """
+    is_removable = removes and is_unjudgeable(acl)
     try:
-        validate_new_acl(acl)
+        validate_new_acl(replace(acl, principal=f":{acl.principal}") if is_removable else acl)
     except InvalidAclError as error:
         return str(error)
     resource_type = ResourceType(acl.resource_type)

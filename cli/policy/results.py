@@ -10,7 +10,13 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.decision import AuthorizerSettings, DefaultRule, MatchingAcl, Rule
+from authorizerd.acl.decision import (
+    AuthorizerSettings,
+    DefaultRule,
+    MatchingAcl,
+    Rule,
+    UnjudgeableAcl,
+)
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.policy.assertions import Assertion, AtMost, Each
@@ -125,6 +131,8 @@ def describe_rule(rule: Rule) -> str:
     match rule:
         case MatchingAcl(acl):
             return str(acl)
+        case UnjudgeableAcl(acl):
+            return f"{acl}, on which Kafka fails: its principal has no colon"
         case DefaultRule.SUPER_USER:
             return "super.users names this principal"
         case DefaultRule.DEFAULT_ALLOW:
