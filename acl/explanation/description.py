@@ -12,6 +12,7 @@ from typing import Final
 
 from authorizerd.acl.audit import audit_message
 from authorizerd.acl.bits import is_unindexed
+from authorizerd.acl.decision import UnjudgeableAcl
 from authorizerd.acl.explanation.model import (
     AclChange,
     Changes,
@@ -90,7 +91,9 @@ def describe_meaning(explanation: Explanation, meaning: MatchingAclMeaning) -> s
     if explanation.is_super_user:
         return f"would {verb} {operation}{because}, but ACLs do not apply to a super user"
     if meaning.allows and not explanation.decision.allowed:
-        return f"would {verb} {operation}{because}, but a DENY overrides it"
+        is_failure = isinstance(explanation.decision.rule, UnjudgeableAcl)
+        stronger = "Kafka fails on another ACL" if is_failure else "a DENY overrides it"
+        return f"would {verb} {operation}{because}, but {stronger}"
     verbs = "allows" if meaning.allows else "denies"
     outcome = "; this ACL decides" if meaning.decides else ", too"
     return f"{verbs} {operation}{because}{outcome}"
