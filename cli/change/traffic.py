@@ -63,7 +63,7 @@ def check_traffic(
         return None
     if arguments.traffic and arguments.traffic_report is not None:
         arguments.refuse("--traffic-report: expected either --traffic or --traffic-report")
-    evidence = _find_evidence(arguments, source, after)
+    evidence = compare_traffic(arguments, source, after)
     denied = evidence.newly_denied
     result = PlanCheck(
         name="traffic",
@@ -73,12 +73,17 @@ def check_traffic(
         broken=tuple(map(_describe_cause, denied.causes)),
         evidence=evidence,
     )
-    return Checked(result, tuple(_describe(evidence)))
+    return Checked(result, tuple(_describe(evidence, "the plan")))
 
 
-def _find_evidence(
+def compare_traffic(
     arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
 ) -> TrafficEvidence:
+    """Judge the recorded requests by the source's ACLs and by other ones, or by other rules.
+
+    Raises:
+        StartError: the traffic cannot be read, or is too much for one process.
+    """
     # Imported here, because plans without recorded traffic need none of it.
     from authorizerd.replay.local.errors import TrafficError
     from authorizerd.replay.local.evidence import judge_traffic, read_report
@@ -132,7 +137,13 @@ def _number(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _describe(evidence: TrafficEvidence) -> Iterator[str]:
+def describe_traffic(evidence: TrafficEvidence) -> Iterator[str]:
+    """Yield the recorded requests that another release decides otherwise, and how many."""
+    yield from _describe(evidence, "the other release")
+    yield _summarize(evidence)
+
+
+def _describe(evidence: TrafficEvidence, actor: str) -> Iterator[str]:
     is_all = evidence.judged_events == evidence.events
     judged = "all" if is_all else f"{evidence.judged_events / evidence.events:.2%}"
     yield (
@@ -141,8 +152,8 @@ def _describe(evidence: TrafficEvidence) -> Iterator[str]:
     )
     for warning in evidence.warnings:
         yield f"warning: {escape_unprintable(warning)}"
-    yield from _describe_change(_DENIED, evidence.newly_denied)
-    yield from _describe_change(_ALLOWED, evidence.newly_allowed)
+    yield from _describe_change(_DENIED, evidence.newly_denied, actor)
+    yield from _describe_change(_ALLOWED, evidence.newly_allowed, actor)
 
 
 def _describe_lines(evidence: TrafficEvidence) -> str:
@@ -157,10 +168,10 @@ def _describe_lines(evidence: TrafficEvidence) -> str:
     )
 
 
-def _describe_change(words: _Words, change: TrafficChange) -> Iterator[str]:
+def _describe_change(words: _Words, change: TrafficChange, actor: str) -> Iterator[str]:
     if not change.events:
         return
-    yield f"the plan newly {words.verb} {_count(change)}"
+    yield f"{actor} newly {words.verb} {_count(change)}"
     for kind, effect in (("create", words.of_created), ("delete", words.of_deleted)):
         causes = [each for each in change.causes if each.change == kind]
         if causes:
