@@ -22,7 +22,6 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.snapshot import is_unjudgeable
 from authorizerd.acl.validation import validate_new_acl
 
 _JAVA_BLANKS: Final = "".join(map(chr, range(0x21)))  # the characters that String.trim removes
@@ -44,7 +43,7 @@ def why_inexpressible(acl: Acl, *, removes: bool = False) -> str | None:
         removes: whether to remove it. ``authorizerd acls`` removes an ACL whose principal has no
             colon, too.
     """
-    is_removable = removes and is_unjudgeable(acl)
+    is_removable = removes and ":" not in acl.principal
     try:
         validate_new_acl(replace(acl, principal=f":{acl.principal}") if is_removable else acl)
     except InvalidAclError as error:
