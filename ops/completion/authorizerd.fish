@@ -51,7 +51,7 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore acls 'acls plan' 'acls apply' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' 'replay package' explain who-can what-can can test history shell
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore acls 'acls plan' 'acls apply' 'acls compare-releases' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' 'replay package' explain who-can what-can can test history shell
 set -g _shtab_authorizerd_opts_with_value --acls --add-scram --against --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --duration --engine --events --fail-on --follow --format --from --from-config --group --group-prefix --host --id --input --interval --junit --key --lanes --log-dir --logs --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --mode --names-max --next-offset --node-id --operation --out --output --override --plan --principal --principal-prefix --profile --python --rate --ready-file --remote --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --traffic --traffic-format --traffic-max-bad-ratio --traffic-report --traffic-tz --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without --zk-jute-maxbuffer --zk-oldest-broker -k -s
 
 complete -c authorizerd -e
@@ -178,6 +178,24 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l batches -d '
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l accept-breaking -d 'apply a plan although its tests or its traffic break'
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file of acls plan --out'
+complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_authorizerd_npos -eq 0' -a compare-releases -d 'show which ACLs mean something else in another release of Kafka'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l from -xka "4.3 4.4" -d 'the release of Kafka that judges before; 4.3 stands for 4.0 to 4.3 (default: 4.3)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l to -xka "4.3 4.4" -d 'the release of Kafka that judges after; 4.3 stands for 4.0 to 4.3 (default: 4.4)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l json -d 'print one JSON document instead of lines'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l traffic -x -d 'audit logs, or directories of them: show the recorded requests whose answer changes'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l traffic-format -xka "auto json kafka" -d 'format of --traffic; auto detects it for each line (default: auto)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l traffic-tz -x -d 'time zone of times in --traffic that name none (default: UTC)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l traffic-max-bad-ratio -x -d 'maximum share of lines in --traffic that cannot be read (default: 0.01)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l log-dir -xka "(__fish_complete_path (commandline -ct))" -d 'a log directory, which contains __cluster_metadata-0, or a .checkpoint file; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l acls -xka "(__fish_complete_path (commandline -ct))" -d 'the output of kafka-acls --list, or a file of any other format that acls export writes; with --config, instead of the log directory of that configuration'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'the configuration: a server.properties file'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l override -x -d 'set a key, with precedence over the file; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l as-of -x -d 'answer by the ACLs of this moment: an offset of the log, a time with its zone such as 2026-01-02T03:04:05Z, or milliseconds since 1970. It needs --log-dir or --config'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Listing ACLs needs DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker'
+complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l allow-everyone-if-no-acl-found -d 'answer as if allow.everyone.if.no.acl.found were true'
 complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_authorizerd_npos -eq 0' -a export -d 'Write the ACLs of a cluster, a log or a file to another place.'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using acls export' -l bootstrap-server -x -d 'the brokers of a Kafka cluster, or a daemon; separate several with commas. Without it, the profile that AUTHORIZERD_PROFILE names'

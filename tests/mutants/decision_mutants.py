@@ -6,7 +6,46 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
+_FAILING: Final = "tests/cli/test_failing_acls.py"
+
 DECISION_MUTANTS: Final = (
+    Mutant(
+        name="an ACL on which Kafka fails is skipped",
+        file="acl/snapshot.py",
+        text="    if is_unjudgeable(acl):\n        unjudgeable =",
+        becomes="    if not acl.principal:\n        unjudgeable =",
+        found_by="tests/acl/test_host_ranges.py::test_decisions_about_ranges_agree_with_a_scan",
+    ),
+    Mutant(
+        name="an ACL on which Kafka fails does not count for a whole resource type",
+        file="acl/by_resource_type.py",
+        text="    if any(_host_fits(acl, host, releases) for acl in chain(*index.unjudgeable.values())):",
+        becomes="    if releases is None:",
+        found_by=f"{_FAILING}::test_no_resource_of_a_type_is_allowed_from_a_host_of_such_an_acl",
+    ),
+    Mutant(
+        name="an ALLOW on which Kafka fails counts as a grant",
+        file="acl/snapshot.py",
+        text="acl.permission_type == PermissionType.ALLOW and not is_unjudgeable(acl)",
+        becomes="acl.permission_type == PermissionType.ALLOW",
+        found_by="tests/acl/plan/test_changes.py::test_steps_are_in_the_safe_order",
+    ),
+    Mutant(
+        name="the principal of an ACL on which Kafka fails is not masked",
+        file="acl/audit_mask.py",
+        text="        if not isinstance(rule, MatchingAcl | UnjudgeableAcl):",
+        becomes="        if not isinstance(rule, MatchingAcl):",
+        found_by=(
+            "tests/acl/test_audit_mask.py::test_principal_without_a_colon_is_hidden_in_the_rule"
+        ),
+    ),
+    Mutant(
+        name="a DENY for a range that wakes up is said to allow",
+        file="acl/release_changes.py",
+        text="        allows = is_grant(acl) is wakes_up",
+        becomes="        allows = wakes_up",
+        found_by="tests/acl/test_release_changes.py::test_meanings_and_examples",
+    ),
     Mutant(
         name="ALLOW beats DENY",
         file="acl/decision.py",
