@@ -132,7 +132,10 @@ class AnswerContext(msgspec.Struct, gc=False):
     reason: Annotated[str, Meta(description="A sentence for people.")]
     rule: Annotated[
         str,
-        Meta(description="The ACL that decided, or `SuperUser`, `DefaultAllow`, `DefaultDeny`."),
+        Meta(
+            description="The ACL that decided, or `SuperUser`, `DefaultAllow`, `DefaultDeny`. The"
+            " ACL is an `UnjudgeableAcl` if Kafka fails on it."
+        ),
     ]
     hint: Annotated[
         str | msgspec.UnsetType, Meta(description="The mistake that the question probably has.")

@@ -11,16 +11,16 @@ _FAILING: Final = "tests/cli/test_failing_acls.py"
 DECISION_MUTANTS: Final = (
     Mutant(
         name="an ACL on which Kafka fails is skipped",
-        file="acl/snapshot.py",
-        text="    if is_unjudgeable(acl):\n        unjudgeable =",
-        becomes="    if not acl.principal:\n        unjudgeable =",
-        found_by="tests/acl/test_host_ranges.py::test_decisions_about_ranges_agree_with_a_scan",
+        file="acl/bits.py",
+        text="        ),\n        UNJUDGEABLE_BITS,\n    )\n",
+        becomes="        ),\n    )\n",
+        found_by=f"{_FAILING}::test_nobody_but_super_users_may_do_anything_there",
     ),
     Mutant(
         name="an ACL on which Kafka fails does not count for a whole resource type",
         file="acl/by_resource_type.py",
-        text="    if any(_host_fits(acl, host, releases) for acl in chain(*index.unjudgeable.values())):",
-        becomes="    if releases is None:",
+        text="for acl in chain(*index.unjudgeable.values())",
+        becomes="for acl in index.unjudgeable if False",
         found_by=f"{_FAILING}::test_no_resource_of_a_type_is_allowed_from_a_host_of_such_an_acl",
     ),
     Mutant(
