@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.decision import Decision, MatchingAcl
+from authorizerd.acl.decision import Decision, MatchingAcl, UnjudgeableAcl
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, Question
 
 CUT: Final = "***"
@@ -71,9 +71,10 @@ class Masker:
     def decision(self, decision: Decision) -> Decision:
         """Return the decision with the names in its rule hidden. Wildcards stay."""
         rule = decision.rule
-        if not isinstance(rule, MatchingAcl):
+        if not isinstance(rule, MatchingAcl | UnjudgeableAcl):
             return decision
-        return Decision(decision.allowed, MatchingAcl(self._acl(rule.acl)))
+        masked = msgspec.structs.replace(rule, acl=self._acl(rule.acl))
+        return Decision(decision.allowed, masked)
 
     def principal(self, principal: str) -> str:
         """Return the principal with its name hidden. Its type stays."""

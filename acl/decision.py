@@ -88,6 +88,11 @@ class NamedRule(msgspec.Struct, frozen=True, gc=False):
 Rule = DefaultRule | MatchingAcl | UnjudgeableAcl | NamedRule
 
 
+def get_acl(rule: Rule) -> Acl | None:
+    """Return the ACL that a rule names, or None if it names none."""
+    return rule.acl if isinstance(rule, MatchingAcl | UnjudgeableAcl) else None
+
+
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """An answer and the rule that led to it, as the audit log names it."""
 

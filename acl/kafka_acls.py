@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.model import (
     CLUSTER_NAME,
@@ -34,10 +36,16 @@ RESOURCE_FLAGS: Final = {
 _FLAGS: Final = {resource_type: f"--{flag}" for flag, resource_type in RESOURCE_FLAGS.items()}
 
 
-def why_inexpressible(acl: Acl) -> str | None:
-    """Return why kafka-acls cannot add or remove exactly ``acl``; None if it can."""
+def why_inexpressible(acl: Acl, *, removes: bool = False) -> str | None:
+    """Return why kafka-acls cannot add or remove exactly ``acl``; None if it can.
+
+    Args:
+        removes: whether to remove it. ``authorizerd acls`` removes an ACL whose principal has no
+            colon, too.
+    """
+    is_removable = removes and ":" not in acl.principal
     try:
-        validate_new_acl(acl)
+        validate_new_acl(replace(acl, principal=f":{acl.principal}") if is_removable else acl)
     except InvalidAclError as error:
         return str(error)
     resource_type = ResourceType(acl.resource_type)

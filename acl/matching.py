@@ -127,9 +127,15 @@ def scan_key(acl: Acl, wildcard_section: int) -> tuple[int, int, int, int, bytes
 def matching_acls(snapshot: AclSnapshot, question: Question) -> list[Acl]:
     """Return every ACL that allows or denies the question, in no particular order.
 
+    Only those of ``acl.snapshot.is_grant`` allow it.
+
     For an unknown host, the result grows with the number of denied hosts.
     """
-    return _find_matching(snapshot, question, None)
+    acls = _find_matching(snapshot, question, None)
+    index = snapshot.types[question.resource_type]
+    if not index.unjudgeable:
+        return acls
+    return list(dict.fromkeys([*acls, *list_unjudgeable(index, question.resource_name)]))
 
 
 def find_deciding(snapshot: AclSnapshot, question: Question) -> Acl | None:
@@ -150,13 +156,22 @@ def find_deciding(snapshot: AclSnapshot, question: Question) -> Acl | None:
 
 def find_unjudgeable(index: TypeIndex, name: str) -> Acl | None:
     """Return the first ACL whose principal has no colon and whose pattern matches ``name``."""
-    acls = [
+    acls = list_unjudgeable(index, name)
+    return min(acls, key=lambda acl: scan_key(acl, 1 if name != WILDCARD else 0), default=None)
+
+
+def list_unjudgeable(index: TypeIndex, name: str) -> list[Acl]:
+    """Return the ACLs whose principal has no colon and whose pattern matches ``name``.
+
+    They are in no particular order.
+    """
+    leaves = find_leaves(index.everyone.any_host, name, UNJUDGEABLE_BITS)
+    return [
         acl
-        for _, _, pattern_name in find_leaves(index.everyone.any_host, name, UNJUDGEABLE_BITS)
+        for pattern_name in {pattern_name for _, _, pattern_name in leaves}
         for acl in index.unjudgeable[pattern_name]
         if matches(acl.pattern_type, pattern_name, name)
     ]
-    return min(acls, key=lambda acl: scan_key(acl, 1 if name != WILDCARD else 0), default=None)
 
 
 def list_sources(

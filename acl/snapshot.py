@@ -35,6 +35,7 @@ from authorizerd.acl.model import (
     Acl,
     AclAdded,
     Change,
+    PermissionType,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight, set_weight
 from authorizerd.acl.range_index import NO_RANGES, Ranges, change_range
@@ -242,6 +243,14 @@ def _change_types(
 def is_unjudgeable(acl: Acl) -> bool:
     """Return True if Kafka cannot judge the resources that the pattern of ``acl`` matches."""
     return ":" not in acl.principal
+
+
+def is_grant(acl: Acl) -> bool:
+    """Return True if ``acl`` can only allow.
+
+    An unknown permission denies, and so does any ACL that Kafka cannot judge.
+    """
+    return acl.permission_type == PermissionType.ALLOW and not is_unjudgeable(acl)
 
 
 def change_unjudgeable(unjudgeable: Unjudgeable, acl: Acl, sign: int) -> Unjudgeable:

@@ -35,6 +35,11 @@ def find_surprises(acl: Acl) -> Iterator[str]:
                 f"a DENY rule for {_EVERYONE} overrides every ALLOW rule for what it denies: only "
                 "super users pass"
             )
+    elif ":" not in acl.principal:
+        yield (
+            f"principal '{acl.principal}' has no colon: Kafka fails on this ACL, and so allows "
+            "nobody but super users anything on what its pattern matches: remove it"
+        )
     else:
         yield from find_principal_surprises(acl.principal)
     yield from _find_host_surprises(acl.host)

@@ -172,6 +172,12 @@ def _add_acls_plan(parser: argparse.ArgumentParser) -> None:
     add_plan_arguments(parser, _read_brokers)
 
 
+def _add_acls_compare(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.change.release_arguments import add_compare_arguments
+
+    add_compare_arguments(parser, _read_brokers)
+
+
 def _add_acls_export(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.transfer.command import add_export_command
 
@@ -225,6 +231,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
 ACLS_COMMANDS: Final[Mapping[str, Command]] = {
     "plan": Command("show what files of desired ACLs would change", _add_acls_plan),
     "apply": Command("make exactly the changes of a plan", _add_acls_apply),
+    "compare-releases": Command(
+        "show which ACLs mean something else in another release of Kafka", _add_acls_compare
+    ),
     "export": Command("write the ACLs of a cluster, a log or a file elsewhere", _add_acls_export),
     "import": Command("add ACLs from elsewhere to a cluster, a log or a file", _add_acls_import),
 }

@@ -269,7 +269,7 @@ class Daemon:
         await self._gate.wait_until_all_open()
         for name in self._servers:
             await self._endpoints[name].wait_until_listening()
-        report_log(parts.origin.source)
+        report_log(parts.origin.source, parts.applier.snapshot.newest)
         _logger.info(
             "ready: %s at log offset %d, loaded in %.3f s",
             count_of(loaded.acls, "ACL"),

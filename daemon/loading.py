@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
+from authorizerd.acl.explanation.failing_acls import find_failures
+from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.source import Source
@@ -51,8 +53,10 @@ async def load_log(parts: Parts) -> Loaded:
     return loaded
 
 
-def report_log(source: Source) -> None:
-    """Log what an operator should know about the log that was read."""
+def report_log(source: Source, snapshot: AclSnapshot | None) -> None:
+    """Log what an operator should know about the log that was read, and about its ACLs."""
+    for failure in () if snapshot is None else find_failures(snapshot):
+        _logger.warning("%s; %s", failure.text, failure.remedy)
     torn = source.torn_tail if isinstance(source, LocalLogSource) else None
     if torn is not None:
         _logger.warning(

@@ -35,7 +35,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.patterns import look_up
-from authorizerd.acl.snapshot import AclSnapshot, rules_of
+from authorizerd.acl.snapshot import AclSnapshot, is_unjudgeable, rules_of
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 
@@ -97,7 +97,9 @@ def _describe_denied_hosts(matches: Matches, count: int) -> tuple[str, ...]:
     """Return a sentence about the DENYs of single hosts that stay."""
     if not count:
         return ()
-    hosts = (acl.host for acl in matches.denials if acl.host != WILDCARD)
+    hosts = (
+        acl.host for acl in matches.denials if acl.host != WILDCARD and not is_unjudgeable(acl)
+    )
     host = min(hosts, default="some hosts")
     if count == 1:
         return (
@@ -119,11 +121,12 @@ def _describe_lost_denials(
         count: how many are removed; ``removed`` are the first of them.
     """
     exact = make_exact_acl(question, PermissionType.DENY)
+    knows_host = question.host is not None
     fields = (
         ("principals", lambda acl: acl.principal != exact.principal),
         ("resources", lambda acl: _pattern_of(acl) != _pattern_of(exact)),
-        ("operations", lambda acl: acl.operation != exact.operation),
-        ("hosts", lambda acl: question.host is not None and acl.host != exact.host),
+        ("operations", lambda acl: is_unjudgeable(acl) or acl.operation != exact.operation),
+        ("hosts", lambda acl: knows_host and (is_unjudgeable(acl) or acl.host != exact.host)),
     )
     wider = [noun for noun, is_wider in fields if any(map(is_wider, removed))]
     if not wider:

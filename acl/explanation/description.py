@@ -12,6 +12,7 @@ from typing import Final
 
 from authorizerd.acl.audit import audit_message
 from authorizerd.acl.bits import is_unindexed
+from authorizerd.acl.decision import UnjudgeableAcl
 from authorizerd.acl.explanation.model import (
     AclChange,
     Changes,
@@ -27,6 +28,7 @@ from authorizerd.acl.explanation.words import (
 from authorizerd.acl.kafka_acls import entry_arguments, why_inexpressible
 from authorizerd.acl.model import Operation
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import is_unjudgeable
 
 REQUEST_NAME: Final = "explain"
 ANY_SERVER: Final = "HOST:PORT"
@@ -91,7 +93,9 @@ def describe_meaning(explanation: Explanation, meaning: MatchingAclMeaning) -> s
     if explanation.is_super_user:
         return f"would {verb} {operation}{because}, but ACLs do not apply to a super user"
     if meaning.allows and not explanation.decision.allowed:
-        return f"would {verb} {operation}{because}, but a DENY overrides it"
+        is_failure = isinstance(explanation.decision.rule, UnjudgeableAcl)
+        stronger = "Kafka fails on another ACL" if is_failure else "a DENY overrides it"
+        return f"would {verb} {operation}{because}, but {stronger}"
     verbs = "allows" if meaning.allows else "denies"
     outcome = "; this ACL decides" if meaning.decides else ", too"
     return f"{verbs} {operation}{because}{outcome}"
@@ -100,6 +104,11 @@ def describe_meaning(explanation: Explanation, meaning: MatchingAclMeaning) -> s
 def _because(meaning: MatchingAclMeaning) -> str:
     """Return why an ACL of another operation, or with a code of a later version, applies."""
     acl = meaning.acl
+    if is_unjudgeable(acl):
+        return (
+            ", as everything to everyone but super users: the principal has no colon, and Kafka"
+            " fails on such an ACL"
+        )
     because = ""
     if meaning.is_implied and acl.operation == Operation.ALL:
         because = ", because ALL includes it"
@@ -177,15 +186,20 @@ def describe_command(change: AclChange, server: str = ANY_SERVER) -> str:
     command = make_command(change, server)
     if command is not None and command.isprintable():
         return command
-    reason = why_inexpressible(change.acl) or "a name contains an unprintable character"
+    reason = why_inexpressible(change.acl, removes=not change.adds)
+    reason = reason or "a name contains an unprintable character"
     verb = "add" if change.adds else "remove"
     return f"{verb} {change.acl} (no kafka-acls line: {reason})"
 
 
 def make_command(change: AclChange, server: str = ANY_SERVER) -> str | None:
-    """Return the kafka-acls line of a change, quoted for a shell, or None if it has no flags."""
-    if why_inexpressible(change.acl) is not None:
+    """Return the kafka-acls line of a change, quoted for a shell, or None if it has no flags.
+
+    kafka-acls does not accept a principal without a colon, but ``authorizerd acls`` removes it.
+    """
+    if why_inexpressible(change.acl, removes=not change.adds) is not None:
         return None
+    program = ["authorizerd", "acls"] if is_unjudgeable(change.acl) else ["kafka-acls"]
     action = ["--add"] if change.adds else ["--remove", "--force"]
     arguments = ["--bootstrap-server", server, *action, *entry_arguments(change.acl)]
-    return shlex.join(["kafka-acls", *arguments])
+    return shlex.join([*program, *arguments])

@@ -6,14 +6,14 @@ and done in short steps, however many ACLs there are.
 
 from __future__ import annotations
 
-from authorizerd.acl.decision import AuthorizerSettings, Decision, MatchingAcl, explain
+from authorizerd.acl.decision import AuthorizerSettings, Decision, explain, get_acl
 from authorizerd.acl.explanation.changes import find_changes
 from authorizerd.acl.explanation.default_access import find_default_access
 from authorizerd.acl.explanation.matches import Matches, find_matches
 from authorizerd.acl.explanation.model import Explanation, MatchingAclMeaning, NearMiss
 from authorizerd.acl.explanation.near_misses import find_near_misses
-from authorizerd.acl.model import Acl, PermissionType, Question
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.model import Acl, Question
+from authorizerd.acl.snapshot import AclSnapshot, is_grant
 from authorizerd.acl.steps import Steps
 
 
@@ -56,8 +56,7 @@ def _describe_matches(
     question: Question, decision: Decision, matches: Matches
 ) -> tuple[MatchingAclMeaning, ...]:
     """Return what each listed ACL means. The ACL that decides is listed in any case."""
-    rule = decision.rule
-    deciding = rule.acl if isinstance(rule, MatchingAcl) else None
+    deciding = get_acl(decision.rule)
     listed: tuple[Acl, ...] = matches.listed
     if deciding is not None and deciding not in listed:
         # Of many ALLOWs, the last one decides.
@@ -65,7 +64,7 @@ def _describe_matches(
     return tuple(
         MatchingAclMeaning(
             acl=acl,
-            allows=acl.permission_type == PermissionType.ALLOW,
+            allows=is_grant(acl),
             is_implied=acl.operation != question.operation,
             decides=acl == deciding,
         )

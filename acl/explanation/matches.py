@@ -25,6 +25,7 @@ from authorizerd.acl.matching import (
     denied_hosts_at,
     denies_unindexed,
     list_sources,
+    list_unjudgeable,
     scan_key,
 )
 from authorizerd.acl.model import (
@@ -36,7 +37,13 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, get_weight
 from authorizerd.acl.releases import ReleaseRules
-from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
+from authorizerd.acl.snapshot import (
+    AclSnapshot,
+    Rules,
+    is_grant,
+    is_unjudgeable,
+    rules_of,
+)
 from authorizerd.acl.steps import Steps
 
 ACLS_LISTED_MAX: Final = 100
@@ -44,7 +51,6 @@ CHARACTERS_LISTED_MAX: Final = 64 * 1024
 """The names of the listed ACLs together. Names may be long, and the list is encoded in one step."""
 UNINDEXED_PER_STEP: Final = 256
 
-_ALLOW: Final = int(PermissionType.ALLOW)
 _DENY: Final = int(PermissionType.DENY)
 
 _Table: TypeAlias = tuple[str, str, Patterns, int]
@@ -80,7 +86,10 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
     """Return, in steps, the ACLs that allow or deny ``question``."""
     found = _Found(question)
     index = snapshot.types[question.resource_type]
-    principals = dict.fromkeys((question.principal, WILDCARD_PRINCIPAL))
+    # ACLs whose principal has no colon come from ``list_unjudgeable``.
+    principals = dict.fromkeys(
+        each for each in (question.principal, WILDCARD_PRINCIPAL) if ":" in each
+    )
     rules = [(principal, rules_of(index, principal)) for principal in principals]
     tables = list(_list_tables(rules, question, snapshot.rules))
     denied_hosts = [each for each in rules if question.host is None and each[1].denying_hosts]
@@ -98,10 +107,16 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
         found.add(some)
         if pace.is_due(count_slices(pattern_name, len(searched))):
             yield
+    unjudgeable = list_unjudgeable(index, name) if index.unjudgeable else []
+    for start in range(0, len(unjudgeable), UNINDEXED_PER_STEP):
+        found.add_others(unjudgeable[start : start + UNINDEXED_PER_STEP])
+        yield
     unindexed = iter(snapshot.unindexed)
     while acls := list(islice(unindexed, UNINDEXED_PER_STEP)):
-        found.add_unindexed(
-            [acl for acl in acls if denies_unindexed(acl, question, snapshot.rules)]
+        found.add_others(
+            acl
+            for acl in acls
+            if denies_unindexed(acl, question, snapshot.rules) and not is_unjudgeable(acl)
         )
         yield
     return found.finish()
@@ -164,7 +179,7 @@ def _place(acl: Acl, question: Question) -> _Key:
 
 
 class _Found:
-    """Collects ACLs that arrive in the order of Kafka's scan, except unindexed ones."""
+    """Collects ACLs that arrive in the order of Kafka's scan, except those of ``add_others``."""
 
     __slots__ = ("_allows", "_denials", "_listed", "_question", "_wide_denials")
 
@@ -178,11 +193,11 @@ class _Found:
     def _choose(self, acl: Acl) -> Iterator[_Shortlist]:
         """Yield the lists in which an ACL belongs."""
         yield self._listed
-        if acl.permission_type == _ALLOW:
+        if is_grant(acl):
             yield self._allows
             return
         yield self._denials
-        if acl.host == WILDCARD:
+        if acl.host == WILDCARD or is_unjudgeable(acl):
             yield self._wide_denials
 
     def add(self, some: list[_Alike]) -> None:
@@ -192,7 +207,7 @@ class _Found:
             for shortlist in self._choose(first):
                 shortlist.add(key, first, hosts, count)
 
-    def add_unindexed(self, acls: Iterable[Acl]) -> None:
+    def add_others(self, acls: Iterable[Acl]) -> None:
         """Add ACLs that deny, wherever they are in the scan."""
         for acl in acls:
             key = _place(acl, self._question)

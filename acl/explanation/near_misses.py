@@ -37,7 +37,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot, is_unjudgeable
 from authorizerd.acl.steps import Steps
 
 NEAR_MISSES_MAX: Final = 5
@@ -98,7 +98,8 @@ def _summarize(acl: Acl) -> str:
     kind = permission.name if permission > PermissionType.ANY else "ACL"
     pattern = name_pattern(acl.pattern_type, acl.resource_name)
     operation = name_operation(acl.operation)
-    return f"the {kind} of {operation} on {pattern} for {acl.principal} from host {acl.host}"
+    text = f"the {kind} of {operation} on {pattern} for {acl.principal} from host {acl.host}"
+    return f"{text}, whose principal has no colon," if is_unjudgeable(acl) else text
 
 
 def _find_operations(probe: Probe) -> Steps[list[NearMiss]]:

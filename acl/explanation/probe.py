@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from authorizerd.acl.bits import ALLOWS
-from authorizerd.acl.decision import AuthorizerSettings, MatchingAcl, explain, is_allowed
+from authorizerd.acl.decision import AuthorizerSettings, explain, get_acl, is_allowed
 from authorizerd.acl.matching import RULE_OF
 from authorizerd.acl.model import (
     WILDCARD,
@@ -62,8 +62,7 @@ class Probe:
 
     def rule_acl(self, asked: Question) -> Acl | None:
         """Return the ACL that decides a similar question, or None if it is not an ACL."""
-        rule = explain(self.snapshot, self.settings, asked).rule
-        return rule.acl if isinstance(rule, MatchingAcl) else None
+        return get_acl(explain(self.snapshot, self.settings, asked).rule)
 
     def with_name(self, name: str) -> Question:
         """Return the question about another resource."""

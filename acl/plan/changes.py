@@ -18,10 +18,11 @@ from msgspec.structs import astuple
 
 from authorizerd.acl.batches import split_batches
 from authorizerd.acl.errors import InvalidAclError
-from authorizerd.acl.model import Acl, PermissionType
+from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.names import has_known_codes
 from authorizerd.acl.plan.selector import Selector
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 
@@ -74,7 +75,9 @@ class AclRequest(msgspec.Struct, frozen=True):
 def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selector) -> AclChanges:
     """Return the changes after which the managed ACLs are the desired ones.
 
-    A present ACL with a code that this version does not know is never deleted.
+    A present ACL with a code that this version does not know is never deleted. One that Kafka
+    cannot judge counts as a DENY, whatever its permission, because it denies everything to
+    everyone.
 
     Raises:
         PlanError: a desired ACL is outside the selector, or Kafka would refuse to create it.
@@ -92,15 +95,11 @@ def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selec
         key=astuple,
     )
     return AclChanges(
-        create_deny=tuple(acl for acl in created if not _allows(acl)),
-        create_allow=tuple(acl for acl in created if _allows(acl)),
-        delete_allow=tuple(acl for acl in deleted if _allows(acl)),
-        delete_deny=tuple(acl for acl in deleted if not _allows(acl)),
+        create_deny=tuple(acl for acl in created if not is_grant(acl)),
+        create_allow=tuple(acl for acl in created if is_grant(acl)),
+        delete_allow=tuple(acl for acl in deleted if is_grant(acl)),
+        delete_deny=tuple(acl for acl in deleted if not is_grant(acl)),
     )
-
-
-def _allows(acl: Acl) -> bool:
-    return acl.permission_type == PermissionType.ALLOW
 
 
 def _check_desired(desired: Iterable[Acl], selector: Selector) -> None:

@@ -25,6 +25,7 @@ from authorizerd.acl.plan.names import PlannedAcl, name_acl, parse_acl
 from authorizerd.acl.plan.selector import Everything, Managed, Selector, check_entry
 from authorizerd.acl.plan.state import DIGEST_DIGITS, change_digest
 from authorizerd.acl.plan.traffic import TrafficEvidence
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 
 FORMAT: Final = "authorizerd-acl-plan"
@@ -270,7 +271,7 @@ def _places(changes: AclChanges) -> Iterator[tuple[str, StepName, Acl]]:
 def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
     """Return why an ACL must not be in a step, or None."""
     permission = PermissionType.ALLOW if step.endswith("allow") else PermissionType.DENY
-    if acl.permission_type != permission:
+    if is_grant(acl) is not step.endswith("allow"):
         return f"expected an ACL with {permission.name}"
     if not selector.manages(acl):
         return "the plan does not manage this ACL"

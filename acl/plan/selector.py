@@ -84,7 +84,9 @@ def check_entry(entry: Managed, place: str = "manages") -> None:
     for exact in ("principal", "resource_name"):
         if None not in (fields[exact], fields[f"{exact}_prefix"]):
             raise PlanError(place, f"expected either {exact} or {exact}_prefix, found both")
-    if entry.principal is not None and ":" not in entry.principal:
+    # Only an entry for one ACL may name a principal without a colon, to remove that ACL.
+    is_one = None not in (entry.resource_name, entry.host, entry.operation, entry.permission_type)
+    if entry.principal is not None and ":" not in entry.principal and not is_one:
         raise PlanError(
             f"{place}.principal",
             f"expected Type:name, for example User:alice, found '{entry.principal}'",

@@ -18,11 +18,10 @@ from authorizerd.acl.model import (
     WILDCARD_PRINCIPAL,
     Acl,
     Operation,
-    PermissionType,
     Question,
 )
 from authorizerd.acl.plan.changes import AclChanges
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot, is_grant, is_unjudgeable
 
 EXAMPLES_MAX: Final = 3
 _TRIED_MAX: Final = 10_000
@@ -54,14 +53,19 @@ def find_widening(
 
 
 def _make_questions(denials: Iterable[Acl], after: AclSnapshot) -> Iterator[Question]:
-    """Yield requests that the DENYs concern, for a DENY of everyone those of its grantees."""
+    """Yield requests that the DENYs concern, for a DENY of everyone those of its grantees.
+
+    An ACL that Kafka cannot judge denies everything to everyone.
+    """
     grantees = _find_grantees(after)
     for acl in denials:
+        fails = is_unjudgeable(acl)
         principals = [acl.principal]
-        if acl.principal == WILDCARD_PRINCIPAL:
+        if fails or acl.principal == WILDCARD_PRINCIPAL:
             principals = grantees[acl.resource_type, acl.pattern_type, acl.resource_name]
-        operations = OPERATIONS[1:] if acl.operation == Operation.ALL else [acl.operation]
-        host = _SOME_HOST if acl.host == WILDCARD else acl.host
+        is_all = fails or acl.operation == Operation.ALL
+        operations = OPERATIONS[1:] if is_all else [acl.operation]
+        host = _SOME_HOST if fails or acl.host == WILDCARD else acl.host
         for principal in principals:
             for operation in operations:
                 yield Question(principal, host, operation, acl.resource_type, acl.resource_name)
@@ -71,7 +75,7 @@ def _find_grantees(after: AclSnapshot) -> dict[tuple[int, int, str], list[str]]:
     """Return the principals that an ALLOW names, by its resource pattern."""
     grantees: defaultdict[tuple[int, int, str], list[str]] = defaultdict(list)
     for acl in after.acls.values():
-        if acl.permission_type == PermissionType.ALLOW and acl.principal != WILDCARD_PRINCIPAL:
+        if is_grant(acl) and acl.principal != WILDCARD_PRINCIPAL:
             pattern = acl.resource_type, acl.pattern_type, acl.resource_name
             grantees[pattern].append(acl.principal)
     return grantees

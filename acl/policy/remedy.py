@@ -25,7 +25,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.policy.assertions import Assertion, AtMost, Names
 from authorizerd.acl.policy.judging import Finding, Verdict, judge
-from authorizerd.acl.snapshot import AclSnapshot, apply_changes, contains
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes, contains, is_grant
 
 CHANGES_MAX: Final = 5
 
@@ -120,8 +120,8 @@ def _propose(
         if each == finding.names or (each.is_prefix and finding.names.text.startswith(each.text))
     )
     matching = matching_acls(snapshot, finding.question)
-    allows = [acl for acl in matching if acl.permission_type == PermissionType.ALLOW]
-    denials = [acl for acl in matching if acl.permission_type != PermissionType.ALLOW]
+    allows = [acl for acl in matching if is_grant(acl)]
+    denials = [acl for acl in matching if not is_grant(acl)]
     if not finding.is_allowed:
         changes = [AclChange(False, acl) for acl in denials[: CHANGES_MAX + 1]]
         return changes if allows else changes + _add(finding, names, PermissionType.ALLOW)

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.formats.model import Loss
-from authorizerd.acl.model import Acl, PatternType, PermissionType
+from authorizerd.acl.model import Acl, PatternType
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.zookeeper.broker_version import NEWEST, BrokerVersion, why_unreadable
 from authorizerd.acl.zookeeper.change_events import new_change_event
 from authorizerd.acl.zookeeper.names import PERMISSION_TYPE_NAMES
@@ -109,8 +110,4 @@ def _reasons(acl: Acl, target: Target) -> Iterator[str]:
 
 def find_lost_denials(losses: Iterable[Loss]) -> list[Loss]:
     """Return the losses that would give access: those of all ACLs but ALLOW."""
-    return [
-        each
-        for each in losses
-        if each.acl is not None and each.acl.permission_type != PermissionType.ALLOW
-    ]
+    return [each for each in losses if each.acl is not None and not is_grant(each.acl)]

@@ -2,11 +2,12 @@
 
 The order of lines is also the same wherever kafka-acls defines one.
 
-Seven things differ on purpose:
+Eight things differ on purpose:
 
 - If standard input is not a terminal, kafka-acls fails at its first question; this command reads
   the answers from it.
 - ``--add`` warns, on standard error, of ACLs that probably do not do what they should.
+- ``--remove`` accepts a principal without a colon, which only ACLs of old Kafka versions have.
 - Nothing is logged: a failed connection that is retried prints one line on standard error.
 - ``--log-dir`` lists the ACLs of a log, without a server; ``--as-of`` those of another moment;
   ``--json`` lists them as a document.

@@ -101,6 +101,7 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
             for group in plan.groups:
                 await _add(group, admin, terminal)
         case Removal():
+            _warn_of_principals(plan, terminal)
             for group in plan.groups:
                 if not plan.asks or terminal.agrees(format_question(group)):
                     await admin.delete(group.filters())
@@ -139,6 +140,18 @@ def _warn_of(plan: Addition, terminal: Terminal) -> None:
     acls = [acl for group in plan.groups for acl in group.acls()]
     for text in dict.fromkeys(text for acl in acls for text in find_surprises(acl)):
         terminal.complain(f"authorizerd: warning: {escape_unprintable(text)}\n")
+
+
+def _warn_of_principals(plan: Removal, terminal: Terminal) -> None:
+    """Print which principals lack a colon, which is probably not meant, on standard error alone."""
+    principals = (entry.principal for group in plan.groups for entry in group.entries)
+    for principal in dict.fromkeys(principals):
+        if ":" not in principal:
+            terminal.complain(
+                f"authorizerd: warning: principal '{escape_unprintable(principal)}' has no colon:"
+                " only ACLs with exactly this principal are removed, not those of"
+                f" 'User:{escape_unprintable(principal)}'\n"
+            )
 
 
 async def _add(group: Group, admin: AclAdmin, terminal: Terminal) -> None:

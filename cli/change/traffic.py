@@ -57,6 +57,9 @@ _ALLOWED: Final = _Words(
 )
 
 
+_PLAN: Final = "the plan"
+
+
 def check_traffic(
     arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
 ) -> Checked | None:
@@ -69,17 +72,17 @@ def check_traffic(
         return None
     if arguments.traffic and arguments.traffic_report is not None:
         arguments.refuse("--traffic-report: expected either --traffic or --traffic-report")
-    evidence, if_open = _find_evidence(arguments, source, after)
+    evidence, if_open = compare_traffic(arguments, source, after)
     denied, denied_if_open = evidence.newly_denied, if_open.newly_denied
     summary = _summarize(evidence)
     broken = [*map(_describe_cause, denied.causes)]
-    lines = [*_describe(evidence)]
+    lines = [*_describe(evidence, _PLAN)]
     changes = evidence.newly_denied, evidence.newly_allowed
     if (if_open.newly_denied, if_open.newly_allowed) != changes:
         summary += f"; {_IF_OPEN}: {_summarize_changes(if_open)}"
         others = (each for each in denied_if_open.causes if each not in denied.causes)
         broken += [f"{_IF_OPEN}: {_describe_cause(each)}" for each in others]
-        lines += [f"{_IF_OPEN}:", *_describe_changes(if_open)]
+        lines += [f"{_IF_OPEN}:", *_describe_changes(if_open, _PLAN)]
     result = PlanCheck(
         name="traffic",
         breaks=denied.events > 0 or denied_if_open.events > 0,
@@ -91,12 +94,16 @@ def check_traffic(
     return Checked(result, tuple(lines))
 
 
-def _find_evidence(
+def compare_traffic(
     arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
 ) -> tuple[TrafficEvidence, TrafficEvidence]:
-    """Return the evidence by what is known, and by an open default if that is unknown.
+    """Judge the recorded requests by the source's ACLs and by other ones, or by other rules.
 
-    Unknown super users are judged by the ACLs alone, so that no change is missed.
+    Return the evidence by what is known, and by an open default if that is unknown. Unknown super
+    users are judged by the ACLs alone, so that no change is missed.
+
+    Raises:
+        StartError: the traffic cannot be read, or is too much for one process.
     """
     # Imported here, because plans without recorded traffic need none of it.
     from authorizerd.replay.local.errors import TrafficError
@@ -166,7 +173,13 @@ def _number(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _describe(evidence: TrafficEvidence) -> Iterator[str]:
+def describe_traffic(evidence: TrafficEvidence) -> Iterator[str]:
+    """Yield the recorded requests that another release decides otherwise, and how many."""
+    yield from _describe(evidence, "the other release")
+    yield _summarize(evidence)
+
+
+def _describe(evidence: TrafficEvidence, actor: str) -> Iterator[str]:
     is_all = evidence.judged_events == evidence.events
     judged = "all" if is_all else f"{evidence.judged_events / evidence.events:.2%}"
     yield (
@@ -175,12 +188,12 @@ def _describe(evidence: TrafficEvidence) -> Iterator[str]:
     )
     for warning in evidence.warnings:
         yield f"warning: {escape_unprintable(warning)}"
-    yield from _describe_changes(evidence)
+    yield from _describe_changes(evidence, actor)
 
 
-def _describe_changes(evidence: TrafficEvidence) -> Iterator[str]:
-    yield from _describe_change(_DENIED, evidence.newly_denied)
-    yield from _describe_change(_ALLOWED, evidence.newly_allowed)
+def _describe_changes(evidence: TrafficEvidence, actor: str) -> Iterator[str]:
+    yield from _describe_change(_DENIED, evidence.newly_denied, actor)
+    yield from _describe_change(_ALLOWED, evidence.newly_allowed, actor)
 
 
 def _describe_lines(evidence: TrafficEvidence) -> str:
@@ -195,10 +208,10 @@ def _describe_lines(evidence: TrafficEvidence) -> str:
     )
 
 
-def _describe_change(words: _Words, change: TrafficChange) -> Iterator[str]:
+def _describe_change(words: _Words, change: TrafficChange, actor: str) -> Iterator[str]:
     if not change.events:
         return
-    yield f"the plan newly {words.verb} {_count(change)}"
+    yield f"{actor} newly {words.verb} {_count(change)}"
     for kind, effect in (("create", words.of_created), ("delete", words.of_deleted)):
         causes = [each for each in change.causes if each.change == kind]
         if causes:

@@ -8,13 +8,22 @@ from pathlib import Path
 
 def add_traffic_arguments(group: argparse._ArgumentGroup) -> None:
     """Add the flags that ``check_traffic`` reads."""
+    add_traffic_logs(
+        group, "audit logs, or directories of them: no recorded request may be newly denied"
+    )
     group.add_argument(
-        "--traffic",
-        action="extend",
-        nargs="+",
-        default=[],
+        "--traffic-report",
+        type=Path,
         metavar="FILE",
-        help="audit logs, or directories of them: no recorded request may be newly denied",
+        help="for logs of many millions of lines, instead of --traffic: the whatif.json of "
+        "authorizerd replay whatif --plan",
+    )
+
+
+def add_traffic_logs(group: argparse._ArgumentGroup, help: str) -> None:
+    """Add ``--traffic``, with this help, and the flags that say how its files are read."""
+    group.add_argument(
+        "--traffic", action="extend", nargs="+", default=[], metavar="FILE", help=help
     )
     group.add_argument(
         "--traffic-format",
@@ -34,13 +43,6 @@ def add_traffic_arguments(group: argparse._ArgumentGroup) -> None:
         type=_parse_ratio,
         metavar="R",
         help="maximum share of lines in --traffic that cannot be read (default: %(default)s)",
-    )
-    group.add_argument(
-        "--traffic-report",
-        type=Path,
-        metavar="FILE",
-        help="for logs of many millions of lines, instead of --traffic: the whatif.json of "
-        "authorizerd replay whatif --plan",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from authorizerd.acl.explanation.failing_acls import find_failures
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
@@ -90,6 +91,9 @@ def _examine_files(log_dir: Path, *, is_running: bool) -> Iterator[Finding]:
     if not shown:
         acls = "unknown" if inspection.snapshot is None else len(inspection.snapshot.acls)
         yield ok(_CHECK, f"valid up to offset {inspection.end_offset - 1}, ACLs {acls}")
+    if inspection.snapshot is not None:
+        for failure in find_failures(inspection.snapshot):
+            yield warning(_CHECK, failure.text, failure.remedy)
 
 
 def _report_fault(log_dir: Path, text: str, *, is_running: bool) -> Finding:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from authorizerd.acl.decision import MatchingAcl
+from authorizerd.acl.decision import get_acl
 from authorizerd.acl.model import Operation, PatternType, ResourceType
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.policy.results import Reason, Result
@@ -124,7 +124,7 @@ def _new_finding(reason: Reason) -> FindingDocument:
     finding = reason.finding
     question = finding.question
     pattern_type = PatternType.PREFIXED if finding.names.is_prefix else PatternType.LITERAL
-    acl = reason.rule.acl if isinstance(reason.rule, MatchingAcl) else None
+    acl = get_acl(reason.rule)
     return FindingDocument(
         text=reason.text,
         allowed=finding.is_allowed,

@@ -11,7 +11,13 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.decision import AuthorizerSettings, DefaultRule, MatchingAcl, Rule
+from authorizerd.acl.decision import (
+    AuthorizerSettings,
+    DefaultRule,
+    MatchingAcl,
+    Rule,
+    UnjudgeableAcl,
+)
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.known_settings import (
@@ -198,6 +204,8 @@ def describe_reason(reason: Reason) -> str:
     match reason.rule:
         case MatchingAcl(acl):
             return str(acl)
+        case UnjudgeableAcl(acl):
+            return f"{acl}, on which Kafka fails: its principal has no colon"
         case DefaultRule.SUPER_USER:
             return "super.users names this principal"
         case DefaultRule.DEFAULT_ALLOW:

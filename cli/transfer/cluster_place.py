@@ -21,10 +21,11 @@ from authorizerd.acl.batches import split_batches
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.cli.broker_acls import CREATION, BrokerReader, UseBrokers, run_on_brokers
 from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.transfer.losses import find_cluster_fault
-from authorizerd.cli.transfer.model import AclsFound, Draft, Written, is_grant, order_for_writing
+from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
 from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import RequestFailedError

@@ -13,7 +13,8 @@ from typing import Protocol
 import msgspec
 
 from authorizerd.acl.formats.model import Loss
-from authorizerd.acl.model import Acl, PermissionType
+from authorizerd.acl.model import Acl
+from authorizerd.acl.snapshot import is_grant
 
 
 class AclsFound(msgspec.Struct, frozen=True):
@@ -132,11 +133,6 @@ class Target(Protocol):
             StartError, MetadataLogError: it cannot be written to.
         """
         ...
-
-
-def is_grant(acl: Acl) -> bool:
-    """Return True if the ACL can only allow. An unknown permission denies."""
-    return acl.permission_type == PermissionType.ALLOW
 
 
 def order_for_writing(acls: tuple[Acl, ...]) -> tuple[Acl, ...]:

@@ -11,7 +11,8 @@ import msgspec
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from authorizerd.cli.transfer.model import Draft, Written, is_grant
+from authorizerd.acl.snapshot import is_grant
+from authorizerd.cli.transfer.model import Draft, Written
 
 DENIALS_SHOWN_MAX: Final = 1_000
 LOSSES_SHOWN_MAX: Final = 20

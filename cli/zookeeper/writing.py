@@ -22,8 +22,9 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.formats.model import Loss
-from authorizerd.acl.model import Acl, PermissionType
+from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.zookeeper.change_events import ChangeEvent, new_change_event
 from authorizerd.acl.zookeeper.dump import list_parents
 from authorizerd.acl.zookeeper.export import divide, find_oversized
@@ -221,7 +222,6 @@ def _divide(acls: Iterable[Acl]) -> Iterator[tuple[Pattern, list[Acl]]]:
     denials: dict[Pattern, list[Acl]] = {}
     grants: dict[Pattern, list[Acl]] = {}
     for acl in acls:
-        is_grant = acl.permission_type == PermissionType.ALLOW
-        (grants if is_grant else denials).setdefault(Pattern.of(acl), []).append(acl)
+        (grants if is_grant(acl) else denials).setdefault(Pattern.of(acl), []).append(acl)
     yield from denials.items()
     yield from grants.items()

@@ -18,7 +18,7 @@ import msgspec
 
 from authorizerd.acl.audit import LOGGER_NAME, audit_message
 from authorizerd.acl.audit_mask import Masker
-from authorizerd.acl.decision import MatchingAcl
+from authorizerd.acl.decision import get_acl
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.values import AuditFormat
@@ -120,7 +120,7 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
         masked: which of principal, host and resource are masked.
     """
     question, rule = event.question, event.decision.rule
-    is_acl = isinstance(rule, MatchingAcl)
+    acl = get_acl(rule)
     line = _encode(
         _AuditRecord(
             version=JSON_VERSION,
@@ -134,8 +134,8 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
             resource_name=question.resource_name,
             request=event.request_name,
             resource_reference_count=event.resource_reference_count,
-            rule="MatchingAcl" if is_acl else str(rule),
-            acl=str(rule.acl) if isinstance(rule, MatchingAcl) else None,
+            rule=str(rule) if acl is None else type(rule).__name__,
+            acl=None if acl is None else str(acl),
             offset=event.offset,
             sample_rate=event.sample_rate,
             masked=masked,

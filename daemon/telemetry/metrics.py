@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from authorizerd.acl.explanation.failing_acls import count_failing
 from authorizerd.acl.release_in_force import ReleaseInForce
 from authorizerd.acl.releases import Release
 from authorizerd.actors.audit_log import AuditLog, AuditStatistics
@@ -139,6 +140,12 @@ class DaemonCollector(Collector):
             "authorizerd_acls",
             "Number of ACLs in force, -1 until they are loaded (AclCount of KIP-801).",
             measured.authorizer.acl_count(),
+        )
+        snapshot = measured.applier.snapshot.newest
+        yield _gauge(
+            "authorizerd_acls_failing",
+            "Number of ACLs that Kafka cannot judge, because their principal has no colon.",
+            0 if snapshot is None else count_failing(snapshot),
         )
         yield _gauge(
             "authorizerd_snapshot_offset",

@@ -85,6 +85,13 @@ CATALOGUE: Final = (
         advice="After an unexpected drop, search the audit log for ALTER on the cluster.",
     ),
     MetricEntry(
+        name="authorizerd_acls_failing",
+        kind="gauge",
+        unit="ACLs",
+        help="Number of ACLs that Kafka cannot judge, because their principal has no colon.",
+        advice="If it is above 0, `authorizerd doctor` and the start of the log name them.",
+    ),
+    MetricEntry(
         name="authorizerd_snapshot_offset",
         kind="gauge",
         unit="log offset",

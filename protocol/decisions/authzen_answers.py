@@ -12,7 +12,13 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from authorizerd.acl.decision import DEFAULT_DENY, Decision, DefaultRule, MatchingAcl
+from authorizerd.acl.decision import (
+    DEFAULT_DENY,
+    Decision,
+    DefaultRule,
+    MatchingAcl,
+    UnjudgeableAcl,
+)
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import CLUSTER_NAME, Question, ResourceType
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
@@ -51,6 +57,7 @@ def describe_hint(question: Question) -> str | None:
 _encode: Final = msgspec.json.Encoder().encode
 
 _BY_ACL: Final = (b"an ACL denies it", b"an ACL allows it")
+_BY_FAILURE: Final = b"Kafka fails on an ACL whose principal has no colon, so nobody is allowed"
 _BY_PLUG_IN: Final = (b"the authorizer denies it", b"the authorizer allows it")
 _BY_DEFAULT: Final = {
     DefaultRule.SUPER_USER: b"the principal is a super user",
@@ -83,6 +90,8 @@ def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
         start = _DEFAULT_DENY % offset
     elif isinstance(rule, MatchingAcl):
         start = _START_BY_ACL[allowed] % (offset, _encode(str(rule)))
+    elif isinstance(rule, UnjudgeableAcl):
+        start = _prepare(allowed, _BY_FAILURE) % (offset, _encode(str(rule)))
     elif isinstance(rule, DefaultRule):
         start = _prepare(allowed, _BY_DEFAULT[rule]) % (offset, _encode(str(rule)))
     else:
@@ -123,7 +132,10 @@ class AnswerContext(msgspec.Struct, gc=False):
     reason: Annotated[str, Meta(description="A sentence for people.")]
     rule: Annotated[
         str,
-        Meta(description="The ACL that decided, or `SuperUser`, `DefaultAllow`, `DefaultDeny`."),
+        Meta(
+            description="The ACL that decided, or `SuperUser`, `DefaultAllow`, `DefaultDeny`. The"
+            " ACL is an `UnjudgeableAcl` if Kafka fails on it."
+        ),
     ]
     hint: Annotated[
         str | msgspec.UnsetType, Meta(description="The mistake that the question probably has.")

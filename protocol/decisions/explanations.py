@@ -91,7 +91,9 @@ class NearMissAnswer(msgspec.Struct, frozen=True):
 class ChangeAnswer(msgspec.Struct, frozen=True):
     """An ACL to add or to remove.
 
-    ``kafka_acls`` is the line of a shell, or null if kafka-acls cannot express the ACL.
+    ``kafka_acls`` is the line of a shell, or null if kafka-acls cannot express the ACL. It begins
+    with ``authorizerd acls`` for an ACL whose principal has no colon, which kafka-acls cannot
+    remove.
     """
 
     change: Literal["add", "remove"]

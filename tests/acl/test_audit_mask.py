@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.audit import audit_message
 from authorizerd.acl.audit_mask import CUT, HASH_DIGITS, HASH_PREFIX, Masker, Masking
-from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
+from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl, UnjudgeableAcl
 from authorizerd.acl.model import Acl, PatternType, Question
 
 SECRET = b"0123456789abcdef"
@@ -62,6 +62,16 @@ def test_equal_names_have_equal_hashes_and_others_differ(one: str, other: str) -
         rule.acl.resource_name,
     )
     assert (first.principal(f"User:{one}") == first.principal(f"User:{other}")) is (one == other)
+
+
+@pytest.mark.parametrize("masking", [Masking.HASH, Masking.CUT])
+def test_principal_without_a_colon_is_hidden_in_the_rule(masking: Masking) -> None:
+    """The rule of a failure names the principal, the host and the pattern of an ACL."""
+    rule = UnjudgeableAcl(Acl(2, "orders", PatternType.LITERAL, "secret", "10.0.0.1", 3, 3))
+    every = masker(masking, masking, masking)
+    line = line_of(every, Question("User:a", "10.0.0.9", 3, 2, "orders"), Decision(False, rule))
+    assert "UnjudgeableAcl(acl=" in line
+    assert not any(hidden in line for hidden in ("secret", "10.0.0.1", "orders"))
 
 
 def test_the_hash_is_computed_as_documented() -> None:

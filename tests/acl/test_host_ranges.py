@@ -249,7 +249,7 @@ def test_decisions_about_ranges_agree_with_a_scan(
     elif asked.host is not None:
         assert decision.rule == MatchingAcl(named)
     found = matching_acls(snapshot, asked)
-    assert set(found) == {each for each in held if scan.speaks(each, asked, rules)}
+    assert set(found) == {each for each in held if scan.concerns(each, asked, rules)}
 
 
 @given(range_acls(), questions())

@@ -46,6 +46,11 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
     ("surprising", "said"),
     [
         (
+            acl("est", "READ", topic="t"),
+            "principal 'est' has no colon: Kafka fails on this ACL, and so allows nobody but super"
+            " users anything on what its pattern matches: remove it",
+        ),
+        (
             acl("User:a", "READ", topic="t", host="db.example.com"),
             f"host 'db.example.com' {ONE_ADDRESS_EACH}",
         ),

@@ -132,6 +132,8 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("acls apply --help", {"msgspec"}),
         ("acls plan {listing} --log-dir {log}", VALUES),
         ("acls plan {listing} --log-dir {log} --traffic {listing}", VALUES),
+        ("acls compare-releases --help", VALUES),
+        ("acls compare-releases --acls {listing}", VALUES),
         ("acls export --help", VALUES),
         ("acls export --log-dir {log} --format listing", VALUES),
         ("acls import {listing} --log-dir {log}", VALUES),

@@ -10,6 +10,8 @@ _WITH_INTERFACE: Final = (
     "tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow"
 )
 
+_FAILING: Final = "tests/cli/test_failing_acls.py"
+
 DECISION_MUTANTS: Final = (
     Mutant(
         name="a range with a network interface allows",
@@ -38,6 +40,43 @@ DECISION_MUTANTS: Final = (
         text="(each.hosts[text], is_certain(text))",
         becomes="(each.hosts[text], True)",
         found_by=_WITH_INTERFACE,
+    ),
+    Mutant(
+        name="an ACL on which Kafka fails is skipped",
+        file="acl/bits.py",
+        text="        ),\n        UNJUDGEABLE_BITS,\n    )\n",
+        becomes="        ),\n    )\n",
+        found_by=f"{_FAILING}::test_nobody_but_super_users_may_do_anything_there",
+    ),
+    Mutant(
+        name="an ACL on which Kafka fails does not count for a whole resource type",
+        file="acl/by_resource_type.py",
+        text="for acl in chain(*index.unjudgeable.values())",
+        becomes="for acl in index.unjudgeable if False",
+        found_by=f"{_FAILING}::test_no_resource_of_a_type_is_allowed_from_a_host_of_such_an_acl",
+    ),
+    Mutant(
+        name="an ALLOW on which Kafka fails counts as a grant",
+        file="acl/snapshot.py",
+        text="acl.permission_type == PermissionType.ALLOW and not is_unjudgeable(acl)",
+        becomes="acl.permission_type == PermissionType.ALLOW",
+        found_by="tests/acl/plan/test_changes.py::test_steps_are_in_the_safe_order",
+    ),
+    Mutant(
+        name="the principal of an ACL on which Kafka fails is not masked",
+        file="acl/audit_mask.py",
+        text="        if not isinstance(rule, MatchingAcl | UnjudgeableAcl):",
+        becomes="        if not isinstance(rule, MatchingAcl):",
+        found_by=(
+            "tests/acl/test_audit_mask.py::test_principal_without_a_colon_is_hidden_in_the_rule"
+        ),
+    ),
+    Mutant(
+        name="a DENY for a range that wakes up is said to allow",
+        file="acl/release_changes.py",
+        text="        allows = is_grant(acl) is wakes_up",
+        becomes="        allows = wakes_up",
+        found_by="tests/acl/test_release_changes.py::test_meanings_and_examples",
     ),
     Mutant(
         name="ALLOW beats DENY",

@@ -83,6 +83,16 @@ def speaks(acl: Acl, question: Question, rules: ReleaseRules = ANY_RELEASE) -> b
     )
 
 
+def fails(acl: Acl, question: Question) -> bool:
+    """Return True if Kafka fails on the ACL, which then denies the question."""
+    return ":" not in acl.principal and meets(acl, question)
+
+
+def concerns(acl: Acl, question: Question, rules: ReleaseRules = ANY_RELEASE) -> bool:
+    """Return True if the ACL allows or denies the question."""
+    return fails(acl, question) or speaks(acl, question, rules)
+
+
 def decide(
     acls: Collection[Acl],
     allow_everyone: bool,
@@ -91,7 +101,7 @@ def decide(
 ) -> tuple[bool, Acl | None]:
     """Return the answer and its ACL, or None for a default."""
     name = question.resource_name
-    if any(":" not in acl.principal and meets(acl, question) for acl in acls):
+    if any(fails(acl, question) for acl in acls):
         return False, None
 
     def place(acl: Acl) -> tuple[object, ...]:

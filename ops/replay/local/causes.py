@@ -13,10 +13,11 @@ from typing import Final
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.matching import matching_acls
-from authorizerd.acl.model import WILDCARD, Acl, PatternType, PermissionType, Question
+from authorizerd.acl.model import WILDCARD, Acl, PatternType, Question
 from authorizerd.acl.patterns import misses_wildcard
 from authorizerd.acl.plan.names import name_acl
 from authorizerd.acl.plan.traffic import TrafficCause
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.replay.judging.asking import question_of
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.whatif.report import Detail
@@ -85,11 +86,7 @@ class _Side:
 
     def find_deciding(self, question: Question, *, allows: bool) -> list[Acl]:
         """Return the ACLs that allow the question, or those that deny it."""
-        return [
-            acl
-            for acl in matching_acls(self._snapshot, question)
-            if (acl.permission_type == PermissionType.ALLOW) is allows
-        ]
+        return [acl for acl in matching_acls(self._snapshot, question) if is_grant(acl) is allows]
 
     def find_of_resource(self, question: Question) -> list[Acl]:
         """Return some of the ACLs, of any principal, whose patterns match the resource."""

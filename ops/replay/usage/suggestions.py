@@ -17,10 +17,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from authorizerd.acl.kafka_acls import why_inexpressible
-from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType, PermissionType
+from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType
 from authorizerd.acl.pattern_set import PatternSet
 from authorizerd.acl.patterns import is_wildcard
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
@@ -80,7 +81,7 @@ def suggest(
     for acl in judged:
         used = usage.get(acl)
         narrower = () if used is None else narrower_acls(acl, used, names_max=names_max)
-        if acl.permission_type == PermissionType.ALLOW and (narrower or used is None):
+        if is_grant(acl) and (narrower or used is None):
             replaced[acl] = narrower
             for reason in filter(None, map(why_inexpressible, (acl, *narrower))):
                 reasons.setdefault(acl, reason)
@@ -184,8 +185,7 @@ def find_differences(
         removed = (
             number
             for number in before.matching(one)
-            if before.acls[number].permission_type == PermissionType.ALLOW
-            and before.acls[number] not in after.numbers
+            if is_grant(before.acls[number]) and before.acls[number] not in after.numbers
         )
         for number in [NO_ACL] if is_allowed else list(removed) or [NO_ACL]:
             yield Difference(number, one.principal, one.resource_name, one.events)

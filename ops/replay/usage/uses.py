@@ -15,8 +15,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from authorizerd.acl.model import Acl, PatternType, PermissionType
+from authorizerd.acl.model import Acl, PatternType
 from authorizerd.acl.patterns import is_wildcard
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.replay.judging.asking import Unasked, unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
@@ -87,7 +88,7 @@ class Summed(NamedTuple):
 
 def is_wide(acl: Acl) -> bool:
     """Return True if ``acl`` is an ALLOW for more than one name."""
-    return acl.permission_type == PermissionType.ALLOW and (
+    return is_grant(acl) and (
         acl.pattern_type == PatternType.PREFIXED or is_wildcard(acl.pattern_type, acl.resource_name)
     )
 
@@ -123,11 +124,7 @@ def _find_used(one: RecordedTuple, index: AclIndex) -> Iterator[Use]:
         if figures is None:
             continue
         events, first_ms, last_ms, _ = figures
-        numbers = [
-            number
-            for number in matching
-            if (index.acls[number].permission_type == PermissionType.ALLOW) is is_allowed
-        ]
+        numbers = [number for number in matching if is_grant(index.acls[number]) is is_allowed]
         for number in numbers:
             label = one.resource_name if is_wide(index.acls[number]) else None
             yield Use(number, label, len(numbers) == 1, events, 1, first_ms, last_ms)

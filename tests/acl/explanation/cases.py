@@ -26,7 +26,7 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
-from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes, is_grant
 from authorizerd.acl.steps import finish
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 from tests.acl.questions import questions
@@ -67,6 +67,8 @@ class Case:
 def cases(draw: st.DrawFn, *, unknown_codes: bool = True) -> Case:
     """Return a case. In most, the question is about an ACL."""
     held = draw(st.frozensets(acls(unknown_codes=unknown_codes), max_size=8))
+    if draw(st.integers(0, 3)) == 0:
+        held |= {replace(draw(acls(unknown_codes=unknown_codes)), principal="est")}
     asked = draw(questions() | st.builds(replace, questions(), principal=st.just("nobody")))
     if len(held) > 0 and draw(st.integers(0, 4)) > 0:
         about = draw(st.sampled_from(sorted(held, key=str)))
@@ -98,7 +100,7 @@ def flips(case: Case, snapshot: AclSnapshot, *, elsewhere: bool = False) -> bool
         named = {
             each.host
             for each in case.held
-            if each.permission_type != PermissionType.ALLOW and scan.speaks(each, case.question)
+            if not is_grant(each) and scan.speaks(each, case.question)
         }
         hosts = {*ADDRESSES, UNNAMED_HOST} - named
         asked = [replace(case.question, host=host) for host in sorted(hosts)]

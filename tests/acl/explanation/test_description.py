@@ -17,12 +17,13 @@ from authorizerd.acl.explanation.description import (
     describe_effects,
     make_command,
 )
+from authorizerd.acl.explanation.failing_acls import NAMED_MAX, find_failures
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.printable import escape_unprintable
 from tests.acl.explanation.cases import ADDRESSES, Case, cases
-from tests.support.acls import acl, question
+from tests.support.acls import acl, question, snapshot_of
 
 CLOSED = AuthorizerSettings()
 OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
@@ -224,9 +225,32 @@ def test_command_has_the_fields_of_its_acl(case: Case) -> None:
         if command is None:
             continue
         words = shlex.split(command)
-        assert words[:3] == ["kafka-acls", "--bootstrap-server", "h:1"]
+        program = ["kafka-acls"] if ":" in change.acl.principal else ["authorizerd", "acls"]
+        assert words[: len(program) + 2] == [*program, "--bootstrap-server", "h:1"]
         assert change.acl.principal in words
         assert ("--add" in words) == change.adds
+
+
+def test_acl_that_kafka_cannot_judge_is_told_with_the_command_that_removes_it() -> None:
+    held = [acl(), acl("est", "WRITE", topic="t", host="10.0.0.1")]
+    told = lines(held, question())
+    assert told[0].endswith(f"based on rule UnjudgeableAcl(acl={held[1]})")
+    assert told[1].endswith(": would allow READ, but Kafka fails on another ACL")
+    assert told[2] == (
+        f"  {held[1]}: denies READ, as everything to everyone but super users: the principal has"
+        " no colon, and Kafka fails on such an ACL; this ACL decides"
+    )
+    assert told[-3:-1] == [
+        "to allow it, remove one ACL:",
+        "  authorizerd acls --bootstrap-server HOST:PORT --remove --force --allow-principal est"
+        " --allow-host 10.0.0.1 --operation Write --topic t --resource-pattern-type literal",
+    ]
+    failures = list(find_failures(snapshot_of(*held)))
+    assert [each.remedy for each in failures] == [f"remove it: {told[-2].strip()}"]
+    many = [acl(f"est{number}") for number in range(NAMED_MAX + 3)]
+    assert [each.text for each in find_failures(snapshot_of(*many))][NAMED_MAX:] == [
+        "Kafka fails on 3 more ACLs whose principal has no colon"
+    ]
 
 
 def test_unknown_codes_are_told() -> None:

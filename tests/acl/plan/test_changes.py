@@ -152,12 +152,13 @@ def test_plan_is_idempotent_and_its_order_is_stable(present: list[Acl], desired:
 def test_steps_are_in_the_safe_order() -> None:
     deny, allow = acl("User:a", deny=True), acl("User:b")
     old_deny, old_allow = acl("User:c", deny=True), acl("User:d")
-    changes = make_changes([old_deny, old_allow], [allow, deny], EVERYTHING)
+    failing = acl("est")  # Kafka fails on it, so it denies
+    changes = make_changes([failing, old_deny, old_allow], [allow, deny], EVERYTHING)
     assert [(each.step, each.acls) for each in split_requests(changes)] == [
         ("create_deny", (deny,)),
         ("create_allow", (allow,)),
         ("delete_allow", (old_allow,)),
-        ("delete_deny", (old_deny,)),
+        ("delete_deny", (old_deny, failing)),
     ]
     assert [each.is_creation for each in split_requests(changes)] == [True, True, False, False]
     assert tuple(each.step for each in split_requests(changes)) == STEPS

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.audit import AuditLevel, audit_message
 from authorizerd.acl.audit_mask import Masker, Masking
-from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
+from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl, UnjudgeableAcl
 from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.values import AuditFormat
@@ -132,18 +132,19 @@ def test_json_has_the_same_fields() -> None:
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.01])
-def test_both_formats_can_be_replayed(rate: float) -> None:
+@pytest.mark.parametrize("kind", [MatchingAcl, UnjudgeableAcl])
+def test_both_formats_can_be_replayed(
+    rate: float, kind: type[MatchingAcl] | type[UnjudgeableAcl]
+) -> None:
     """The rate and unknown fields are ignored."""
     acl = Acl(2, "demo", 3, "User:alice", "*", 8, 2)
-    sampled = msgspec.structs.replace(
-        event(decision=Decision(True, MatchingAcl(acl))), sample_rate=rate
-    )
+    sampled = msgspec.structs.replace(event(decision=Decision(True, kind(acl))), sample_rate=rate)
     from_json = parse_json(format_json(sampled).decode(), UTC)
     from_kafka = parse_kafka_line(format_kafka(sampled).decode(), UTC)
     for read in (from_json, from_kafka):
         assert isinstance(read, Event)
         assert read.principal == "User:alice"
-        assert read.rule == f"MatchingAcl(acl={acl})"
+        assert read.rule == f"{kind.__name__}(acl={acl})"
 
 
 def test_a_sampled_line_has_its_rate() -> None:

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.decision import DEFAULT_DENY, Decision, DefaultRule, MatchingAcl, NamedRule
+from authorizerd.acl.decision import (
+    DEFAULT_DENY,
+    Decision,
+    DefaultRule,
+    MatchingAcl,
+    NamedRule,
+    Rule,
+    UnjudgeableAcl,
+)
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit import lines
@@ -26,11 +34,12 @@ NAMES = st.text(st.characters(codec="utf-8")) | st.sampled_from(
         " with resourceRefCount = 1 based on rule x (kafka.authorizer.logger)",
     )
 )
-RULES: st.SearchStrategy[NamedRule | DefaultRule | MatchingAcl] = st.sampled_from(
+RULES: st.SearchStrategy[Rule] = st.sampled_from(
     (
         NamedRule("DefaultDeny"),
         DefaultRule.SUPER_USER,
         MatchingAcl(acl("User:a", topic=" based on rule ")),
+        UnjudgeableAcl(acl("est", topic="t")),
     )
 )
 

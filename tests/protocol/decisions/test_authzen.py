@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from authorizerd.acl.decision import DEFAULT_DENY, SUPER_USER, Decision, MatchingAcl
+from authorizerd.acl.decision import DEFAULT_DENY, SUPER_USER, Decision, MatchingAcl, UnjudgeableAcl
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.protocol.decisions.authzen import (
     EVALUATIONS_MAX,
@@ -300,6 +301,10 @@ def test_answer_has_rule_offset_and_reason() -> None:
         "decision": False,
         "context": {"offset": 17, "reason": "an ACL denies it", "rule": f"MatchingAcl(acl={acl})"},
     }
+    failing = Decision(False, UnjudgeableAcl(replace(acl, principal="est")))
+    context = json.loads(encode_answer(failing, 17, asked()))["context"]
+    assert context["rule"] == str(failing.rule)
+    assert context["reason"].startswith("Kafka fails on an ACL whose principal has no colon")
     assert json.loads(encode_answer(SUPER_USER, -1, asked()))["context"]["rule"] == "SuperUser"
 
 

@@ -32,6 +32,10 @@ DOCKER_JSON: Final = '{"log":'  # Docker's json-file driver writes this key firs
 _cri_json: Final = re.compile(r"^[0-9T:.Z+-]+ (?:stdout|stderr) F \{")
 
 
+_MATCHING: Final = "MatchingAcl"
+_UNJUDGEABLE: Final = "UnjudgeableAcl"
+
+
 class _DockerRecord(msgspec.Struct, frozen=True):
     """A line of Docker's json-file driver."""
 
@@ -109,6 +113,14 @@ class _AuditRecord(msgspec.Struct, frozen=True):
 _json_decoder = msgspec.json.Decoder(_AuditRecord)
 
 
+def _name_rule(record: _AuditRecord) -> str | None:
+    """Return the rule as Kafka's format has it."""
+    if record.acl is None:
+        return record.rule
+    kind = _UNJUDGEABLE if record.rule == _UNJUDGEABLE else _MATCHING
+    return f"{kind}(acl={record.acl})"
+
+
 def parse_json(text: str, zone: tzinfo) -> Event | Reason:
     """Return the event of an audit object; ``zone`` applies to a time without one."""
     try:
@@ -134,6 +146,6 @@ def parse_json(text: str, zone: tzinfo) -> Event | Reason:
         pattern_type="LITERAL",
         request=record.request,
         reference_count=record.resource_reference_count,
-        rule=record.rule if record.acl is None else f"MatchingAcl(acl={record.acl})",
+        rule=_name_rule(record),
         level=record.level,
     )

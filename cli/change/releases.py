@@ -1,0 +1,185 @@
+"""``authorizerd acls compare-releases``: which ACLs mean something else in another Kafka release.
+
+Exit codes: 0 no answer changes, 1 a fault, 2 invalid arguments, 10 an answer changes, or not all
+questions were asked.
+
+**Invariant:** nothing is changed. Every question that is shown has another answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.explanation.words import (
+    count_of,
+    name_operation,
+    name_pattern,
+    name_resource,
+    name_type,
+)
+from authorizerd.acl.model import Operation, Question, ResourceType
+from authorizerd.acl.plan.traffic import TrafficEvidence
+from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
+from authorizerd.acl.releases import RULES, Release
+from authorizerd.acl.snapshot import with_rules
+from authorizerd.acl.steps import finish
+from authorizerd.cli.acl_source import AclSource, open_source
+from authorizerd.cli.change.report import describe_entry
+from authorizerd.cli.change.traffic import compare_traffic, describe_traffic
+from authorizerd.cli.questions.answers import print_document, print_lines
+from authorizerd.cli.questions.documents import Source, new_source
+from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
+from authorizerd.protocol.decisions.explanations import QuestionAnswer
+
+EXIT_CHANGES: Final = 10
+ACLS_SHOWN_MAX: Final = 50
+ACLS_LISTED_MAX: Final = 1_000
+"""The most ACLs that the lines show, and that the document lists."""
+
+
+class ChangedAcl(msgspec.Struct, frozen=True, kw_only=True):
+    """An ACL whose host has a slash.
+
+    Attributes:
+        meaning: whether it wakes up, falls asleep, or matches in neither release.
+        allowed_after: the new answer to ``questions``; it was the other one before.
+        questions: the first questions whose answer changes; each represents others that are alike.
+        questions_left_out: how many more were found.
+        complete: whether all questions were asked.
+    """
+
+    acl: AclAnswer
+    meaning: Meaning
+    allowed_after: bool
+    questions: tuple[QuestionAnswer, ...]
+    questions_left_out: int
+    complete: bool
+
+
+class Comparison(
+    msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}
+):
+    """Two releases, the ACLs that differ between them, and the recorded requests, if any."""
+
+    before: str
+    after: str
+    acls: tuple[ChangedAcl, ...]
+    acls_left_out: int
+    traffic: TrafficEvidence | None
+    source: Source
+
+
+def compare_releases(arguments: argparse.Namespace) -> int:
+    """Print what changes, and return the exit code.
+
+    Raises:
+        StartError, ConfigurationError: the ACLs or the recorded requests cannot be read.
+        MetadataLogError: the log is damaged.
+    """
+    before, after = Release(arguments.before), Release(arguments.after)
+    if before is after:
+        arguments.refuse(f"--to: expected another release than that of --from, found {after}")
+    source = open_source(arguments)
+    # An ACL that differs matches its resource, so allow.everyone.if.no.acl.found never applies.
+    settings = source.settings.least
+    effects = finish(find_effects(source.snapshot, settings, RULES[before], RULES[after]))
+    traffic = None
+    if arguments.traffic:
+        judged = msgspec.structs.replace(
+            source, snapshot=with_rules(source.snapshot, RULES[before])
+        )
+        traffic, _ = compare_traffic(arguments, judged, with_rules(source.snapshot, RULES[after]))
+    if arguments.json:
+        print_document(_make_document(source, before, after, effects, traffic))
+    else:
+        print_lines(_describe(source, before, after, effects, traffic))
+    changes = any(each.flip_count or not each.is_complete for each in effects)
+    if traffic is not None:
+        changes = changes or bool(traffic.newly_denied.events or traffic.newly_allowed.events)
+    return EXIT_CHANGES if changes else 0
+
+
+def _make_document(
+    source: AclSource,
+    before: Release,
+    after: Release,
+    effects: Sequence[AclEffect],
+    traffic: TrafficEvidence | None,
+) -> Comparison:
+    return Comparison(
+        before=before,
+        after=after,
+        acls=tuple(map(_make_changed, effects[:ACLS_LISTED_MAX])),
+        acls_left_out=max(len(effects) - ACLS_LISTED_MAX, 0),
+        traffic=traffic,
+        source=new_source(source),
+    )
+
+
+def _make_changed(effect: AclEffect) -> ChangedAcl:
+    return ChangedAcl(
+        acl=make_acl_answer(effect.acl),
+        meaning=effect.meaning,
+        allowed_after=effect.allows,
+        questions=tuple(map(_make_question, effect.flips)),
+        questions_left_out=effect.flip_count - len(effect.flips),
+        complete=effect.is_complete,
+    )
+
+
+def _make_question(question: Question) -> QuestionAnswer:
+    return QuestionAnswer(
+        principal=question.principal,
+        host=question.host,
+        operation=Operation.read(question.operation).name,
+        resource_type=ResourceType.read(question.resource_type).name,
+        resource_name=question.resource_name,
+    )
+
+
+def _describe(
+    source: AclSource,
+    before: Release,
+    after: Release,
+    effects: Sequence[AclEffect],
+    traffic: TrafficEvidence | None,
+) -> Iterator[str]:
+    changing = [each for each in effects if each.meaning is not Meaning.NEVER_MATCHES]
+    flipping = sum(1 for each in changing if each.flip_count)
+    yield (
+        f"from Kafka {before} to {after}: {count_of(len(changing), 'ACL')} with another meaning,"
+        f" {flipping} of them with another answer"
+    )
+    for effect in effects[:ACLS_SHOWN_MAX]:
+        yield from _describe_effect(effect)
+    if len(effects) > ACLS_SHOWN_MAX:
+        yield f"and {count_of(len(effects) - ACLS_SHOWN_MAX, 'more ACL')} with a slash in the host"
+    if traffic is not None:
+        yield from describe_traffic(traffic)
+    yield from source.describe()
+
+
+def _describe_effect(effect: AclEffect) -> Iterator[str]:
+    acl = effect.acl
+    text = f"{describe_entry(acl)} on {name_type(acl.resource_type)} "
+    text += name_pattern(acl.pattern_type, acl.resource_name)
+    if effect.meaning is Meaning.NEVER_MATCHES:
+        yield f"{effect.meaning}, in both releases: {text}"
+        return
+    yield f"{effect.meaning}: {text}"
+    change = "denied -> allowed" if effect.allows else "allowed -> denied"
+    for flip in effect.flips:
+        resource = name_resource(flip.resource_type, flip.resource_name)
+        operation = name_operation(flip.operation)
+        yield f"  {change}: {flip.principal} {operation} {resource} from {flip.host}"
+    more = effect.flip_count - len(effect.flips)
+    if more:
+        yield f"  {change}: {count_of(more, 'more question')}"
+    if not effect.is_complete:
+        yield "  not all questions about it were asked: there are too many"
+    elif not effect.flip_count:
+        yield "  no answer changes, because other ACLs decide"
