@@ -103,7 +103,7 @@ def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterato
         )
     unless = "" if proposal.settings.super_users is not None else _UNLESS_SUPER_USER
     yield from _shorten(f"{each}{unless}" for each in _describe_losses(before, after, caller))
-    if not covers(after.everyone, before.everyone):
+    if not finish(covers(after.everyone, before.everyone)):
         yield "principals without ACLs of their own lose ALTER on the cluster"
 
 
@@ -114,7 +114,7 @@ def _describe_losses(before: Subjects, after: Subjects, caller: str | None) -> I
         principal = each.principal
         default = NOWHERE if principal in denied_after else after.everyone
         rest = access_after.get(principal, default)
-        if not covers(rest, each.hosts):
+        if not finish(covers(rest, each.hosts)):
             whose = f"{principal} (you)" if principal == caller else principal
             where = "" if rest.is_nowhere else " from some hosts"
             yield f"{whose} loses ALTER on the cluster{where}, which it needs to change ACLs"

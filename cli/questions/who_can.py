@@ -143,8 +143,8 @@ class _Answer:
         return subject.principal, " ".join(filter(None, words))
 
     def _where(self, hosts: HostAccess) -> str:
-        """Return the hosts, unless the question names one."""
-        return str(hosts) if self._host is None else ""
+        """Return the hosts; if the question names one, the releases that allow, if they differ."""
+        return str(hosts) if self._host is None else hosts.name_releases(self._host)
 
     def _describe_everyone(self) -> str:
         if not self._is_allowed(self._everyone):

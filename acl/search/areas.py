@@ -1,0 +1,184 @@
+"""Divide all hosts by the hosts of ACLs, so that each ACL matches an area as a whole or not at all.
+
+Ranges of addresses are nested or apart. So an area is a range, or one address, without all narrower
+ones inside it. The outermost area has the hosts that no ACL names.
+
+**Invariant:** an area without an example contains no host at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.host_ranges import HostRange, find_range, mark_address
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.search.sorting import sort_in_steps
+from authorizerd.acl.steps import Steps
+
+AREAS_PER_STEP: Final = 256
+
+Place: TypeAlias = str | HostRange
+"""What a host of an ACL matches: one address, or a range."""
+
+_ZERO: Final = "0.0.0.0"  # noqa: S104 - no range contains this address
+_IPV4: Final = HostRange(0b10, 32)
+_IPV6: Final = HostRange(0b11, 128)
+
+
+def _mark(host: str) -> int:
+    """Return the mark of an address; 0 for 0.0.0.0, which is in no range."""
+    return mark_address(host) or 0
+
+
+_LINK_LOCAL: Final = HostRange(_mark("fe80::") >> 118, 118)
+"""Each network interface has these addresses again, with a zone."""
+_MAPPED: Final = _mark("::ffff:0:0"), _mark("::ffff:ffff:ffff")
+"""Addresses that no client has, since Java writes them as IPv4."""
+_EXAMPLES: Final = (
+    # Documents use the first of these as examples (RFC 5737).
+    (_mark("192.0.2.1"), _mark("255.255.255.255")),
+    (_mark("0.0.0.1"), _mark("255.255.255.255")),
+    (_mark("::"), _MAPPED[0] - 1),
+    (_MAPPED[1] + 1, _mark("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")),
+)
+"""Where the example of the outermost area is sought."""
+
+
+class Area(msgspec.Struct, frozen=True, gc=False):
+    """Hosts that the same hosts of ACLs match.
+
+    Attributes:
+        place: the narrowest of them; None in the outermost area.
+        outer: the index of the area around it; of the outermost area, its own.
+        example: one of its hosts; None if it has none.
+    """
+
+    place: Place | None
+    outer: int
+    example: str | None
+
+
+def find_place(acl_host: str) -> Place:
+    """Return what the host of an ACL matches, which is not ``*`` and can match."""
+    return find_range(acl_host) or acl_host
+
+
+def name_range(addresses: HostRange) -> str:
+    """Return a range as text, without bits that do not count: ``10.0.0.0/8``."""
+    bits = 128 if addresses.is_ipv6 else 32
+    return f"{addresses.first}/{bits - addresses.shift}"
+
+
+class _Open:
+    """A range that may contain the places to come. ``free`` is its first address without one."""
+
+    __slots__ = ("end", "free", "is_free", "number", "zoned")
+
+    def __init__(self, addresses: HostRange, number: int) -> None:
+        start = addresses.key << addresses.shift
+        self.end: Final = ((addresses.key + 1) << addresses.shift) - 1
+        self.number: Final = number
+        self.free = _skip(start)
+        self.is_free = False
+        self.zoned: str | None = None
+
+    def occupy(self, start: int, end: int) -> None:
+        """Note the next place inside the range."""
+        if start > self.free:
+            self.is_free = True
+        elif not self.is_free:
+            self.free = max(self.free, _skip(end + 1))
+
+    def find_example(self, places: Collection[Place]) -> str | None:
+        if self.free <= self.end:
+            return _write_address(self.free)
+        return None if self.zoned is None else _choose_zone(self.zoned, places)
+
+
+def divide(places: Collection[Place]) -> Steps[list[Area]]:
+    """Return, in steps, the areas of distinct ``places``, each after the one around it."""
+    ordered = yield from sort_in_steps([_make_key(place) for place in places])
+    yield
+    outers: list[int] = [0]
+    examples: list[str | None] = [None]
+    outermost: list[tuple[int, int]] = []
+    stack: list[_Open] = []
+    for number, (start, _, _, place) in enumerate(ordered, 1):
+        while stack and stack[-1].end < start:
+            closed = stack.pop()
+            examples[closed.number] = closed.find_example(places)
+        end = start
+        opened = None
+        if isinstance(place, HostRange):
+            opened = _Open(place, number)
+            end = opened.end
+        if stack:
+            stack[-1].occupy(start, end)
+            if opened is None and _LINK_LOCAL.contains(start):
+                stack[-1].zoned = str(place)
+        else:
+            outermost.append((start, end))
+        outers.append(stack[-1].number if stack else 0)
+        examples.append(None if isinstance(place, HostRange) else place)
+        if opened is not None:
+            stack.append(opened)
+        if not number % AREAS_PER_STEP:
+            yield
+    for closed in stack:
+        examples[closed.number] = closed.find_example(places)
+    yield
+    examples[0] = _find_outside(outermost, places)
+    yield
+    found: list[Place | None] = [None, *(place for _, _, _, place in ordered)]
+    return [Area(*fields) for fields in zip(found, outers, examples, strict=True)]
+
+
+def _make_key(place: Place) -> tuple[int, int, str, Place]:
+    """Return a key that sorts a range before what it contains."""
+    if isinstance(place, HostRange):
+        return place.key << place.shift, -place.shift, "", place
+    return _mark(place), 1, place, place
+
+
+def _skip(marked: int) -> int:
+    """Return the first mark from ``marked`` on of an address that is in ranges."""
+    if marked == _IPV4.key << _IPV4.shift:
+        return marked + 1
+    return _MAPPED[1] + 1 if _MAPPED[0] <= marked <= _MAPPED[1] else marked
+
+
+def _find_outside(occupied: Sequence[tuple[int, int]], places: Collection[Place]) -> str | None:
+    """Return an example of a host outside of all places, which are sorted and apart."""
+    for first, last in _EXAMPLES:
+        free = first
+        for start, end in occupied:
+            if start > free:
+                break
+            free = max(free, end + 1)
+        if free <= last:
+            return _write_address(free)
+    return None if _ZERO in places else _ZERO
+
+
+def _write_address(marked: int) -> str:
+    address: IPv4Address | IPv6Address = HostRange(marked, 0).first
+    written = host_address(str(address))
+    assert written is not None, "it is an address"
+    return written
+
+
+def _choose_zone(host: str, places: Collection[Place]) -> str:
+    """Return a link-local address with a zone that no place has."""
+    address, zone = host.partition("%")[0], "other"
+    while f"{address}%{zone}" in places:
+        zone += "-zone"
+    return f"{address}%{zone}"
+
+
+def list_places(acl_hosts: Iterable[str]) -> set[Place]:
+    """Return what hosts of ACLs match. Several may be the same range."""
+    return {find_place(host) for host in acl_hosts}
