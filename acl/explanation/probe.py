@@ -53,8 +53,13 @@ class Probe:
             if rules.any_host is not NO_PATTERNS:
                 yield principal, WILDCARD, rules.any_host
             host = self.question.host
-            if host is not None and host in rules.hosts:
+            if host is None:
+                continue
+            if host in rules.hosts:
                 yield principal, host, rules.hosts[host]
+            if self.snapshot.rules.range_allows:
+                for each in rules.ranges.find_hosts(host):
+                    yield principal, each, rules.hosts[each]
 
     def is_allowed(self, asked: Question) -> bool:
         """Return the answer to a similar question. Its principal is not ``User:*``."""

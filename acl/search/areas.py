@@ -164,6 +164,13 @@ def _find_outside(occupied: Sequence[tuple[int, int]], places: Collection[Place]
     return None if _ZERO in places else _ZERO
 
 
+def list_examples(addresses: HostRange) -> list[str]:
+    """Return the first and the last address in a range, which is not empty."""
+    first = _skip(addresses.key << addresses.shift)
+    last = ((addresses.key + 1) << addresses.shift) - 1
+    return list(dict.fromkeys(_write_address(each) for each in (first, last)))
+
+
 def _write_address(marked: int) -> str:
     address: IPv4Address | IPv6Address = HostRange(marked, 0).first
     written = host_address(str(address))
