@@ -67,12 +67,6 @@ def find_place(acl_host: str) -> Place:
     return find_range(acl_host) or acl_host
 
 
-def name_range(addresses: HostRange) -> str:
-    """Return a range as text, without bits that do not count: ``10.0.0.0/8``."""
-    bits = 128 if addresses.is_ipv6 else 32
-    return f"{addresses.first}/{bits - addresses.shift}"
-
-
 class _Open:
     """A range that may contain the places to come. ``free`` is its first address without one."""
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.host_ranges import HostRange, find_range, mark_address
+from authorizerd.acl.host_ranges import HostRange, find_range, mark_address, name_range
 from authorizerd.acl.releases import Release
-from authorizerd.acl.search.areas import Area, Place, divide, list_places, name_range
+from authorizerd.acl.search.areas import Area, Place, divide
 from authorizerd.acl.search.sorting import sort_in_steps
 from authorizerd.acl.steps import Steps, finish
 
@@ -225,13 +225,3 @@ def _covers_areas(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
         if not number % AREAS_PER_STEP:
             yield
     return True
-
-
-def find_examples(acl_hosts: Iterable[str]) -> list[str]:
-    """Return one host of each area into which hosts of ACLs divide all hosts.
-
-    Args:
-        acl_hosts: each can match, and is not ``*``.
-    """
-    areas = finish(divide(list_places(acl_hosts)))
-    return [area.example for area in areas if area.example is not None]
