@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -23,6 +23,9 @@ AREAS_PER_STEP: Final = 256
 
 Place: TypeAlias = str | HostRange
 """What a host of an ACL matches: one address, or a range."""
+
+_Key: TypeAlias = tuple[int, int, str, Place]
+"""The first address, how narrow it is, the text of an address, and the place."""
 
 _ZERO: Final = "0.0.0.0"  # noqa: S104 - no range contains this address
 _IPV4: Final = HostRange(0b10, 32)
@@ -67,71 +70,90 @@ def find_place(acl_host: str) -> Place:
     return find_range(acl_host) or acl_host
 
 
+class Nested(NamedTuple):
+    """A place, its addresses, and the number of the place around it, from 1 on; 0: none."""
+
+    place: Place
+    start: int
+    end: int
+    outer: int
+
+
+def nest(places: Iterable[Place]) -> Steps[list[Nested]]:
+    """Return, in steps, distinct places, each after the one around it."""
+    keys: list[_Key] = []
+    for number, place in enumerate(places, 1):
+        keys.append(_make_key(place))
+        if not number % AREAS_PER_STEP:
+            yield
+    found: list[Nested] = []
+    stack: list[tuple[int, int]] = []
+    for number, (start, _, _, place) in enumerate((yield from sort_in_steps(keys)), 1):
+        while stack and stack[-1][0] < start:
+            stack.pop()
+        outer = stack[-1][1] if stack else 0
+        end = start
+        if isinstance(place, HostRange):
+            end = ((place.key + 1) << place.shift) - 1
+            stack.append((end, number))
+        found.append(Nested(place, start, end, outer))
+        if not number % AREAS_PER_STEP:
+            yield
+    return found
+
+
 class _Open:
-    """A range that may contain the places to come. ``free`` is its first address without one."""
+    """A range, while the places inside it are to come."""
 
-    __slots__ = ("end", "free", "is_free", "number", "zoned")
+    __slots__ = ("_end", "_free", "_is_free", "_zoned")
 
-    def __init__(self, addresses: HostRange, number: int) -> None:
-        start = addresses.key << addresses.shift
-        self.end: Final = ((addresses.key + 1) << addresses.shift) - 1
-        self.number: Final = number
-        self.free = _skip(start)
-        self.is_free = False
-        self.zoned: str | None = None
+    def __init__(self, nested: Nested) -> None:
+        self._end: Final = nested.end
+        self._free = _skip(nested.start)  # the first address that may be in no place inside
+        self._is_free = False
+        self._zoned: str | None = None
 
-    def occupy(self, start: int, end: int) -> None:
+    def occupy(self, inner: Nested) -> None:
         """Note the next place inside the range."""
-        if start > self.free:
-            self.is_free = True
-        elif not self.is_free:
-            self.free = max(self.free, _skip(end + 1))
+        if inner.start > self._free:
+            self._is_free = True
+        elif not self._is_free:
+            self._free = max(self._free, _skip(inner.end + 1))
+        if isinstance(inner.place, str) and _LINK_LOCAL.contains(inner.start):
+            self._zoned = inner.place
 
     def find_example(self, places: Collection[Place]) -> str | None:
-        if self.free <= self.end:
-            return _write_address(self.free)
-        return None if self.zoned is None else _choose_zone(self.zoned, places)
+        """Return a host of the range that is in no place inside it."""
+        if self._free <= self._end:
+            return _write_address(self._free)
+        return None if self._zoned is None else _choose_zone(self._zoned, places)
 
 
 def divide(places: Collection[Place]) -> Steps[list[Area]]:
     """Return, in steps, the areas of distinct ``places``, each after the one around it."""
-    ordered = yield from sort_in_steps([_make_key(place) for place in places])
-    yield
-    outers: list[int] = [0]
-    examples: list[str | None] = [None]
+    nested = yield from nest(places)
+    ranges: dict[int, _Open] = {}
     outermost: list[tuple[int, int]] = []
-    stack: list[_Open] = []
-    for number, (start, _, _, place) in enumerate(ordered, 1):
-        while stack and stack[-1].end < start:
-            closed = stack.pop()
-            examples[closed.number] = closed.find_example(places)
-        end = start
-        opened = None
-        if isinstance(place, HostRange):
-            opened = _Open(place, number)
-            end = opened.end
-        if stack:
-            stack[-1].occupy(start, end)
-            if opened is None and _LINK_LOCAL.contains(start):
-                stack[-1].zoned = str(place)
+    for number, each in enumerate(nested, 1):
+        if each.outer:
+            ranges[each.outer].occupy(each)
         else:
-            outermost.append((start, end))
-        outers.append(stack[-1].number if stack else 0)
-        examples.append(None if isinstance(place, HostRange) else place)
-        if opened is not None:
-            stack.append(opened)
+            outermost.append((each.start, each.end))
+        if isinstance(each.place, HostRange):
+            ranges[number] = _Open(each)
         if not number % AREAS_PER_STEP:
             yield
-    for closed in stack:
-        examples[closed.number] = closed.find_example(places)
-    yield
-    examples[0] = _find_outside(outermost, places)
-    yield
-    found: list[Place | None] = [None, *(place for _, _, _, place in ordered)]
-    return [Area(*fields) for fields in zip(found, outers, examples, strict=True)]
+    areas = [Area(None, 0, (yield from _find_outside(outermost, places)))]
+    for number, each in enumerate(nested, 1):
+        place = each.place
+        example = ranges[number].find_example(places) if isinstance(place, HostRange) else place
+        areas.append(Area(place, each.outer, example))
+        if not number % AREAS_PER_STEP:
+            yield
+    return areas
 
 
-def _make_key(place: Place) -> tuple[int, int, str, Place]:
+def _make_key(place: Place) -> _Key:
     """Return a key that sorts a range before what it contains."""
     if isinstance(place, HostRange):
         return place.key << place.shift, -place.shift, "", place
@@ -145,14 +167,18 @@ def _skip(marked: int) -> int:
     return _MAPPED[1] + 1 if _MAPPED[0] <= marked <= _MAPPED[1] else marked
 
 
-def _find_outside(occupied: Sequence[tuple[int, int]], places: Collection[Place]) -> str | None:
+def _find_outside(
+    occupied: Sequence[tuple[int, int]], places: Collection[Place]
+) -> Steps[str | None]:
     """Return an example of a host outside of all places, which are sorted and apart."""
     for first, last in _EXAMPLES:
         free = first
-        for start, end in occupied:
+        for number, (start, end) in enumerate(occupied, 1):
             if start > free:
                 break
             free = max(free, end + 1)
+            if not number % AREAS_PER_STEP:
+                yield
         if free <= last:
             return _write_address(free)
     return None if _ZERO in places else _ZERO

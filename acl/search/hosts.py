@@ -5,18 +5,18 @@ While several Kafka releases may judge, this is from where any of them allows it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from authorizerd.acl.host_ranges import HostRange, find_range, mark_address, name_range
 from authorizerd.acl.releases import Release
-from authorizerd.acl.search.areas import Area, Place, divide
+from authorizerd.acl.search.areas import Area, Place, divide, nest
 from authorizerd.acl.search.sorting import sort_in_steps
 from authorizerd.acl.steps import Steps, finish
 
-AREAS_PER_STEP: Final = 512
+AREAS_PER_STEP: Final = 256
 RANGE_CHARACTERS: Final = 20
 """About as long as the text of a range is."""
 
@@ -82,26 +82,32 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         """Return the hosts from which one release allows, of those that may judge."""
         return dict(self.by_release).get(release, self)
 
-    def list_places(self) -> list[tuple[bool, str]]:
-        """Return the text of each host and range, and whether it is allowed, sorted."""
-        return [(allowed, text) for _, allowed, text in self._walk()]
-
-    def _walk(self) -> Iterator[tuple[int, bool, str]]:
-        """Yield the depth, the answer and the text of all places, each after that around it."""
+    def list_places(self) -> Steps[list[tuple[bool, str]]]:
+        """Return, in steps, the text of each host and range, and whether it is allowed, sorted."""
         if not self.ranges:
-            yield from ((0, not self.others, host) for host in self.hosts)
-            return
-        depths = [0]
-        for area in finish(divide({*self.hosts, *self.ranges}))[1:]:
+            return [(not self.others, host) for host in self.hosts]
+        nested = yield from self._nest()
+        return [(self.others == (depth % 2 == 1), text) for depth, text in nested]
+
+    def _nest(self) -> Steps[list[tuple[int, str]]]:
+        """Return how many ranges are around each host and range, and its text, sorted."""
+        depths = [-1]
+        found: list[tuple[int, str]] = []
+        for area in (yield from nest([*self.hosts, *self.ranges])):
             depth = depths[area.outer] + 1
             depths.append(depth)
-            yield depth - 1, self.others == (depth % 2 == 0), _name(area.place)
+            found.append((depth, _name(area.place)))
+            if not len(found) % AREAS_PER_STEP:
+                yield
+        return found
 
     def describe_places(self) -> list[str]:
         """Return the outermost hosts and ranges, each with what it does not include."""
+        if not self.ranges:
+            return list(self.hosts)
         words: list[str] = []
         previous = 0
-        for depth, _, text in self._walk():
+        for depth, text in finish(self._nest()):
             if depth > previous:
                 text = f" (except {text}"
             elif words:
@@ -209,7 +215,7 @@ def _covers(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
 
 
 def _covers_areas(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
-    places = [{*each.hosts, *each.ranges} for each in (wider, narrower)]
+    places: list[set[Place]] = [{*each.hosts, *each.ranges} for each in (wider, narrower)]
     yield
     areas = yield from divide(places[0] | places[1])
     answers = [(wider.others, narrower.others)]

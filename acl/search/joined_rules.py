@@ -191,12 +191,14 @@ def _find_access_with_ranges(rules: JoinedRules, releases: ReleaseRules) -> Step
     answers: list[list[bool]] = []
     for release in releases.releases:
         # The rules of a single release count all ranges or none.
-        answers.append([_is_allowed(each, RULES[release].range_denies) for each in sums])
-        yield
+        answers.append((yield from _judge_areas(sums, RULES[release].range_denies)))
         found.append((yield from join_areas(areas, answers[-1])))
     if all(each == found[0] for each in found):
         return found[0]
-    united = yield from join_areas(areas, [*map(any, zip(*answers, strict=True))])
+    yield
+    by_any = [*map(any, zip(*answers, strict=True))]
+    yield
+    united = yield from join_areas(areas, by_any)
     return replace(united, by_release=tuple(zip(releases.releases, found, strict=True)))
 
 
@@ -211,7 +213,13 @@ def _add_up(areas: Sequence[Area], bits: Mapping[Place, int], outermost: int) ->
     return sums
 
 
-def _is_allowed(bits: int, ranges_count: bool) -> bool:
-    if ranges_count:
-        bits |= bits >> 2
-    return bits & (_ALLOWED | _DENIED) == _ALLOWED
+def _judge_areas(sums: Sequence[int], ranges_count: bool) -> Steps[list[bool]]:
+    """Return whether each area is allowed."""
+    answers: list[bool] = []
+    for number, bits in enumerate(sums, 1):
+        if ranges_count:
+            bits |= bits >> 2
+        answers.append(bits & (_ALLOWED | _DENIED) == _ALLOWED)
+        if not number % AREAS_PER_STEP:
+            yield
+    return answers

@@ -145,7 +145,7 @@ class _Answer:
                 documents.OperationAccess(
                     operation=operation.name,
                     allowed=self._is_allowed(hosts),
-                    hosts=new_hosts(hosts),
+                    hosts=finish(new_hosts(hosts)),
                 )
                 for operation, hosts in self._access.items()
             ),

@@ -302,6 +302,6 @@ def _document_of(entry: Entry) -> documents.Resources:
         pattern=pattern,
         excepted=tuple(documents.new_pattern(*each) for each in entry.exceptions),
         operations=documents.name_operations(entry.operations),
-        hosts=new_hosts(entry.hosts),
+        hosts=finish(new_hosts(entry.hosts)),
         known_topics=entry.topics,
     )

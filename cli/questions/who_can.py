@@ -164,7 +164,7 @@ class _Answer:
             resource_name=name,
             host=self._host,
             principals=tuple(map(self._document_of, self._allowed)),
-            everyone_else=new_hosts(self._everyone),
+            everyone_else=finish(new_hosts(self._everyone)),
             denied=tuple(map(self._document_of, self._denied)),
             unknown_settings=self._unknown,
             source=documents.new_source(self._source),
@@ -174,5 +174,5 @@ class _Answer:
         return documents.Principal(
             principal=subject.principal,
             super_user=self._source.settings.is_super_user(subject.principal),
-            hosts=new_hosts(subject.hosts),
+            hosts=finish(new_hosts(subject.hosts)),
         )

@@ -117,7 +117,8 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
     subjects: list[FoundSubject] = []
     for number, each in enumerate(chosen, 1):
         name = each.principal.removeprefix(prefix)
-        subjects.append(FoundSubject(query.subject_type, name, _host_properties(query, each.hosts)))
+        properties = yield from _host_properties(query, each.hosts)
+        subjects.append(FoundSubject(query.subject_type, name, properties))
         if not number % _ITEMS_PER_STEP:
             yield
     excluded = [
@@ -135,7 +136,7 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
         context = msgspec.structs.replace(
             facts,
             everyone_except=tuple(excluded),
-            everyone_hosts=_bound_hosts(found.everyone) if everyone else None,
+            everyone_hosts=(yield from _bound_hosts(found.everyone)) if everyone else None,
             other_types=len(listed) - len(chosen),
         )
     else:
@@ -169,7 +170,7 @@ def _find_actions(state: State, query: Query, start: Position, limit: int) -> St
         if len(actions) == limit or characters > PAGE_CHARACTERS_MAX:
             end = Position(last, "")
             break
-        properties = _host_properties(query, each.hosts)
+        properties = yield from _host_properties(query, each.hosts)
         actions.append(FoundAction(name_action(each.operation), properties))
         characters += _count_characters(each.hosts) if query.list_hosts else 0
         some_hosts, waiting, last = some_hosts + waiting, 0, each.operation
@@ -239,12 +240,12 @@ def _needs_host(query: Query, access: HostAccess) -> bool:
     return access.may_allow(query.host) and not query.is_listed(access)
 
 
-def _host_properties(query: Query, access: HostAccess) -> HostProperties | None:
-    return HostProperties(_bound_hosts(access)) if query.list_hosts else None
+def _host_properties(query: Query, access: HostAccess) -> Steps[HostProperties | None]:
+    return HostProperties((yield from _bound_hosts(access))) if query.list_hosts else None
 
 
-def _bound_hosts(access: HostAccess) -> Hosts:
-    """Return the document of ``access``.
+def _bound_hosts(access: HostAccess) -> Steps[Hosts]:
+    """Return, in steps, the document of ``access``.
 
     Raises:
         SearchLimitError: the hosts are too long for an answer.
@@ -254,7 +255,7 @@ def _bound_hosts(access: HostAccess) -> Hosts:
             f"the hosts of one answer have more than {HOST_CHARACTERS_MAX} characters: ask about"
             " one host with a decision"
         )
-    return new_hosts(access)
+    return (yield from new_hosts(access))
 
 
 def _count_characters(access: HostAccess) -> int:
@@ -329,7 +330,7 @@ class _ResourcePage:
                 at_pattern < len(patterns)
                 and _sort_key(patterns[at_pattern]) <= (names[at_name], _NAME_RANK)
             ):
-                self._add_pattern(patterns[at_pattern])
+                yield from self._add_pattern(patterns[at_pattern])
                 at_pattern += 1
             else:
                 self._add_name(names[at_name])
@@ -349,7 +350,7 @@ class _ResourcePage:
         assert self.end is not None
         return fits_token(self.end) or self._characters > LONG_PAGE_CHARACTERS_MAX
 
-    def _add_pattern(self, pattern: PatternAccess) -> None:
+    def _add_pattern(self, pattern: PatternAccess) -> Steps[None]:
         assert self.end is not None
         self.end = Position(pattern.pattern_type, pattern.name, self.end.other)
         query = self._query
@@ -363,7 +364,7 @@ class _ResourcePage:
             PatternType.read(pattern.pattern_type).name,
             tuple(PatternException(PatternType.read(code).name, name) for code, name in exceptions),
             len(pattern.exceptions) - len(exceptions),
-            _bound_hosts(pattern.hosts) if query.list_hosts else None,
+            (yield from _bound_hosts(pattern.hosts)) if query.list_hosts else None,
         )
         self._add(FoundResource(query.resource_type_name, pattern.name, properties))
         self._characters += sum(len(name) for _, name in exceptions)

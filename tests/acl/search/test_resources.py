@@ -12,12 +12,13 @@ from authorizerd.acl import patterns
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import InvalidQuestionError, SearchLimitError
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.search import pattern_rules, places, regions, resources, sorting
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.joined_rules import JoinedRules, join_bits
 from authorizerd.acl.search.pattern_rules import get_position
 from authorizerd.acl.search.resources import PatternAccess, Resources, find_resources
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.acl.steps import Steps, finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
@@ -132,12 +133,15 @@ def test_single_names_can_be_left_out(world: World, principal: str, operation: O
     )
 
 
-def what_can(*acls: Acl, operation: int = Operation.READ) -> dict[str, str]:
+def what_can(
+    *acls: Acl, operation: int = Operation.READ, rules: ReleaseRules = ANY_RELEASE
+) -> dict[str, str]:
     """Return what alice may READ, with prefixes as ``name…`` and exceptions after a minus sign."""
-    found = finish(find_resources(snapshot_of(*acls), NOBODY, ALICE, operation, TOPIC))
+    snapshot = with_rules(snapshot_of(*acls), rules)
+    found = finish(find_resources(snapshot, NOBODY, ALICE, operation, TOPIC))
     return {
         " -".join(map(show, [(each.pattern_type, each.name), *each.exceptions])): (
-            f"{'all' if each.hosts.others else 'only'} {' '.join(each.hosts.hosts)}".strip()
+            " ".join(["all" if each.hosts.others else "only", *each.hosts.describe_places()])
         )
         for each in found.patterns
     }
@@ -323,3 +327,20 @@ def test_few_rules_are_sorted_at_once(hosts: int, monkeypatch: pytest.MonkeyPatc
     finish(find_resources(*asked))
     assert sum(sizes) == len(rules)
     assert max(sizes) <= pattern_rules.RULES_PER_CHUNK + pattern_rules.ITEMS_PER_STEP
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (RULES_4_3, {"a-…": "all"}),
+        (RULES_4_4, {"a-… -a-b-…": "all", "a-b-…": "all 10.9.0.0/16"}),
+    ],
+)
+def test_hosts_that_never_match_say_nothing(rules: ReleaseRules, expected: dict[str, str]) -> None:
+    acls = (
+        alice("a-", PREFIXED),
+        alice("a-b", host="evil.example.com", deny=True),
+        alice("a-b-", PREFIXED, host="10.9.0.0/16", deny=True),
+        alice("c", host="::1"),
+    )
+    assert what_can(*acls, rules=rules) == expected

@@ -12,9 +12,11 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.acl.patterns import Patterns
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.search import joined_rules, places, subjects
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.search.subjects import SubjectAccess, Subjects, find_subjects
+from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.steps import finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
@@ -185,6 +187,44 @@ def test_examples(
     acls: list[Acl], named: dict[str, str], everyone: str, excluded: dict[str, str]
 ) -> None:
     assert who_can(*acls) == (named, everyone, excluded)
+
+
+@pytest.mark.parametrize(
+    ("rules", "net"),
+    [
+        (RULES_4_3, {}),
+        (RULES_4_4, {"User:net": "only from 10.9.0.0/16 (except 10.9.1.2)"}),
+        (
+            ANY_RELEASE,
+            {
+                "User:net": "from no host by Kafka 4.3, or only from 10.9.0.0/16 (except 10.9.1.2)"
+                " by Kafka 4.4"
+            },
+        ),
+    ],
+)
+def test_hosts_that_never_match_say_nothing(rules: ReleaseRules, net: dict[str, str]) -> None:
+    """Nobody is excluded, and nobody is allowed from them."""
+    acls = (
+        acl("User:app", topic="t"),
+        acl("User:app", topic="t", host="evil.example.com", deny=True),
+        acl("User:app2", topic="t"),
+        acl("User:app2", topic="t", host="::1", deny=True),
+        acl("User:net", topic="t", host="10.9.0.0/16"),
+        acl("User:net", topic="t", host="10.9.1.2", deny=True),
+        acl("User:v6", topic="t", host="fe80::1"),
+    )
+    snapshot = with_rules(snapshot_of(*acls), rules)
+    found = finish(find_subjects(snapshot, NOBODY, Operation.READ, TOPIC, "t"))
+    listed = {each.principal: str(each.hosts) for each in found.named}
+    assert listed == {"User:app": "from any host", "User:app2": "from any host", **net}
+    assert found.everyone.is_nowhere
+    assert not found.excluded
+
+
+def test_principal_without_a_rule_that_can_match_is_not_listed() -> None:
+    silent = acl(ALICE, host="evil.example.com", deny=True)
+    assert who_can(acl(EVERYONE), silent) == ({}, "everywhere", {})
 
 
 def test_allow_everyone_applies_only_if_no_acls_pattern_matches() -> None:
