@@ -105,7 +105,12 @@ def _find_range_surprises(host: str, rules: ReleaseRules) -> Iterator[str]:
     older = [release for release in rules.releases if not RULES[release].range_denies]
     if older:
         yield f"host '{host}': Kafka {' and '.join(older)} knows no ranges, and never matches it"
-    begin, _, _ = host.partition("/")
+    if not addresses.is_certain:
+        yield (
+            f"host '{host}': only brokers that have this network interface can read it, so it"
+            " denies here, and never allows"
+        )
+    begin = host.partition("/")[0].partition("%")[0]
     if host_address(begin) != host_address(str(addresses.first)):
         yield f"host '{host}' is the range {name_range(addresses)}"
     if name_range(addresses) in (EVERY_IPV4, EVERY_IPV6):

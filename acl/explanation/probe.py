@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from authorizerd.acl.bits import ALLOWS
 from authorizerd.acl.decision import AuthorizerSettings, MatchingAcl, explain, is_allowed
+from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.matching import RULE_OF
 from authorizerd.acl.model import (
     WILDCARD,
@@ -58,7 +59,7 @@ class Probe:
             if host in rules.hosts:
                 yield principal, host, rules.hosts[host]
             if self.snapshot.rules.range_allows:
-                for each in rules.ranges.find_hosts(host):
+                for each in filter(is_certain, rules.ranges.find_hosts(host)):
                     yield principal, each, rules.hosts[each]
 
     def is_allowed(self, asked: Question) -> bool:

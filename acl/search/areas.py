@@ -67,7 +67,9 @@ class Area(msgspec.Struct, frozen=True, gc=False):
 
 def find_place(acl_host: str) -> Place:
     """Return what the host of an ACL matches, which is not ``*`` and can match."""
-    return find_range(acl_host) or acl_host
+    addresses = find_range(acl_host)
+    # Texts for the same range are one place.
+    return acl_host if addresses is None else HostRange(addresses.key, addresses.shift)
 
 
 class Nested(NamedTuple):

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from authorizerd.acl.bits import ALLOWS, DENIES
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.host_ranges import HostRange
+from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.releases import RULES, ReleaseRules
 from authorizerd.acl.search.areas import Area, Place, divide, find_place
 from authorizerd.acl.search.hosts import (
@@ -159,7 +160,7 @@ def join_bits(
     joined = rules.join(any_host & allows != 0, any_host & denies != 0)
     if not hosts:
         return joined
-    allowed = [host for host, bits in hosts.items() if bits & allows]
+    allowed = [host for host, bits in hosts.items() if bits & allows and is_certain(host)]
     yield
     denied = [host for host, bits in hosts.items() if bits & denies]
     yield

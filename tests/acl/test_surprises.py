@@ -123,6 +123,14 @@ def test_surprising_acls_are_reported(surprising: Acl, said: str) -> None:
         ),
         ("10.0.0.0/8", ANY_RELEASE, [": Kafka 4.3 knows no ranges, and never matches it"]),
         ("10.1.2.3/8", RULES_4_4, ["is the range 10.0.0.0/8"]),
+        (
+            "2001:db8::%eth0/32",
+            RULES_4_4,
+            [
+                ": only brokers that have this network interface can read it, so it denies here,"
+                " and never allows"
+            ],
+        ),
         ("[2001:db8::1]/+32", RULES_4_4, ["is the range 2001:db8::/32"]),
         (
             "10.0.0.0/33",

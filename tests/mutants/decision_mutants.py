@@ -303,6 +303,13 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/search/test_resources.py::test_examples",
     ),
     Mutant(
+        name="a search takes an ALLOW whose range brokers may not read for one that allows",
+        file="acl/search/joined_rules.py",
+        text="if bits & allows and is_certain(host)]",
+        becomes="if bits & allows]",
+        found_by="tests/acl/search/test_subjects.py::test_results_agree_with_every_decision",
+    ),
+    Mutant(
         name="a search names hosts that never match",
         file="acl/search/places.py",
         text="if bits and not never_matches(host, releases):",

@@ -15,6 +15,7 @@ UNNAMED = "User:unnamed"
 SUPER_USER = "User:super"
 EVERY_PRINCIPAL = (*(each for each in PRINCIPALS if each != "User:*"), SUPER_USER, UNNAMED)
 RANGES = ("10.0.0.0/8", "10.0.0.0/29", "10.0.0.7/32", "10.9.9.8/29", "0.0.0.0/0", "::/0", "::1/128")
+UNCERTAIN = "1::%eth0/16"
 SILENT_HOSTS = ("evil.example.com", "::1", "10.0.0.0/33")
 """Hosts of ACLs that never match."""
 EVERY_HOST = (

@@ -23,11 +23,20 @@ from tests.support.acls import snapshot_of
 from tests.support.strategies import HOSTS, PRINCIPALS, acls, crowd
 
 ASKING = [*(each for each in PRINCIPALS if each != WILDCARD_PRINCIPAL), "User:unnamed"]
+UNCERTAIN = "1::%eth0/16"
 RANGES = ("10.0.0.0/8", "10.9.0.1/29", "10.0.0.0/29", "10.0.0.7/32", "0.0.0.0/0", "::/0", "::1/128")
 SILENT_HOSTS = ("evil.example.com", "::1", "10.0.0.0/33", "0.0.0.0/32", "::ffff:10.0.0.0/104")
 """Hosts of ACLs that never match."""
 FROM_HOSTS = [
-    *(None, "10.9.9.9", "10.0.0.2", "0.0.0.0", "192.0.2.1", "fe80:0:0:0:0:0:0:1%eth0"),
+    *(
+        None,
+        "10.9.9.9",
+        "1:0:0:0:0:0:0:7",
+        "10.0.0.2",
+        "0.0.0.0",
+        "192.0.2.1",
+        "fe80:0:0:0:0:0:0:1%eth0",
+    ),
     *(host for host in HOSTS if host != "*"),
 ]
 OPERATIONS = [*[Operation.READ] * 8, *[Operation.DESCRIBE] * 4, *Operation]
@@ -88,7 +97,7 @@ def near_acls() -> st.SearchStrategy[Acl]:
 def worlds() -> st.SearchStrategy[World]:
     """Return worlds of few ACLs, some of them with unknown codes, or of many."""
     near = st.frozensets(near_acls(), min_size=3, max_size=8)
-    host = st.sampled_from(HOSTS[:2] + RANGES + SILENT_HOSTS)
+    host = st.sampled_from((*HOSTS[:2], *RANGES, UNCERTAIN, *SILENT_HOSTS))
     ranges = st.frozensets(st.builds(replace_host, near_acls() | acls(), host), max_size=8)
     usual = st.frozensets(acls() | near_acls(), max_size=8)
     odd = st.frozensets(acls(unknown_codes=True) | near_acls(), max_size=8)
