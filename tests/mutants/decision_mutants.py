@@ -349,7 +349,7 @@ DECISION_MUTANTS: Final = (
         file="acl/search/names.py",
         text="snapshots = list_releases(snapshot)",
         becomes="snapshots = (snapshot,)",
-        found_by="tests/acl/search/test_names.py::test_results_agree_with_every_decision",
+        found_by="tests/acl/search/test_names.py::test_names_that_any_release_allows_are_listed",
     ),
     Mutant(
         name="a search allows everyone although an ACL's pattern matches",
