@@ -100,6 +100,12 @@ def _address(marked: int) -> IPv4Address | IPv6Address:
     return IPv6Address(marked - _IPV6_MARK)
 
 
+def name_range(addresses: HostRange) -> str:
+    """Return a range as text, without bits that do not count: ``10.0.0.0/8``."""
+    bits = _IPV6_BITS if addresses.is_ipv6 else _IPV4_BITS
+    return f"{addresses.first}/{bits - addresses.shift}"
+
+
 def find_range(host: str) -> HostRange | None:
     """Return the range that the host of an ACL is, or None if it is none or Kafka cannot read it.
 

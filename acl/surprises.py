@@ -3,7 +3,8 @@
 **Invariant:** a sentence of this module changes nothing. Kafka accepts what it is about, and so
 does the daemon.
 
-Source: Kafka 4.3 StandardAuthorizerData.findResult, KafkaPrincipal, ResourcePattern.
+Source: Kafka 4.3 StandardAuthorizerData.findResult, KafkaPrincipal, ResourcePattern; Kafka 4.4
+CidrUtils.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from authorizerd.acl.host_ranges import InvalidRangeError, name_range, read_range
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import (
@@ -22,13 +24,20 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 
 _USER: Final = "User"
 _EVERYONE: Final = f"{_USER}:{WILDCARD}"
+EVERY_IPV4: Final = "0.0.0.0/0"
+EVERY_IPV6: Final = "::/0"
 
 
-def find_surprises(acl: Acl) -> Iterator[str]:
-    """Yield a sentence for each part of an ACL that probably does not do what it should."""
+def find_surprises(acl: Acl, rules: ReleaseRules = ANY_RELEASE) -> Iterator[str]:
+    """Yield a sentence for each part of an ACL that probably does not do what it should.
+
+    Args:
+        rules: those of the Kafka releases that may judge.
+    """
     if acl.principal == _EVERYONE:
         if acl.permission_type == PermissionType.DENY:
             yield (
@@ -42,7 +51,7 @@ def find_surprises(acl: Acl) -> Iterator[str]:
         )
     else:
         yield from find_principal_surprises(acl.principal)
-    yield from _find_host_surprises(acl.host)
+    yield from _find_host_surprises(acl.host, rules)
     yield from _find_name_surprises(acl)
     yield from _find_operation_surprises(acl)
 
@@ -69,17 +78,49 @@ def find_asked_name_surprises(name: str) -> Iterator[str]:
         yield f"name '{name}': * is an ordinary character in a question: ask about one name"
 
 
-def _find_host_surprises(host: str) -> Iterator[str]:
+def _find_host_surprises(host: str, rules: ReleaseRules) -> Iterator[str]:
     if host == WILDCARD:
+        return
+    if "/" in host:
+        yield from _find_range_surprises(host, rules)
         return
     address = host_address(host)
     if address is None:
         yield (
             f"host '{host}' never matches: Kafka compares it, as a text, with the client's IP"
-            " address, and knows neither host names nor ranges; use one ACL for each address, or *"
+            " address, and does not look up host names; use addresses, or *"
         )
     elif address != host:
         yield f"host '{host}' never matches: Kafka writes this address as {address}"
+
+
+def _find_range_surprises(host: str, rules: ReleaseRules) -> Iterator[str]:
+    """Yield what a host with a slash does not match, or where else it matches."""
+    if not rules.range_denies:
+        yield f"host '{host}' never matches: Kafka {rules} compares addresses, and knows no ranges"
+        return
+    try:
+        addresses = read_range(host)
+    except InvalidRangeError as error:
+        yield f"host '{host}' never matches: Kafka cannot read this range: {error}"
+        return
+    if addresses.is_empty:
+        yield f"host '{host}' never matches: this address is in no range; write it without /"
+        return
+    older = [release for release in rules.releases if not RULES[release].range_denies]
+    if older:
+        yield f"host '{host}': Kafka {' and '.join(older)} knows no ranges, and never matches it"
+    if not addresses.is_certain:
+        yield (
+            f"host '{host}': only brokers that have this network interface can read it, so it"
+            " denies here, and never allows"
+        )
+    begin = host.partition("/")[0].partition("%")[0]
+    if host_address(begin) != host_address(str(addresses.first)):
+        yield f"host '{host}' is the range {name_range(addresses)}"
+    if name_range(addresses) in (EVERY_IPV4, EVERY_IPV6):
+        family, other = ("IPv6", EVERY_IPV4) if addresses.is_ipv6 else ("IPv4", EVERY_IPV6)
+        yield f"host '{host}' matches only {family}: the other addresses are {other}, and all are *"
 
 
 def _find_operation_surprises(acl: Acl) -> Iterator[str]:

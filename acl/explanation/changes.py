@@ -22,6 +22,7 @@ from authorizerd.acl.explanation.matches import Matches
 from authorizerd.acl.explanation.model import AclChange, Changes, DefaultAccess
 from authorizerd.acl.explanation.scan import Pace, count_lookups
 from authorizerd.acl.explanation.words import join_words, name_operation, name_resource, name_type
+from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import (
     OPERATIONS,
     WILDCARD,
@@ -102,9 +103,10 @@ def _describe_denied_hosts(matches: Matches, count: int) -> tuple[str, ...]:
     )
     host = min(hosts, default="some hosts")
     if count == 1:
+        asked = "one of its hosts" if "/" in host else "this host"
         return (
             f"It stays denied from {host}, which an ACL denies by itself: to allow it from there,"
-            " too, ask again with this host.",
+            f" too, ask again with {asked}.",
         )
     return (
         f"It stays denied from {host} and others, which {count} ACLs deny by themselves: to allow"
@@ -175,9 +177,11 @@ def _is_allowed_from_some_host(snapshot: AclSnapshot, question: Question) -> Ste
     name, allows = question.resource_name, ALLOWS[question.operation]
     searched, pace = 0, Pace()
     for principal in (question.principal, WILDCARD_PRINCIPAL):
-        for patterns in rules_of(index, principal).hosts.values():
+        for host, patterns in rules_of(index, principal).hosts.items():
             searched += 1
-            if searched > HOSTS_SEARCHED_MAX or look_up(patterns, name) & allows:
+            if searched > HOSTS_SEARCHED_MAX:
+                return True
+            if look_up(patterns, name) & allows and not never_matches(host, snapshot.rules):
                 return True
             if pace.is_due(count_lookups(patterns)):
                 yield

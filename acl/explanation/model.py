@@ -96,6 +96,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 class NearMissKind(StrEnum):
     """What almost leads to the other answer."""
 
+    RELEASE = "release"
     SINGLE_DENIAL = "single_denial"
     UNKNOWN_HOST = "unknown_host"
     PRINCIPAL = "principal"

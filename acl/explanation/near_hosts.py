@@ -1,7 +1,7 @@
 """Hosts from which a denied question would be allowed, and ACLs whose host never matches.
 
-ACLs compare hosts as text with the client's IP address. So a network, a host name, or an IPv6
-address in its short form never matches.
+The host of an ACL is compared as text with the client's IP address, and from Kafka 4.4 on it may be
+a range. So a host name, or an IPv6 address in its short form, never matches.
 """
 
 from __future__ import annotations
@@ -18,9 +18,13 @@ from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
 from authorizerd.acl.explanation.scan import Pace, count_lookups
 from authorizerd.acl.explanation.words import count_of, describe_access
-from authorizerd.acl.hosts import host_address
+from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.hosts import host_address, never_matches
+from authorizerd.acl.matching import find_leaves
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl
-from authorizerd.acl.patterns import NO_PATTERNS, look_up
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, look_up
+from authorizerd.acl.releases import ReleaseRules
+from authorizerd.acl.search.areas import list_examples
 from authorizerd.acl.snapshot import rules_of
 from authorizerd.acl.steps import Steps
 
@@ -48,8 +52,12 @@ def find_near_hosts(
         return [] if denial is None else [_make_denied_hosts(probe, denial_count, denial)]
     search, pace = _Search(probe), Pace()
     searched = 0
-    for hosts, others in ((own.hosts, everyone.hosts), (everyone.hosts, own.hosts)):
-        for host, patterns in hosts.items():
+    sources = (
+        (question.principal, own, everyone.hosts),
+        (WILDCARD_PRINCIPAL, everyone, own.hosts),
+    )
+    for principal, rules, others in sources:
+        for host, patterns in rules.hosts.items():
             searched += 1
             if searched > HOSTS_SEARCHED_MAX:
                 unsearched.append(f"Only the ACLs of {HOSTS_SEARCHED_MAX} hosts were compared.")
@@ -59,7 +67,7 @@ def find_near_hosts(
                 lookups += LOOKUPS_PER_ALLOWED_HOST
                 bits |= look_up(others.get(host, NO_PATTERNS), name)
                 if not bits & DENIES[question.operation]:
-                    search.add(host)
+                    search.add(principal, host, patterns)
             if pace.is_due(lookups):
                 yield
     return search.finish()
@@ -70,7 +78,10 @@ def _make_denied_hosts(probe: Probe, denial_count: int, denial: Acl) -> NearMiss
     question = probe.question
     allowed = f"{question.principal} is {describe_access(question)}"
     if question.host is not None:
-        text = f"An ACL denies host {question.host}. From hosts that no ACL names, {allowed}."
+        denied = f"host {question.host}"
+        if denial.host != question.host:
+            denied = f"the range {denial.host}, which has {denied}"
+        text = f"An ACL denies {denied}. From hosts that no ACL names, {allowed}."
         return NearMiss(kind=NearMissKind.HOST, text=text, acl=denial)
     denies = f"an ACL denies host {denial.host}"
     if denial_count > 1:
@@ -80,49 +91,78 @@ def _make_denied_hosts(probe: Probe, denial_count: int, denial: Acl) -> NearMiss
 
 
 class _Search:
-    """The hosts of single-host ALLOWs that would decide, in any order."""
+    """The ALLOWs of other hosts that would decide, in any order."""
 
-    __slots__ = ("_best", "_hosts", "_misspelt", "_probe")
+    __slots__ = ("_best", "_has_ranges", "_hosts", "_misspelt", "_probe")
 
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
-        self._best: tuple[int, str] | None = None
+        principals = (probe.question.principal, WILDCARD_PRINCIPAL)
+        self._has_ranges = any(rules_of(probe.index, each).ranges.networks for each in principals)
+        self._best: tuple[int, str, str] | None = None
+        """How unlike the closest host is, a host of a client, and the ACL's host, which has it."""
         self._hosts: set[str] = set()
-        self._misspelt: tuple[int, str, str] | None = None
-        """How far the closest host that no client can have is from the one asked, the host, and
-        why it never matches."""
+        self._misspelt: tuple[int, str, str, Acl] | None = None
+        """How far the closest host that no client can have is from the one asked, the host, why
+        it never matches, and the ACL."""
 
-    def add(self, host: str) -> None:
-        """Add a host with which the question would be allowed, if a client could have it."""
-        asked = self._probe.question.host
-        if host_address(host) == host:
-            self._hosts.add(host)  # it may have ACLs for the principal and for everyone
-            alike = 0 if asked is None else sum(1 for _ in takewhile(bool, map(eq, host, asked)))
-            place = (-alike, host)
-            if self._best is None or place < self._best:
-                self._best = place
-        elif asked is not None and not self._probe.has_denial:
-            found = _find_mismatch(host, asked)
+    def add(self, principal: str, host: str, patterns: Patterns) -> None:
+        """Add an ALLOW of other hosts that no DENY of the same text overrides."""
+        probe = self._probe
+        asked, releases = probe.question.host, probe.snapshot.rules
+        if not never_matches(host, releases):
+            example = self._find_allowed(host)
+            if example is not None:
+                self._hosts.add(host)  # it may have ACLs for the principal and for everyone
+                alike = (
+                    0 if asked is None else sum(1 for _ in takewhile(bool, map(eq, example, asked)))
+                )
+                place = (-alike, example, host)
+                if self._best is None or place < self._best:
+                    self._best = place
+        elif asked is not None and not probe.has_denial:
+            found = _find_mismatch(host, asked, releases)
             if found is not None:
                 distance, reason = found
                 if self._misspelt is None or (distance, host) < self._misspelt[:2]:
-                    self._misspelt = (distance, host, reason)
+                    bits, pattern_type, name = find_leaves(
+                        patterns, probe.question.resource_name, probe.allows
+                    )[-1]
+                    acl = probe.make_allow(principal, host, pattern_type, name, bits)
+                    self._misspelt = (distance, host, reason, acl)
+
+    def _find_allowed(self, host: str) -> str | None:
+        """Return a host of a client that an ACL's host has, and from which the answer is allow."""
+        addresses = find_range(host)
+        if addresses is None and not self._has_ranges:
+            return host
+        candidates = [host] if addresses is None else list_examples(addresses)
+        return next(
+            (
+                each
+                for each in candidates
+                if self._probe.is_allowed(replace(self._probe.question, host=each))
+            ),
+            None,
+        )
 
     def finish(self) -> list[NearMiss]:
         """Return the near misses, the closest first."""
         misses: list[NearMiss] = []
         if self._best is not None:
-            misses.append(self._make_other_host(self._best[1]))
+            misses.append(self._make_other_host(*self._best[1:]))
         if self._misspelt is not None:
-            distance, host, reason = self._misspelt
-            misses.insert(min(distance, len(misses)), self._make_misspelt(host, reason))
+            distance, _, reason, acl = self._misspelt
+            misses.insert(min(distance, len(misses)), self._make_misspelt(acl, reason))
         return misses
 
-    def _make_other_host(self, host: str) -> NearMiss:
+    def _make_other_host(self, host: str, acl_host: str) -> NearMiss:
         probe = self._probe
         instead = replace(probe.question, host=host)
         others = len(self._hosts) - 1
         more = count_of(others, "other host") if others else ""
+        if acl_host != host:
+            more = " and ".join(filter(None, (f"others in {acl_host}", more)))
         question, access = probe.question, describe_access(probe.question)
         if question.host is None:
             kind = NearMissKind.UNKNOWN_HOST
@@ -136,24 +176,26 @@ class _Search:
             text += f" {question.host}."
         return NearMiss(kind=kind, text=text, acl=probe.rule_acl(instead), instead=instead)
 
-    def _make_misspelt(self, host: str, reason: str) -> NearMiss:
-        probe = self._probe
-        asked = probe.question.host
-        acl = probe.rule_acl(replace(probe.question, host=host))
-        assert acl is not None, "an ALLOW of this host decides"
+    def _make_misspelt(self, acl: Acl, reason: str) -> NearMiss:
+        asked = self._probe.question.host
+        assert asked is not None, "no host is misspelt if none is asked about"
         rewritten = replace(acl, host=asked)
-        text = f"An ACL allows host `{host}`, which never matches: {reason}."
+        text = f"An ACL allows host `{acl.host}`, which never matches: {reason}."
         return NearMiss(kind=NearMissKind.HOST, text=text, acl=acl, rewritten=rewritten)
 
 
-def _find_mismatch(host: str, asked: str) -> tuple[int, str] | None:
+def _find_mismatch(host: str, asked: str, releases: ReleaseRules) -> tuple[int, str] | None:
     """Return why an ACL's host never matches, and 0 if ``asked`` was probably meant, else 1."""
     written = host_address(host.strip().strip("[]"))
     if written is not None:
         return (0, f"Kafka writes this address as {asked}") if written == asked else None
     try:
         network = ip_network(host.strip(), strict=False)
-        is_meant = ip_address(asked) in network
+        is_meant = ip_address(asked.partition("%")[0]) in network
     except ValueError:
         return 1, "Kafka compares hosts only as IP addresses"
-    return (0, "Kafka compares single addresses, not networks") if is_meant else None
+    if not is_meant:
+        return None
+    if not releases.range_denies:
+        return 0, f"Kafka {releases} compares single addresses, not ranges"
+    return 0, "Kafka cannot read this range"

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.decision import AuthorizerSettings, MatchingAcl, explain, is_allowed
 from authorizerd.acl.explanation.matches import Matches
 from authorizerd.acl.explanation.model import Changes, NearMiss, NearMissKind
 from authorizerd.acl.explanation.near_hosts import find_near_hosts
@@ -37,6 +37,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.search.releases import list_releases
 from authorizerd.acl.snapshot import AclSnapshot, is_unjudgeable
 from authorizerd.acl.steps import Steps
 
@@ -61,8 +62,9 @@ def find_near_misses(
     probe = Probe(snapshot, settings, question, matches.denial_count)
     denial = matches.denials[0] if matches.denials else None
     hosts = yield from find_near_hosts(probe, matches.denial_count, denial, unsearched)
-    misses = [miss for miss in hosts if miss.acl == denial]
-    if not misses:
+    releases = _find_releases(probe)
+    misses = [*releases, *(miss for miss in hosts if miss.acl == denial)]
+    if len(misses) == len(releases):
         misses += _find_single_denial(question, matches, changes)
     for near in (
         (yield from find_near_principal(probe, unsearched)),
@@ -74,6 +76,23 @@ def find_near_misses(
     misses += (miss for miss in hosts if miss.acl != denial)
     misses += yield from _find_operations(probe)
     return tuple(misses[:NEAR_MISSES_MAX])
+
+
+def _find_releases(probe: Probe) -> list[NearMiss]:
+    """Return that another release allows it, if it is not known which one judges."""
+    snapshots = list_releases(probe.snapshot)
+    allowing = [each for each in snapshots if is_allowed(each, probe.settings, probe.question)]
+    if not allowing:
+        return []
+    rule = explain(allowing[0], probe.settings, probe.question).rule
+    names = [" and ".join(each.rules.releases) for each in allowing]
+    denying = [" and ".join(each.rules.releases) for each in snapshots if each not in allowing]
+    text = (
+        f"Kafka {join_words(names)} allows it, and Kafka {join_words(denying)} does not. It is not"
+        " known which of them judges."
+    )
+    acl = rule.acl if isinstance(rule, MatchingAcl) else None
+    return [NearMiss(kind=NearMissKind.RELEASE, text=text, acl=acl)]
 
 
 def _find_single_denial(question: Question, matches: Matches, changes: Changes) -> list[NearMiss]:

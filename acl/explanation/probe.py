@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from authorizerd.acl.bits import ALLOWS
 from authorizerd.acl.decision import AuthorizerSettings, explain, get_acl, is_allowed
+from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.matching import RULE_OF
 from authorizerd.acl.model import (
     WILDCARD,
@@ -53,8 +54,13 @@ class Probe:
             if rules.any_host is not NO_PATTERNS:
                 yield principal, WILDCARD, rules.any_host
             host = self.question.host
-            if host is not None and host in rules.hosts:
+            if host is None:
+                continue
+            if host in rules.hosts:
                 yield principal, host, rules.hosts[host]
+            if self.snapshot.rules.range_allows:
+                for each in filter(is_certain, rules.ranges.find_hosts(host)):
+                    yield principal, each, rules.hosts[each]
 
     def is_allowed(self, asked: Question) -> bool:
         """Return the answer to a similar question. Its principal is not ``User:*``."""

@@ -27,6 +27,7 @@ from authorizerd.acl.pattern_set import PatternSet
 from authorizerd.acl.plan.changes import AclChanges
 from authorizerd.acl.plan.names import has_known_codes
 from authorizerd.acl.plan.widening import find_widening
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.hosts import NOWHERE, covers
 from authorizerd.acl.search.subjects import Subjects, find_subjects
 from authorizerd.acl.snapshot import AclSnapshot
@@ -67,7 +68,8 @@ def find_warnings(proposal: Proposal, caller: str | None = None) -> Iterator[str
         yield from _find_perhaps_opened(proposal)
     settings = proposal.settings.least
     yield from find_widening(proposal.before, proposal.after, proposal.changes, settings)
-    yield from _shorten(_find_surprising(proposal.changes.created))
+    surprising = _find_surprising(proposal.changes.created, proposal.after.rules)
+    yield from _shorten(surprising)
     yield from _find_unknown_codes(proposal)
 
 
@@ -79,11 +81,11 @@ def _shorten(sentences: Iterable[str]) -> Iterator[str]:
         yield f"and {len(each_once) - LISTED_MAX} more warnings like the one before"
 
 
-def _find_surprising(created: Iterable[Acl]) -> Iterator[str]:
+def _find_surprising(created: Iterable[Acl], rules: ReleaseRules) -> Iterator[str]:
     """Yield each surprise once, with the first ACL that it is about."""
     acls_of: dict[str, list[Acl]] = {}
     for acl in created:
-        for surprise in find_surprises(acl):
+        for surprise in find_surprises(acl, rules):
             acls_of.setdefault(surprise, []).append(acl)
     for surprise, acls in acls_of.items():
         more = f", and {count_of(len(acls) - 1, 'more ACL')}" if len(acls) > 1 else ""
@@ -103,7 +105,7 @@ def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterato
         )
     unless = "" if proposal.settings.super_users is not None else _UNLESS_SUPER_USER
     yield from _shorten(f"{each}{unless}" for each in _describe_losses(before, after, caller))
-    if not covers(after.everyone, before.everyone):
+    if not finish(covers(after.everyone, before.everyone)):
         yield "principals without ACLs of their own lose ALTER on the cluster"
 
 
@@ -114,7 +116,7 @@ def _describe_losses(before: Subjects, after: Subjects, caller: str | None) -> I
         principal = each.principal
         default = NOWHERE if principal in denied_after else after.everyone
         rest = access_after.get(principal, default)
-        if not covers(rest, each.hosts):
+        if not finish(covers(rest, each.hosts)):
             whose = f"{principal} (you)" if principal == caller else principal
             where = "" if rest.is_nowhere else " from some hosts"
             yield f"{whose} loses ALTER on the cluster{where}, which it needs to change ACLs"

@@ -1,17 +1,20 @@
 """Find requests that a plan allows by deleting DENYs.
 
-**Invariant:** each example is a request that is denied before the plan and allowed after it.
+**Invariant:** each example is a request that is denied before the plan and allowed after it, by a
+Kafka release that may judge.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, product
 from typing import Final
 
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.explanation.words import count_of, name_resource
+from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import (
     OPERATIONS,
     WILDCARD,
@@ -21,6 +24,8 @@ from authorizerd.acl.model import (
     Question,
 )
 from authorizerd.acl.plan.changes import AclChanges
+from authorizerd.acl.search.areas import list_examples
+from authorizerd.acl.search.releases import list_releases
 from authorizerd.acl.snapshot import AclSnapshot, is_grant, is_unjudgeable
 
 EXAMPLES_MAX: Final = 3
@@ -34,16 +39,20 @@ def find_widening(
 ) -> Iterator[str]:
     """Yield a sentence if the changes delete DENYs, with examples of what becomes allowed.
 
-    Only a few requests are tried. So without examples, more may be allowed nevertheless.
+    A DENY whose host never matches denies nothing, so it does not count. Only a few requests are
+    tried. So without examples, more may be allowed nevertheless.
     """
-    denials = changes.delete_deny
+    denials = [acl for acl in changes.delete_deny if not never_matches(acl.host, before.rules)]
     if not denials:
         return
     examples = islice(
         (
             _describe(each)
             for each in islice(_make_questions(denials, after), _TRIED_MAX)
-            if is_allowed(after, settings, each) and not is_allowed(before, settings, each)
+            if any(
+                is_allowed(then, settings, each) and not is_allowed(now, settings, each)
+                for now, then in zip(list_releases(before), list_releases(after), strict=True)
+            )
         ),
         EXAMPLES_MAX,
     )
@@ -65,9 +74,11 @@ def _make_questions(denials: Iterable[Acl], after: AclSnapshot) -> Iterator[Ques
             principals = grantees[acl.resource_type, acl.pattern_type, acl.resource_name]
         is_all = fails or acl.operation == Operation.ALL
         operations = OPERATIONS[1:] if is_all else [acl.operation]
-        host = _SOME_HOST if fails or acl.host == WILDCARD else acl.host
+        addresses = None if fails else find_range(acl.host)
+        some_host = _SOME_HOST if fails or acl.host == WILDCARD else acl.host
+        hosts = [some_host] if addresses is None else list_examples(addresses)
         for principal in principals:
-            for operation in operations:
+            for operation, host in product(operations, hosts):
                 yield Question(principal, host, operation, acl.resource_type, acl.resource_name)
 
 

@@ -1,39 +1,44 @@
 """Judge an assertion by a snapshot and the settings.
 
 **Invariant:** an assertion passes only if it holds for every principal, every name and every host
-that it speaks of, also for those that no ACL names. Each single answer comes from
-``acl.decision.authorize``: names are divided into classes (``name_classes``), and of the hosts and
-principals that no ACL names, one stands for all.
+that it speaks of, also for those that no ACL names, by each Kafka release that may judge. Each
+single answer comes from ``acl.decision.authorize``: names are divided into classes
+(``name_classes``), and of the hosts and principals that no ACL tells apart, one stands for all.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from ipaddress import IPv4Address
+from functools import cache, lru_cache
 from itertools import chain
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from authorizerd.acl.bits import ALLOWS, DENIES
 from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import WILDCARD, PatternType, Question
 from authorizerd.acl.patterns import Patterns
 from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names
 from authorizerd.acl.policy.name_classes import NameClass, Pattern, divide
-from authorizerd.acl.search.hosts import HostAccess
-from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
+from authorizerd.acl.releases import RULES, Release
+from authorizerd.acl.search.areas import Area, list_places
+from authorizerd.acl.search.areas import divide as divide_hosts
+from authorizerd.acl.search.hosts import HostAccess, join_areas
+from authorizerd.acl.search.releases import list_releases
+from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of, with_rules
+from authorizerd.acl.steps import finish
 
 FINDINGS_MAX: Final = 20
 """More findings of one assertion are counted, but not described."""
 
 _LITERAL: Final = int(PatternType.LITERAL)
 _PREFIXED: Final = int(PatternType.PREFIXED)
-_FIRST_HOST: Final = IPv4Address("192.0.2.1")
-"""The first of the addresses that documents use as examples (RFC 5737)."""
+_AREAS_CACHED: Final = 64
 _EVERY_BIT: Final = -1
 _get_name: Final = itemgetter(1)
 
@@ -59,6 +64,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             pattern matches.
         access: the hosts from which the operation is allowed.
         question: one question with this answer.
+        release: the Kafka release by whose rules this holds, if those that may judge differ.
     """
 
     principal: str | None
@@ -66,6 +72,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     names: Names
     access: HostAccess
     question: Question
+    release: Release | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +90,28 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion) -> Verdict:
-    """Return whether the assertion holds, and if not, what contradicts it."""
+    """Return whether the assertion holds, and if not, what contradicts it.
+
+    It must hold by each Kafka release that may judge. The findings are those of the first one by
+    which it does not.
+    """
+    snapshots = list_releases(snapshot)
+    verdicts = [_judge(each, settings, assertion) for each in snapshots]
+    for each, verdict in zip(snapshots, verdicts, strict=True):
+        if not verdict.passed and any(other != verdict for other in verdicts):
+            (release,) = each.rules.releases
+            findings = tuple(replace(found, release=release) for found in verdict.findings)
+            return replace(verdict, findings=findings)
+    return verdicts[0]
+
+
+def judged_by(snapshot: AclSnapshot, finding: Finding) -> AclSnapshot:
+    """Return the ACLs by whose rules the finding holds."""
+    return snapshot if finding.release is None else with_rules(snapshot, RULES[finding.release])
+
+
+def _judge(snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion) -> Verdict:
+    """Return the verdict by the rules of one release."""
     judged = _Judge(snapshot, settings, assertion)
     match assertion.who:
         case AtMost(count, besides, besides_super_users):
@@ -116,6 +144,7 @@ class _Judge:
         self.unnamed = _choose_principal({*self._index.principals, *settings.super_users})
         self._shared: PatternsOf = cache(self._list_shared)
         self._shared_denials: PatternsOf = cache(self._list_shared_denials)
+        self._areas_of = lru_cache(_AREAS_CACHED)(self._divide_hosts)
 
     def find_contradictions(self, principals: Iterable[str]) -> Iterator[_Found]:
         """Yield one finding for each of the principals that contradicts the assertion."""
@@ -199,10 +228,7 @@ class _Judge:
     def _find_allowed_part(
         self, principal: str, operation: int, parts: Iterable[NameClass]
     ) -> _Found | None:
-        hosts: tuple[str, ...] = self._assertion.hosts
-        if not hosts:
-            named = self._hosts_of(principal)
-            hosts = (_choose_host(named), *named)
+        hosts: Iterable[str] = self._assertion.hosts or self._list_examples(principal)
         for part in parts:
             for host in hosts:
                 if self._ask(principal, host, operation, part):
@@ -248,21 +274,29 @@ class _Judge:
         patterns = set(_iterate_rules(self._index.everyone, DENIES[operation]))
         return sorted(patterns, key=_get_name)
 
-    def _hosts_of(self, principal: str) -> list[str]:
-        """Return the hosts that rules for the principal name, sorted."""
+    def _list_examples(self, principal: str) -> list[str]:
+        """Return a host of each area that rules for the principal tell apart."""
+        areas = self._areas_of(principal)
+        return [area.example for area in areas if area.example is not None]
+
+    def _divide_hosts(self, principal: str) -> list[Area]:
+        """Return the areas into which the rules for the principal divide all hosts."""
         own, everyone = rules_of(self._index, principal), self._index.everyone
-        return sorted({*own.hosts, *everyone.hosts})
+        rules = self._snapshot.rules
+        named = chain(own.hosts, everyone.hosts)
+        matching = (host for host in named if not never_matches(host, rules))
+        return finish(divide_hosts(list_places(matching)))
 
     def describe(self, found: _Found) -> Finding:
         """Return what was found, with the hosts from which it is allowed."""
         principal, host, operation, part = found
         is_allowed = self._ask(principal, host, operation, part)
-        named = self._hosts_of(principal)
-        others = self._ask(principal, _choose_host(named), operation, part)
-        exceptions = (
-            each for each in named if self._ask(principal, each, operation, part) != others
-        )
-        access = HostAccess(others, tuple(exceptions))
+        areas = self._areas_of(principal)
+        answers = [
+            area.example is not None and self._ask(principal, area.example, operation, part)
+            for area in areas
+        ]
+        access = finish(join_areas(areas, answers))
         if access.is_everywhere and not self._assertion.hosts:
             host = None
         kind = self._assertion.resource_type
@@ -281,15 +315,6 @@ def _choose_principal(named: set[str]) -> str:
     while name in named:
         name += "-else"
     return name
-
-
-def _choose_host(named: Iterable[str]) -> str:
-    """Return an address that is not in ``named``."""
-    known = set(named)
-    host = _FIRST_HOST
-    while str(host) in known:
-        host += 1
-    return str(host)
 
 
 def _list_nothing(_operation: int) -> list[Pattern]:

@@ -24,7 +24,7 @@ from authorizerd.acl.model import (
     PermissionType,
 )
 from authorizerd.acl.policy.assertions import Assertion, AtMost, Names
-from authorizerd.acl.policy.judging import Finding, Verdict, judge
+from authorizerd.acl.policy.judging import Finding, Verdict, judge, judged_by
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, contains, is_grant
 
 CHANGES_MAX: Final = 5
@@ -119,7 +119,7 @@ def _propose(
         for each in assertion.names
         if each == finding.names or (each.is_prefix and finding.names.text.startswith(each.text))
     )
-    matching = matching_acls(snapshot, finding.question)
+    matching = matching_acls(judged_by(snapshot, finding), finding.question)
     allows = [acl for acl in matching if is_grant(acl)]
     denials = [acl for acl in matching if not is_grant(acl)]
     if not finding.is_allowed:

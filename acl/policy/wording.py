@@ -41,6 +41,12 @@ def write_assertion(assertion: Assertion) -> str:
 
 def write_finding(finding: Finding) -> str:
     """Return what was found as a sentence."""
+    if finding.release is not None:
+        return f"by the rules of Kafka {finding.release}, {_write_finding(finding)}"
+    return _write_finding(finding)
+
+
+def _write_finding(finding: Finding) -> str:
     question = finding.question
     resource_type = ResourceType(question.resource_type)
     who = _UNNAMED if finding.principal is None else _quote(finding.principal)
@@ -111,8 +117,9 @@ def _write_access(access: HostAccess) -> str:
 
 
 def _write_hosts(access: HostAccess) -> str:
-    hosts = ", ".join(access.hosts[:HOSTS_SHOWN])
-    left_out = len(access.hosts) - HOSTS_SHOWN
+    places = access.describe_places()
+    hosts = ", ".join(places[:HOSTS_SHOWN])
+    left_out = len(places) - HOSTS_SHOWN
     return f"{hosts} and {left_out} more" if left_out > 0 else hosts
 
 

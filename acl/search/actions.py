@@ -48,7 +48,7 @@ def find_actions(
     mask = _join_masks(operations)
     sources = []
     for rules in (index.everyone, rules_of(index, principal)):
-        hosts = yield from find_host_bits(rules.hosts, places, mask)
+        hosts = yield from find_host_bits(rules.hosts, places, mask, snapshot.rules)
         sources.append((look_up_at(rules.any_host, places), hosts))
     found: list[ActionAccess] = []
     for operation in operations:
@@ -58,7 +58,7 @@ def find_actions(
         for any_host, hosts in sources:
             joined = yield from join_bits(joined, operation, any_host, hosts)
             yield
-        access = yield from find_access(joined)
+        access = yield from find_access(joined, snapshot.rules)
         if not access.is_nowhere:
             found.append(ActionAccess(int(operation), access))
     return tuple(found)

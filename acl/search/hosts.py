@@ -1,21 +1,44 @@
-"""From which hosts something is allowed."""
+"""From which hosts something is allowed.
+
+While several Kafka releases may judge, this is from where any of them allows it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+
+from authorizerd.acl.host_ranges import HostRange, find_range, mark_address, name_range
+from authorizerd.acl.releases import Release
+from authorizerd.acl.search.areas import Area, Place, divide, nest
+from authorizerd.acl.search.sorting import sort_in_steps
+from authorizerd.acl.steps import Steps, finish
+
+AREAS_PER_STEP: Final = 256
+RANGE_CHARACTERS: Final = 20
+"""About as long as the text of a range is."""
 
 
 class HostAccess(msgspec.Struct, frozen=True, gc=False):
     """The hosts from which something is allowed.
 
-    If ``others`` is set, these are all hosts except ``hosts``; else only ``hosts``. ``hosts`` is
-    sorted.
+    The narrowest of ``hosts`` and ``ranges`` that has a host decides about it, else ``others``. For
+    each of them, the answer is the opposite of that around it. So ``10.0.0.0/8`` with ``10.0.0.1``
+    are the range without the address, or all hosts without the range, but with the address.
+
+    Attributes:
+        others: the answer for hosts that nothing of the rest has.
+        hosts: addresses, sorted.
+        ranges: sorted by their first addresses; a range precedes those inside it.
+        by_release: if the Kafka releases that may judge differ: the hosts of each.
     """
 
     others: bool
     hosts: tuple[str, ...] = ()
+    ranges: tuple[HostRange, ...] = ()
+    by_release: tuple[tuple[Release, HostAccess], ...] = ()
 
     def allows(self, host: str | None) -> bool:
         """Return True if ``host`` is allowed.
@@ -24,7 +47,11 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         """
         if host is None:
             return self.is_everywhere
-        return (host in self.hosts) != self.others
+        allowed = (host in self.hosts) != self.others
+        marked = mark_address(host) if self.ranges else None
+        if marked is not None:
+            allowed ^= sum(each.contains(marked) for each in self.ranges) % 2 == 1
+        return allowed
 
     def may_allow(self, host: str | None) -> bool:
         """Return True if ``host`` is allowed; for None, if any host at all is."""
@@ -33,31 +60,174 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_nowhere(self) -> bool:
         """Whether no host is allowed."""
-        return not (self.others or self.hosts)
+        return not (self.others or self.hosts or self.ranges)
 
     @property
     def is_everywhere(self) -> bool:
         """Whether every host is allowed."""
-        return self.others and not self.hosts
+        return self.others and not (self.hosts or self.ranges)
+
+    @property
+    def count(self) -> int:
+        """The number of hosts and ranges that it names."""
+        return len(self.hosts) + len(self.ranges) + sum(each.count for _, each in self.by_release)
+
+    @property
+    def characters(self) -> int:
+        """About the number of characters of these hosts and ranges."""
+        own = sum(map(len, self.hosts)) + RANGE_CHARACTERS * len(self.ranges)
+        return own + sum(each.characters for _, each in self.by_release)
+
+    def in_release(self, release: Release) -> HostAccess:
+        """Return the hosts from which one release allows, of those that may judge."""
+        return dict(self.by_release).get(release, self)
+
+    def list_places(self) -> Steps[list[tuple[bool, str]]]:
+        """Return, in steps, the text of each host and range, and whether it is allowed, sorted."""
+        if not self.ranges:
+            return [(not self.others, host) for host in self.hosts]
+        nested = yield from self._nest()
+        return [(self.others == (depth % 2 == 1), text) for depth, text in nested]
+
+    def _nest(self) -> Steps[list[tuple[int, str]]]:
+        """Return how many ranges are around each host and range, and its text, sorted."""
+        depths = [-1]
+        found: list[tuple[int, str]] = []
+        for area in (yield from nest([*self.hosts, *self.ranges])):
+            depth = depths[area.outer] + 1
+            depths.append(depth)
+            found.append((depth, _name(area.place)))
+            if not len(found) % AREAS_PER_STEP:
+                yield
+        return found
+
+    def describe_places(self) -> list[str]:
+        """Return the outermost hosts and ranges, each with what it does not include."""
+        if not self.ranges:
+            return list(self.hosts)
+        words: list[str] = []
+        previous = 0
+        for depth, text in finish(self._nest()):
+            if depth > previous:
+                text = f" (except {text}"
+            elif words:
+                words[-1] += ")" * (previous - depth)
+            if depth == 0:
+                words.append(text)
+            else:
+                words[-1] += text if depth > previous else f", {text}"
+            previous = depth
+        if words:
+            words[-1] += ")" * previous
+        return words
 
     def __str__(self) -> str:
         """Return a phrase such as ``from any host except 10.0.0.9``."""
-        listed = ", ".join(self.hosts)
+        if self.by_release:
+            return ", or ".join(f"{each} by Kafka {release}" for release, each in self.by_release)
+        listed = ", ".join(self.describe_places())
         if self.others:
             return f"from any host except {listed}" if listed else "from any host"
         return f"only from {listed}" if listed else "from no host"
+
+    def name_releases(self, host: str | None) -> str:
+        """Return ``by Kafka 4.3 only`` if not every release that may judge allows; else nothing.
+
+        Args:
+            host: None: any host at all.
+        """
+        allowing = [release for release, each in self.by_release if each.may_allow(host)]
+        if len(allowing) == len(self.by_release):
+            return ""
+        return f"by Kafka {' and '.join(allowing)} only"
 
 
 NOWHERE: Final = HostAccess(False)
 EVERYWHERE: Final = HostAccess(True)
 
 
-def covers(wider: HostAccess, narrower: HostAccess) -> bool:
-    """Return True if ``wider`` allows every host that ``narrower`` allows."""
-    if wider.is_everywhere or narrower.is_nowhere or wider is narrower:
+def _name(place: Place | None) -> str:
+    return name_range(place) if isinstance(place, HostRange) else str(place)
+
+
+def read_places(others: bool, places: Iterable[str]) -> HostAccess:
+    """Return what ``HostAccess.list_places`` lists."""
+    hosts: list[str] = []
+    ranges: list[HostRange] = []
+    for text in places:
+        addresses = find_range(text)
+        if addresses is None:
+            hosts.append(text)
+        else:
+            ranges.append(addresses)
+    ranges.sort(key=lambda each: (each.key << each.shift, -each.shift))
+    return HostAccess(others, tuple(sorted(hosts)), tuple(ranges))
+
+
+def join_areas(areas: Sequence[Area], answers: Sequence[bool]) -> Steps[HostAccess]:
+    """Return the hosts from which something is allowed.
+
+    Args:
+        answers: whether it is allowed in each area, if the area has a host.
+    """
+    others = answers[0] and areas[0].example is not None
+    values = [others]
+    hosts: list[str] = []
+    ranges: list[HostRange] = []
+    for number in range(1, len(areas)):
+        area = areas[number]
+        outer = values[area.outer]
+        # What has no host of its own is as that around it, so that nothing is said about it.
+        value = outer if area.example is None else answers[number]
+        values.append(value)
+        if value != outer:
+            if isinstance(area.place, HostRange):
+                ranges.append(area.place)
+            else:
+                hosts.append(str(area.place))
+        if not number % AREAS_PER_STEP:
+            yield
+    return HostAccess(others, (yield from sort_in_steps(hosts)), tuple(ranges))
+
+
+def covers(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
+    """Return True if ``wider`` allows every host that ``narrower`` allows, by each release."""
+    if wider is narrower:
         return True
+    for release, _ in wider.by_release or narrower.by_release:
+        if not (yield from _covers(wider.in_release(release), narrower.in_release(release))):
+            return False
+    if wider.by_release or narrower.by_release:
+        return True
+    return (yield from _covers(wider, narrower))
+
+
+def _covers(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
+    if wider.is_everywhere or narrower.is_nowhere or wider == narrower:
+        return True
+    if wider.ranges or narrower.ranges:
+        return (yield from _covers_areas(wider, narrower))
     if narrower.others:
         return wider.others and set(wider.hosts).issubset(narrower.hosts)
     if wider.others:
         return set(wider.hosts).isdisjoint(narrower.hosts)
     return set(narrower.hosts).issubset(wider.hosts)
+
+
+def _covers_areas(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
+    places: list[set[Place]] = [{*each.hosts, *each.ranges} for each in (wider, narrower)]
+    yield
+    areas = yield from divide(places[0] | places[1])
+    answers = [(wider.others, narrower.others)]
+    for number, area in enumerate(areas):
+        if number:
+            outer = answers[area.outer]
+            is_wider, is_narrower = (
+                allowed ^ (area.place in each) for allowed, each in zip(outer, places, strict=True)
+            )
+            answers.append((is_wider, is_narrower))
+        if answers[number] == (False, True) and area.example is not None:
+            return False
+        if not number % AREAS_PER_STEP:
+            yield
+    return True

@@ -5,19 +5,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
+
+from msgspec.structs import replace
 
 from authorizerd.acl.bits import ALLOWS, DENIES
 from authorizerd.acl.errors import SearchLimitError
-from authorizerd.acl.search.hosts import EVERYWHERE, NOWHERE, HostAccess
+from authorizerd.acl.host_ranges import HostRange
+from authorizerd.acl.hosts import is_certain
+from authorizerd.acl.releases import RULES, ReleaseRules
+from authorizerd.acl.search.areas import Area, Place, divide, find_place
+from authorizerd.acl.search.hosts import (
+    AREAS_PER_STEP,
+    EVERYWHERE,
+    NOWHERE,
+    HostAccess,
+    join_areas,
+)
 from authorizerd.acl.search.sorting import sort_in_steps
 from authorizerd.acl.steps import Steps
 
 HOSTS_MAX: Final = 10_000
-"""The most single hosts that the rules of one answer may name, so that each step stays short."""
+"""The most single hosts that the rules of one answer may name, so that each step stays short.
+
+Ranges count, too.
+"""
 
 _NO_HOSTS: Final[frozenset[str]] = frozenset()
+
+_ALLOWED: Final = 1
+_DENIED: Final = 2
+_ALLOWED_IN_RANGE: Final = 4
+_DENIED_IN_RANGE: Final = 8
 
 
 class JoinedRules:
@@ -28,10 +49,19 @@ class JoinedRules:
         denies: whether a rule denies every host. Nothing else counts then.
         allowed_hosts: hosts with an ALLOW of their own, and without a DENY.
         denied_hosts: hosts with a DENY of their own.
+        has_ranges: whether there are ranges among the hosts.
         access: the result, once ``find_access`` has made it.
     """
 
-    __slots__ = ("_with_allow", "access", "allowed_hosts", "allows", "denied_hosts", "denies")
+    __slots__ = (
+        "_with_allow",
+        "access",
+        "allowed_hosts",
+        "allows",
+        "denied_hosts",
+        "denies",
+        "has_ranges",
+    )
 
     def __init__(
         self,
@@ -39,11 +69,13 @@ class JoinedRules:
         denies: bool = False,
         allowed_hosts: frozenset[str] = _NO_HOSTS,
         denied_hosts: frozenset[str] = _NO_HOSTS,
+        has_ranges: bool = False,
     ) -> None:
         self.allows = allows
         self.denies = denies
         self.allowed_hosts = allowed_hosts
         self.denied_hosts = denied_hosts
+        self.has_ranges = has_ranges
         self.access: HostAccess | None = None
         # Thousands of names may add the same rule to the same others: they share the result.
         self._with_allow: JoinedRules | None = None
@@ -61,11 +93,16 @@ class JoinedRules:
         if self.allows or not allows:
             return self
         if self._with_allow is None:
-            self._with_allow = JoinedRules(allows=True, denied_hosts=self.denied_hosts)
+            self._with_allow = JoinedRules(
+                allows=True, denied_hosts=self.denied_hosts, has_ranges=self.has_ranges
+            )
         return self._with_allow
 
     def join_hosts(self, allowed: Iterable[str], denied: Iterable[str]) -> Steps[JoinedRules]:
         """Return these rules and others for single hosts; ``self`` if they change nothing.
+
+        Args:
+            allowed, denied: hosts of ACLs that can match.
 
         Raises:
             SearchLimitError: they name too many hosts.
@@ -90,7 +127,8 @@ class JoinedRules:
             allowed_hosts = allowed_hosts.difference(new_denied)
             yield
         check_hosts(len(denied_hosts) + len(allowed_hosts))
-        return JoinedRules(self.allows, False, allowed_hosts, denied_hosts)
+        has_ranges = self.has_ranges or any("/" in host for host in chain(new_denied, new_allowed))
+        return JoinedRules(self.allows, False, allowed_hosts, denied_hosts, has_ranges)
 
 
 NOTHING_APPLIES: Final = JoinedRules()
@@ -122,16 +160,67 @@ def join_bits(
     joined = rules.join(any_host & allows != 0, any_host & denies != 0)
     if not hosts:
         return joined
-    allowed = [host for host, bits in hosts.items() if bits & allows]
+    allowed = [host for host, bits in hosts.items() if bits & allows and is_certain(host)]
     yield
     denied = [host for host, bits in hosts.items() if bits & denies]
     yield
     return (yield from joined.join_hosts(allowed, denied))
 
 
-def find_access(rules: JoinedRules) -> Steps[HostAccess]:
-    """Return, in steps, the hosts from which the rules allow."""
+def find_access(rules: JoinedRules, releases: ReleaseRules) -> Steps[HostAccess]:
+    """Return, in steps, the hosts from which the rules allow, by any of ``releases``."""
     if rules.access is None:
-        hosts = rules.denied_hosts if rules.allows else rules.allowed_hosts
-        rules.access = HostAccess(rules.allows, (yield from sort_in_steps(hosts)))
+        if rules.has_ranges:
+            rules.access = yield from _find_access_with_ranges(rules, releases)
+        else:
+            hosts = rules.denied_hosts if rules.allows else rules.allowed_hosts
+            rules.access = HostAccess(rules.allows, (yield from sort_in_steps(hosts)))
     return rules.access
+
+
+def _find_access_with_ranges(rules: JoinedRules, releases: ReleaseRules) -> Steps[HostAccess]:
+    bits: dict[Place, int] = {}
+    kinds = (rules.allowed_hosts, _ALLOWED), (rules.denied_hosts, _DENIED)
+    for number, (host, bit) in enumerate((host, bit) for hosts, bit in kinds for host in hosts):
+        place = find_place(host)
+        bits[place] = bits.get(place, 0) | (bit << 2 if isinstance(place, HostRange) else bit)
+        if not number % AREAS_PER_STEP:
+            yield
+    areas = yield from divide(bits)
+    sums = yield from _add_up(areas, bits, _ALLOWED if rules.allows else 0)
+    found: list[HostAccess] = []
+    answers: list[list[bool]] = []
+    for release in releases.releases:
+        # The rules of a single release count all ranges or none.
+        answers.append((yield from _judge_areas(sums, RULES[release].range_denies)))
+        found.append((yield from join_areas(areas, answers[-1])))
+    if all(each == found[0] for each in found):
+        return found[0]
+    yield
+    by_any = [*map(any, zip(*answers, strict=True))]
+    yield
+    united = yield from join_areas(areas, by_any)
+    return replace(united, by_release=tuple(zip(releases.releases, found, strict=True)))
+
+
+def _add_up(areas: Sequence[Area], bits: Mapping[Place, int], outermost: int) -> Steps[list[int]]:
+    """Return the bits that apply to each area: its own, and those of the areas around it."""
+    sums = [outermost]
+    for number, area in enumerate(areas):
+        if area.place is not None:
+            sums.append(sums[area.outer] | bits[area.place])
+        if not number % AREAS_PER_STEP:
+            yield
+    return sums
+
+
+def _judge_areas(sums: Sequence[int], ranges_count: bool) -> Steps[list[bool]]:
+    """Return whether each area is allowed."""
+    answers: list[bool] = []
+    for number, bits in enumerate(sums, 1):
+        if ranges_count:
+            bits |= bits >> 2
+        answers.append(bits & (_ALLOWED | _DENIED) == _ALLOWED)
+        if not number % AREAS_PER_STEP:
+            yield
+    return answers

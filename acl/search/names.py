@@ -11,6 +11,7 @@ from authorizerd.acl.decision import AuthorizerSettings, authorize, everyone_err
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Operation
 from authorizerd.acl.question_cost import bound_lookups
 from authorizerd.acl.search.places import LOOKUPS_PER_STEP
+from authorizerd.acl.search.releases import any_allows, list_releases
 from authorizerd.acl.search.sorting import SmallestNames
 from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
 from authorizerd.acl.steps import Steps
@@ -36,6 +37,8 @@ def find_names(
 ) -> Steps[tuple[str, ...]]:
     """Return, in steps, the names for which ``acl.decision.authorize`` returns True, sorted.
 
+    While several Kafka releases may judge, these are the names that any of them allows.
+
     Examined are the names of all principals' literal ACLs, and ``known_names``. A page costs a
     look at every name, but few decisions beyond those that it returns if most names are allowed.
 
@@ -56,14 +59,16 @@ def find_names(
         raise everyone_error()
     chosen = SmallestNames(after, limit)
     # Each decision may look up all prefix lengths, in four sets of patterns.
-    per_step = max(1, LOOKUPS_PER_STEP // bound_lookups(snapshot, _NAME_CHARACTERS_MAX))
+    snapshots = list_releases(snapshot)
+    lookups = bound_lookups(snapshot, _NAME_CHARACTERS_MAX) * len(snapshots)
+    per_step = max(1, LOOKUPS_PER_STEP // lookups)
     per_step = min(per_step, NAMES_PER_STEP)
     index = snapshot.types[resource_type]
     literals: Iterable[str] = index.resources.literals
     if own_only:
         literals = _own_literals(host, rules_of(index, principal), index.everyone)
     names = chain(((name, False) for name in literals), ((name, own_only) for name in known_names))
-    ask = partial(authorize, snapshot, settings, principal, host)
+    ask = partial(any_allows, snapshots, settings, principal, host)
     known_by = snapshot if describable is None else describable
     may_know = partial(authorize, known_by, settings, principal, host, Operation.DESCRIBE)
     for number, (name, is_hidden) in enumerate(names, 1):
@@ -83,5 +88,7 @@ def _own_literals(host: str | None, *sources: Rules) -> Iterable[str]:
     """Return the names that a principal's own rules or those of ``User:*`` may allow."""
     for rules in sources:
         yield from rules.any_host.literals
-        if host is not None and host in rules.hosts:
-            yield from rules.hosts[host].literals
+        if host is not None:
+            for text in dict.fromkeys((host, *rules.ranges.find_hosts(host))):
+                if text in rules.hosts:
+                    yield from rules.hosts[text].literals

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
+from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import WILDCARD, PatternType
 from authorizerd.acl.patterns import Patterns
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.sorting import merge_in_steps
 from authorizerd.acl.snapshot import Rules
 from authorizerd.acl.steps import Steps
@@ -54,13 +56,13 @@ class PatternRules:
         self._new: list[PatternRule] = []
         self._scanned = 0
 
-    def collect(self, rules: Rules) -> Steps[None]:
-        """Add all rules of one principal."""
+    def collect(self, rules: Rules, releases: ReleaseRules) -> Steps[None]:
+        """Add all rules of one principal whose hosts can match."""
         yield from self._collect_at(WILDCARD, rules.any_host)
         for host, patterns in rules.hosts.items():
             if self._is_step_complete():
                 yield
-            if patterns.literals or patterns.prefixes:
+            if (patterns.literals or patterns.prefixes) and not never_matches(host, releases):
                 yield from self._collect_at(host, patterns)
 
     def _collect_at(self, host: str, patterns: Patterns) -> Steps[None]:

@@ -11,9 +11,11 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import PatternType
 from authorizerd.acl.patterns import Patterns, misses_wildcard
 from authorizerd.acl.question_cost import CHARACTERS_PER_LOOKUP
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.joined_rules import check_hosts
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.tables import Table
@@ -79,8 +81,10 @@ def look_up_at(patterns: Patterns, places: Places) -> int:
     return bits
 
 
-def find_host_bits(hosts: Table[str, Patterns], places: Places, mask: int) -> Steps[dict[str, int]]:
-    """Return the bits under ``mask`` of each single host that has any.
+def find_host_bits(
+    hosts: Table[str, Patterns], places: Places, mask: int, releases: ReleaseRules
+) -> Steps[dict[str, int]]:
+    """Return the bits under ``mask`` of each host of ACLs that has any, and that can match.
 
     Raises:
         SearchLimitError: there are too many hosts.
@@ -89,7 +93,7 @@ def find_host_bits(hosts: Table[str, Patterns], places: Places, mask: int) -> St
     work = 0
     for host, patterns in hosts.items():
         bits = look_up_at(patterns, places) & mask
-        if bits:
+        if bits and not never_matches(host, releases):
             found[host] = bits
             check_hosts(len(found))
         work += places.lookups
@@ -99,11 +103,13 @@ def find_host_bits(hosts: Table[str, Patterns], places: Places, mask: int) -> St
     return found
 
 
-def has_host_rule(hosts: Table[str, Patterns], places: Places, mask: int) -> Steps[bool]:
-    """Return True if a rule for a single host has bits under ``mask``."""
+def has_host_rule(
+    hosts: Table[str, Patterns], places: Places, mask: int, releases: ReleaseRules
+) -> Steps[bool]:
+    """Return True if a rule for a host that can match has bits under ``mask``."""
     work = 0
-    for patterns in hosts.values():
-        if look_up_at(patterns, places) & mask:
+    for host, patterns in hosts.items():
+        if look_up_at(patterns, places) & mask and not never_matches(host, releases):
             return True
         work += places.lookups
         if work >= LOOKUPS_PER_STEP:

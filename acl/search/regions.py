@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 from authorizerd.acl.bits import ALLOWS, DENIES
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.model import WILDCARD
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.hosts import NOWHERE, HostAccess, covers
 from authorizerd.acl.search.joined_rules import (
     NOTHING_APPLIES,
@@ -141,8 +142,9 @@ class RegionWalk:
     wildcard and for names that begin with ``*``. They are known after ``enter_roots``.
     """
 
-    def __init__(self, results: RegionList, operation: int) -> None:
+    def __init__(self, results: RegionList, operation: int, releases: ReleaseRules) -> None:
         self._results: Final = results
+        self._releases: Final = releases
         self._operation: Final = operation
         self.mask = self.star_mask = ALLOWS[operation] | DENIES[operation]
         outside = Region(_ROOT_PATTERN, NOWHERE, None)
@@ -164,11 +166,11 @@ class RegionWalk:
     ) -> Steps[_Open]:
         joined = self._root.joined
         for rules in sources:
-            hosts = yield from find_host_bits(rules.hosts, places, self.mask)
+            hosts = yield from find_host_bits(rules.hosts, places, self.mask, self._releases)
             any_host = look_up_at(rules.any_host, places)
             joined = yield from join_bits(joined, self._operation, any_host, hosts)
             yield
-        access = yield from find_access(joined)
+        access = yield from find_access(joined, self._releases)
         return _Open(pattern[1], joined, self._make_region(pattern, access, self._root.region))
 
     def _find_useful(self, joined: JoinedRules) -> int:
@@ -181,7 +183,7 @@ class RegionWalk:
         """Find the regions of all patterns."""
         for (name, is_literal), some in groupby(rules, _get_pattern):
             any_host, hosts = yield from self._gather(some)
-            outer = self._leave_until(name)
+            outer = yield from self._leave_until(name)
             if self._results.next_after is not None:
                 if self._is_page_complete():
                     break
@@ -192,16 +194,16 @@ class RegionWalk:
             if joined is outer.joined:
                 continue
             if joined.access is None:
-                yield from find_access(joined)
+                yield from find_access(joined, self._releases)
             pattern = LITERAL if is_literal else PREFIXED, name
-            region = self._enter(pattern, joined, outer)
+            region = yield from self._enter(pattern, joined, outer)
             if pattern == _STAR_PREFIX:
                 self._star = region, any_host, hosts
         while self._stack:
-            self._leave_last()
+            yield from self._leave_last()
         yield from self._settle_star()
         if self._wild.region is not self._root.region:
-            self._close(self._wild.region)
+            yield from self._close(self._wild.region)
 
     def _gather(self, rules: Iterable[PatternRule]) -> Steps[tuple[int, dict[str, int]]]:
         """Return the bits of one pattern's rules, for every host and by single host."""
@@ -225,7 +227,7 @@ class RegionWalk:
         denies = DENIES[self._operation]
         return any_host & denies != 0 or any(bits & denies for bits in hosts.values())
 
-    def _enter(self, pattern: Pattern, joined: JoinedRules, outer: _Open) -> Region:
+    def _enter(self, pattern: Pattern, joined: JoinedRules, outer: _Open) -> Steps[Region]:
         """Enter a pattern, at which the rules ``joined`` apply. Return its region."""
         access = joined.access
         assert access is not None, "the caller has found it, in steps"
@@ -233,7 +235,7 @@ class RegionWalk:
         if pattern[0] == PREFIXED:
             self._stack.append(_Open(pattern[1], joined, region))
         elif region is not outer.region:
-            self._close(region)
+            yield from self._close(region)
         return region
 
     def _make_region(self, pattern: Pattern, access: HostAccess, surroundings: Region) -> Region:
@@ -244,26 +246,26 @@ class RegionWalk:
         self._results.add(region)
         return region
 
-    def _leave_until(self, name: str) -> _Open:
+    def _leave_until(self, name: str) -> Steps[_Open]:
         """Leave open prefixes, up to one that contains ``name``. Return the innermost one left."""
         while self._stack:
             if name.startswith(self._stack[-1].name):
                 return self._stack[-1]
-            self._leave_last()
+            yield from self._leave_last()
         return self._root if name[:1] == WILDCARD else self._wild
 
-    def _leave_last(self) -> None:
+    def _leave_last(self) -> Steps[None]:
         name, _, region = self._stack.pop()
         if region.pattern == (PREFIXED, name):  # else it is the region of the surroundings
-            self._close(region)
+            yield from self._close(region)
 
-    def _close(self, region: Region) -> None:
+    def _close(self, region: Region) -> Steps[None]:
         """Make ``region`` an exception of its surroundings if less is allowed somewhere in it."""
         outer = region.surroundings
         assert outer is not None, "every region but the outermost one has surroundings"
         if outer.access.is_nowhere:
             return
-        if region.has_exceptions or not covers(region.access, outer.access):
+        if region.has_exceptions or not (yield from covers(region.access, outer.access)):
             self._results.add_exception(outer, region.pattern)
 
     def _settle_star(self) -> Steps[None]:
@@ -276,10 +278,10 @@ class RegionWalk:
             return
         region, any_host, hosts = self._star
         joined = yield from join_bits(self._wild.joined, self._operation, any_host, hosts)
-        access = yield from find_access(joined)
-        if not covers(access, region.access):
+        access = yield from find_access(joined, self._releases)
+        if not (yield from covers(access, region.access)):
             self._results.add_exception(region, _WILDCARD_PATTERN)
-        if not covers(access, self._wild.region.access):
+        if not (yield from covers(access, self._wild.region.access)):
             self._results.add_exception(self._wild.region, _STAR_PREFIX)
 
     def _is_page_complete(self) -> bool:

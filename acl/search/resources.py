@@ -88,13 +88,13 @@ def find_resources(
     index = snapshot.types[resource_type]
     sources = (rules_of(index, principal), index.everyone)
     results = RegionList(after, limit, exceptions_max, literals)
-    walk = RegionWalk(results, operation)
+    walk = RegionWalk(results, operation, snapshot.rules)
     yield from walk.enter_roots(sources)
     # An ALLOW of a single name cannot make it an exception.
     literal_mask = ALL_BITS if literals else DENIES[operation]
     rules = PatternRules(walk.mask, walk.star_mask, literal_mask, after)
     for source in sources:
-        yield from rules.collect(source)
+        yield from rules.collect(source, snapshot.rules)
     yield from walk.visit((yield from rules.iterate()))
     yield from rules.free()
     patterns: list[PatternAccess] = []

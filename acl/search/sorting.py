@@ -13,18 +13,19 @@ from typing import Any, Final, TypeVar
 from authorizerd.acl.steps import Steps
 
 T = TypeVar("T")
+Ordered = TypeVar("Ordered", bound="str | tuple[Any, ...]")
 
 ITEMS_PER_STEP: Final = 128
 ITEMS_PER_CHUNK: Final = 512
 CHUNKS_PER_STEP: Final = 64
 
 
-def sort_in_steps(items: Collection[str]) -> Steps[tuple[str, ...]]:
+def sort_in_steps(items: Collection[Ordered]) -> Steps[tuple[Ordered, ...]]:
     """Return distinct items in ascending order."""
     if len(items) <= ITEMS_PER_CHUNK:
         return tuple(sorted(items))
     rest = iter(items)
-    chunks: list[list[str]] = []
+    chunks: list[list[Ordered]] = []
     while chunk := sorted(islice(rest, ITEMS_PER_CHUNK)):
         chunks.append(chunk)
         yield
@@ -49,9 +50,9 @@ def merge_in_steps(chunks: Sequence[Iterable[T]]) -> Steps[Iterator[T]]:
     return iter(merge(*merging))
 
 
-def take_in_steps(items: Iterable[str], count: int | None) -> Steps[list[str]]:
+def take_in_steps(items: Iterable[Ordered], count: int | None) -> Steps[list[Ordered]]:
     """Return the first ``count`` different items of a sorted iterable; None returns all."""
-    taken: list[str] = []
+    taken: list[Ordered] = []
     for number, item in enumerate(items, 1):
         if not taken or item != taken[-1]:
             if len(taken) == count:

@@ -9,6 +9,7 @@ import msgspec
 
 from authorizerd.acl.bits import ALLOWS, DENIES
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess, covers
 from authorizerd.acl.search.joined_rules import (
     HOSTS_MAX,
@@ -99,11 +100,11 @@ def find_subjects(
     """
     index = snapshot.types[resource_type]
     places = yield from find_places(index.resources, resource_name)
-    search = _Search(index, settings, places, operation)
+    search = _Search(index, settings, places, operation, snapshot.rules)
     everyone = yield from search.join(NOTHING_APPLIES, index.everyone)
     if settings.allow_everyone_if_no_acl_found and not places.has_acl:
         everyone = everyone.join(allows=True, denies=False)
-    everywhere_else = yield from find_access(everyone)
+    everywhere_else = yield from find_access(everyone, snapshot.rules)
     principals = yield from search.list_principals(after, None if limit is None else limit + 1)
     named: list[SubjectAccess] = []
     excluded: list[SubjectAccess] = []
@@ -117,10 +118,10 @@ def find_subjects(
         subject = SubjectAccess(principal, access)
         if not access.is_nowhere:
             named.append(subject)
-        if not covers(access, everywhere_else):
+        if not (yield from covers(access, everywhere_else)):
             excluded.append(subject)
-        hosts_listed += 1 + len(access.hosts)
-        characters += len(principal) + sum(map(len, access.hosts))
+        hosts_listed += 1 + access.count
+        characters += len(principal) + access.characters
         yield
     return Subjects(tuple(named), everywhere_else, tuple(excluded))
 
@@ -128,21 +129,27 @@ def find_subjects(
 class _Search:
     """One search: the index of the resource type, and the places of the name."""
 
-    __slots__ = ("_index", "_mask", "_operation", "_places", "_super_users")
+    __slots__ = ("_index", "_mask", "_operation", "_places", "_releases", "_super_users")
 
     def __init__(
-        self, index: TypeIndex, settings: AuthorizerSettings, places: Places, operation: int
+        self,
+        index: TypeIndex,
+        settings: AuthorizerSettings,
+        places: Places,
+        operation: int,
+        releases: ReleaseRules,
     ) -> None:
         self._index: Final = index
         self._super_users: Final = settings.super_users
         self._places: Final = places
+        self._releases: Final = releases
         self._operation: Final = operation
         self._mask: Final = ALLOWS[operation] | DENIES[operation]
 
     def join(self, others: JoinedRules, rules: Rules) -> Steps[JoinedRules]:
         """Return ``others`` and those of ``rules`` that apply to the name."""
         any_host = look_up_at(rules.any_host, self._places)
-        hosts = yield from find_host_bits(rules.hosts, self._places, self._mask)
+        hosts = yield from find_host_bits(rules.hosts, self._places, self._mask, self._releases)
         return (yield from join_bits(others, self._operation, any_host, hosts))
 
     def list_principals(self, after: str | None, count: int | None) -> Steps[list[str]]:
@@ -164,7 +171,11 @@ class _Search:
                     look_up_at(rules.any_host, self._places) & self._mask
                     or (
                         rules.hosts
-                        and (yield from has_host_rule(rules.hosts, self._places, self._mask))
+                        and (
+                            yield from has_host_rule(
+                                rules.hosts, self._places, self._mask, self._releases
+                            )
+                        )
                     )
                 ):
                     chosen.add(principal)
@@ -178,4 +189,5 @@ class _Search:
         if principal in self._super_users:
             return EVERYWHERE
         rules = self._index.principals.get(principal, NO_RULES)
-        return (yield from find_access((yield from self.join(everyone, rules))))
+        joined = yield from self.join(everyone, rules)
+        return (yield from find_access(joined, self._releases))

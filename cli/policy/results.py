@@ -27,7 +27,7 @@ from authorizerd.acl.known_settings import (
     doubt_denial,
 )
 from authorizerd.acl.policy.assertions import Assertion, AtMost, Each
-from authorizerd.acl.policy.judging import Finding, Verdict, judge
+from authorizerd.acl.policy.judging import Finding, Verdict, judge, judged_by
 from authorizerd.acl.policy.remedy import find_remedy
 from authorizerd.acl.policy.wording import write_assertion, write_finding
 from authorizerd.acl.snapshot import AclSnapshot
@@ -176,7 +176,7 @@ def _explain_finding(
     snapshot: AclSnapshot, known: KnownSettings, settings: AuthorizerSettings, finding: Finding
 ) -> Reason:
     question = finding.question
-    explanation = finish(explain_fully(snapshot, settings, question))
+    explanation = finish(explain_fully(judged_by(snapshot, finding), settings, question))
     decision = explanation.decision
     assert decision.allowed == finding.is_allowed, "both decide by the same rules"
     text = write_finding(finding)

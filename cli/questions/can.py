@@ -108,7 +108,7 @@ class _Answer:
         by_hosts: dict[str, list[int]] = {}
         for operation, hosts in self._access.items():
             if self._is_allowed(hosts):
-                where = str(hosts) if self._host is None else ""
+                where = str(hosts) if self._host is None else hosts.name_releases(self._host)
                 by_hosts.setdefault(where, []).append(operation)
         who = describe_principal(self._source, self._principal)
         what = f"{describe_resource(resource_type, name)}{describe_place(self._host)}"
@@ -145,7 +145,7 @@ class _Answer:
                 documents.OperationAccess(
                     operation=operation.name,
                     allowed=self._is_allowed(hosts),
-                    hosts=new_hosts(hosts),
+                    hosts=finish(new_hosts(hosts)),
                 )
                 for operation, hosts in self._access.items()
             ),

@@ -264,15 +264,16 @@ def _describe_pattern(
         names = [describe_exception(*each) for each in first.exceptions]
         text += f", except {list_names(names, names_max)}"
     yield text
-    if host is None:
-        rows = [
-            (describe_operations(first.resource_type, each.operations), str(each.hosts))
-            for each in entries
+    by_hosts: dict[str, list[int]] = {}
+    for each in entries:
+        where = str(each.hosts) if host is None else each.hosts.name_releases(host)
+        by_hosts.setdefault(where, []).extend(each.operations)
+    yield from align(
+        [
+            (describe_operations(first.resource_type, operations), where)
+            for where, operations in by_hosts.items()
         ]
-    else:
-        operations = [code for each in entries for code in each.operations]
-        rows = [(describe_operations(first.resource_type, operations), "")]
-    yield from align(rows)
+    )
     if first.topics and first.topics != first.pattern[1:]:
         yield from indent([f"known topics: {list_names(first.topics, names_max)}"])
 
@@ -301,6 +302,6 @@ def _document_of(entry: Entry) -> documents.Resources:
         pattern=pattern,
         excepted=tuple(documents.new_pattern(*each) for each in entry.exceptions),
         operations=documents.name_operations(entry.operations),
-        hosts=new_hosts(entry.hosts),
+        hosts=finish(new_hosts(entry.hosts)),
         known_topics=entry.topics,
     )

@@ -143,8 +143,8 @@ class _Answer:
         return subject.principal, " ".join(filter(None, words))
 
     def _where(self, hosts: HostAccess) -> str:
-        """Return the hosts, unless the question names one."""
-        return str(hosts) if self._host is None else ""
+        """Return the hosts; if the question names one, the releases that allow, if they differ."""
+        return str(hosts) if self._host is None else hosts.name_releases(self._host)
 
     def _describe_everyone(self) -> str:
         if not self._is_allowed(self._everyone):
@@ -164,7 +164,7 @@ class _Answer:
             resource_name=name,
             host=self._host,
             principals=tuple(map(self._document_of, self._allowed)),
-            everyone_else=new_hosts(self._everyone),
+            everyone_else=finish(new_hosts(self._everyone)),
             denied=tuple(map(self._document_of, self._denied)),
             unknown_settings=self._unknown,
             source=documents.new_source(self._source),
@@ -174,5 +174,5 @@ class _Answer:
         return documents.Principal(
             principal=subject.principal,
             super_user=self._source.settings.is_super_user(subject.principal),
-            hosts=new_hosts(subject.hosts),
+            hosts=finish(new_hosts(subject.hosts)),
         )

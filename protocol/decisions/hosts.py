@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from authorizerd.acl.search.hosts import HostAccess
+from authorizerd.acl.releases import Release
+from authorizerd.acl.search.hosts import HostAccess, read_places
+from authorizerd.acl.steps import Steps
 
 
-class Hosts(msgspec.Struct, frozen=True, gc=False, rename={"excepted": "except"}):
+class ReleaseHosts(msgspec.Struct, frozen=True, gc=False, rename={"excepted": "except"}):
     """From where something is allowed.
 
-    With ``any``, from every host except those in ``except``; without, only from those in ``only``.
+    ``except`` and ``only`` have addresses, and ranges of addresses such as ``10.0.0.0/8``. The
+    narrowest one that has a host decides: in ``only``, it is allowed; in ``except``, it is not. A
+    host that none of them has is allowed if ``any`` is true.
     """
 
     any: bool
@@ -20,11 +24,50 @@ class Hosts(msgspec.Struct, frozen=True, gc=False, rename={"excepted": "except"}
     @property
     def access(self) -> HostAccess:
         """The hosts that this document describes."""
-        return HostAccess(self.any, self.excepted or self.only)
+        return read_places(self.any, (*self.excepted, *self.only))
 
 
-def new_hosts(hosts: HostAccess) -> Hosts:
-    """Return the document of ``hosts``."""
-    if hosts.others:
-        return Hosts(any=True, excepted=hosts.hosts)
-    return Hosts(any=False, only=hosts.hosts)
+class Hosts(ReleaseHosts, frozen=True, gc=False, rename={"excepted": "except"}):
+    """From where something is allowed.
+
+    ``except`` and ``only`` have addresses, and ranges of addresses such as ``10.0.0.0/8``. The
+    narrowest one that has a host decides: in ``only``, it is allowed; in ``except``, it is not. A
+    host that none of them has is allowed if ``any`` is true.
+
+    While the Kafka releases that may judge differ, these are the hosts from which any of them
+    allows it, and ``releases`` has those of each.
+    """
+
+    releases: dict[str, ReleaseHosts] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def access(self) -> HostAccess:
+        """The hosts that this document describes."""
+        access = super().access
+        if self.releases is msgspec.UNSET:
+            return access
+        each = tuple((Release(name), hosts.access) for name, hosts in self.releases.items())
+        return msgspec.structs.replace(access, by_release=each)
+
+
+def new_hosts(hosts: HostAccess) -> Steps[Hosts]:
+    """Return, in steps, the document of ``hosts``."""
+    own = yield from _split(hosts)
+    if not hosts.by_release:
+        return Hosts(hosts.others, *own)
+    releases: dict[str, ReleaseHosts] = {}
+    for release, each in hosts.by_release:
+        releases[str(release)] = ReleaseHosts(each.others, *(yield from _split(each)))
+    return Hosts(hosts.others, *own, releases)
+
+
+def _split(hosts: HostAccess) -> Steps[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the places that are not allowed, and those that are."""
+    if not hosts.ranges:
+        return (hosts.hosts, ()) if hosts.others else ((), hosts.hosts)
+    places = yield from hosts.list_places()
+    yield
+    return (
+        tuple(text for allowed, text in places if not allowed),
+        tuple(text for allowed, text in places if allowed),
+    )

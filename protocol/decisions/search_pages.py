@@ -14,15 +14,17 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.model import WILDCARD, PatternType, ResourceType
+from authorizerd.acl.range_index import NO_RANGES
 from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.names import find_names
+from authorizerd.acl.search.releases import any_allows, list_releases
 from authorizerd.acl.search.resources import PatternAccess, find_resources
 from authorizerd.acl.search.subjects import PAGE_CHARACTERS_MAX, find_subjects
-from authorizerd.acl.snapshot import AclSnapshot, rules_of
+from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol.decisions.hosts import Hosts, new_hosts
 from authorizerd.protocol.decisions.page_tokens import Position, fits_token
@@ -115,19 +117,26 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
     subjects: list[FoundSubject] = []
     for number, each in enumerate(chosen, 1):
         name = each.principal.removeprefix(prefix)
-        subjects.append(FoundSubject(query.subject_type, name, _host_properties(query, each.hosts)))
+        properties = yield from _host_properties(query, each.hosts)
+        subjects.append(FoundSubject(query.subject_type, name, properties))
         if not number % _ITEMS_PER_STEP:
             yield
     excluded = [
         each.principal.removeprefix(prefix) for each in denied if each.principal.startswith(prefix)
     ]
     everyone, needs_host = query.is_listed(found.everyone), partial(_needs_host, query)
-    facts = SearchContext(offset=state.snapshot.offset, everyone=everyone)
+    shown = (*listed, *(found.excluded if everyone else ()))
+    differ = any(each.by_release for each in (found.everyone, *(each.hosts for each in shown)))
+    facts = SearchContext(
+        offset=state.snapshot.offset,
+        everyone=everyone,
+        releases=_name_releases(state, differ=differ),
+    )
     if query.list_hosts:
         context = msgspec.structs.replace(
             facts,
             everyone_except=tuple(excluded),
-            everyone_hosts=_bound_hosts(found.everyone) if everyone else None,
+            everyone_hosts=(yield from _bound_hosts(found.everyone)) if everyone else None,
             other_types=len(listed) - len(chosen),
         )
     else:
@@ -161,14 +170,18 @@ def _find_actions(state: State, query: Query, start: Position, limit: int) -> St
         if len(actions) == limit or characters > PAGE_CHARACTERS_MAX:
             end = Position(last, "")
             break
-        properties = _host_properties(query, each.hosts)
+        properties = yield from _host_properties(query, each.hosts)
         actions.append(FoundAction(name_action(each.operation), properties))
         characters += _count_characters(each.hosts) if query.list_hosts else 0
         some_hosts, waiting, last = some_hosts + waiting, 0, each.operation
         yield
     else:
         some_hosts += waiting
-    context = SearchContext(offset=state.snapshot.offset, some_hosts=some_hosts)
+    context = SearchContext(
+        offset=state.snapshot.offset,
+        some_hosts=some_hosts,
+        releases=_name_releases(state, differ=any(each.hosts.by_release for each in found)),
+    )
     return SearchPage(tuple(actions), context, end)
 
 
@@ -215,6 +228,9 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
         unlisted=found.unlisted,
         patterns_left_out=page.patterns_left_out,
         hosts_matter=not found.everything and _may_need_host(state.snapshot, query),
+        releases=_name_releases(
+            state, differ=not found.everything and _has_ranges(state.snapshot, query)
+        ),
     )
     return SearchPage(tuple(page.results), context, page.end)
 
@@ -224,27 +240,45 @@ def _needs_host(query: Query, access: HostAccess) -> bool:
     return access.may_allow(query.host) and not query.is_listed(access)
 
 
-def _host_properties(query: Query, access: HostAccess) -> HostProperties | None:
-    return HostProperties(_bound_hosts(access)) if query.list_hosts else None
+def _host_properties(query: Query, access: HostAccess) -> Steps[HostProperties | None]:
+    return HostProperties((yield from _bound_hosts(access))) if query.list_hosts else None
 
 
-def _bound_hosts(access: HostAccess) -> Hosts:
-    """Return the document of ``access``.
+def _bound_hosts(access: HostAccess) -> Steps[Hosts]:
+    """Return, in steps, the document of ``access``.
 
     Raises:
         SearchLimitError: the hosts are too long for an answer.
     """
-    if sum(map(len, access.hosts)) > HOST_CHARACTERS_MAX:
+    if access.characters > HOST_CHARACTERS_MAX:
         raise SearchLimitError(
             f"the hosts of one answer have more than {HOST_CHARACTERS_MAX} characters: ask about"
             " one host with a decision"
         )
-    return new_hosts(access)
+    return (yield from new_hosts(access))
 
 
 def _count_characters(access: HostAccess) -> int:
     """Return how much the hosts add to a page."""
-    return sum(map(len, access.hosts)) + _CHARACTERS_PER_HOST * len(access.hosts)
+    return access.characters + _CHARACTERS_PER_HOST * access.count
+
+
+def _name_releases(state: State, *, differ: bool) -> tuple[str, ...]:
+    """Return the releases that may judge, if they are several that differ."""
+    releases = state.snapshot.rules.releases
+    return tuple(map(str, releases)) if differ and len(releases) > 1 else ()
+
+
+def _list_rules(snapshot: AclSnapshot, query: Query) -> tuple[Rules, Rules]:
+    """Return the rules that name the principal of the query, and those for everyone."""
+    assert query.principal is not None
+    index = snapshot.types[query.resource_type]
+    return rules_of(index, query.principal), index.everyone
+
+
+def _has_ranges(snapshot: AclSnapshot, query: Query) -> bool:
+    """Return True if rules that may matter are for ranges of addresses."""
+    return any(each.ranges is not NO_RANGES for each in _list_rules(snapshot, query))
 
 
 def _may_need_host(snapshot: AclSnapshot, query: Query) -> bool:
@@ -254,9 +288,7 @@ def _may_need_host(snapshot: AclSnapshot, query: Query) -> bool:
     """
     if query.host is not None or query.list_hosts:
         return False
-    assert query.principal is not None
-    index = snapshot.types[query.resource_type]
-    return any(len(each.hosts) for each in (rules_of(index, query.principal), index.everyone))
+    return any(len(each.hosts) for each in _list_rules(snapshot, query))
 
 
 class _ResourcePage:
@@ -267,6 +299,7 @@ class _ResourcePage:
 
     def __init__(self, state: State, query: Query, limit: int, start: Position) -> None:
         self._state: Final = state
+        self._snapshots: Final = list_releases(state.snapshot)
         self._query: Final = query
         self._limit: Final = limit
         self._characters = 0
@@ -297,7 +330,7 @@ class _ResourcePage:
                 at_pattern < len(patterns)
                 and _sort_key(patterns[at_pattern]) <= (names[at_name], _NAME_RANK)
             ):
-                self._add_pattern(patterns[at_pattern])
+                yield from self._add_pattern(patterns[at_pattern])
                 at_pattern += 1
             else:
                 self._add_name(names[at_name])
@@ -317,7 +350,7 @@ class _ResourcePage:
         assert self.end is not None
         return fits_token(self.end) or self._characters > LONG_PAGE_CHARACTERS_MAX
 
-    def _add_pattern(self, pattern: PatternAccess) -> None:
+    def _add_pattern(self, pattern: PatternAccess) -> Steps[None]:
         assert self.end is not None
         self.end = Position(pattern.pattern_type, pattern.name, self.end.other)
         query = self._query
@@ -331,7 +364,7 @@ class _ResourcePage:
             PatternType.read(pattern.pattern_type).name,
             tuple(PatternException(PatternType.read(code).name, name) for code, name in exceptions),
             len(pattern.exceptions) - len(exceptions),
-            _bound_hosts(pattern.hosts) if query.list_hosts else None,
+            (yield from _bound_hosts(pattern.hosts)) if query.list_hosts else None,
         )
         self._add(FoundResource(query.resource_type_name, pattern.name, properties))
         self._characters += sum(len(name) for _, name in exceptions)
@@ -351,8 +384,8 @@ class _ResourcePage:
         query = self._query
         assert query.principal is not None
         assert query.operation is not None
-        return authorize(
-            self._state.snapshot,
+        return any_allows(
+            self._snapshots,
             self._state.settings,
             query.principal,
             query.host,

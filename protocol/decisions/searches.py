@@ -186,6 +186,8 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
         hosts_matter: of resources, without a host: ACLs of the subject or of everyone name single
             hosts for this resource type, so resources that are allowed from some hosts only may be
             left out. Ask again with ``context.host``.
+        releases: the Kafka releases of which it is not known which one judges, if this may matter:
+            the results are what any of them allows. A decision allows what each of them allows.
 
     With ``list_hosts``, nothing is left out because of hosts.
     """
@@ -204,6 +206,7 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_de
     some_hosts: int = 0
     everyone_some_hosts: bool = False
     hosts_matter: bool = False
+    releases: tuple[str, ...] = ()
 
 
 class Page(msgspec.Struct, frozen=True, gc=False):

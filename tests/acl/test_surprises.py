@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
+from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.surprises import (
     find_asked_name_surprises,
     find_principal_surprises,
@@ -18,9 +20,9 @@ from tests.support.acls import acl, snapshot_of
 
 PREFIXED = PatternType.PREFIXED
 READ, TOPIC = int(Operation.READ), int(ResourceType.TOPIC)
-ONE_ADDRESS_EACH = (
-    "never matches: Kafka compares it, as a text, with the client's IP address, and knows neither"
-    " host names nor ranges; use one ACL for each address, or *"
+NO_NAMES = (
+    "never matches: Kafka compares it, as a text, with the client's IP address, and does not look"
+    " up host names; use addresses, or *"
 )
 
 
@@ -52,13 +54,9 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
         ),
         (
             acl("User:a", "READ", topic="t", host="db.example.com"),
-            f"host 'db.example.com' {ONE_ADDRESS_EACH}",
+            f"host 'db.example.com' {NO_NAMES}",
         ),
-        (
-            acl("User:a", "READ", topic="t", host="10.0.0.0/8", deny=True),
-            f"host '10.0.0.0/8' {ONE_ADDRESS_EACH}",
-        ),
-        (acl("User:a", "READ", topic="t", host="10.*"), f"host '10.*' {ONE_ADDRESS_EACH}"),
+        (acl("User:a", "READ", topic="t", host="10.*"), f"host '10.*' {NO_NAMES}"),
         (
             acl("User:a", "READ", topic="t", host="::1"),
             "host '::1' never matches: Kafka writes this address as 0:0:0:0:0:0:0:1",
@@ -118,6 +116,70 @@ def test_surprising_acls_are_reported(surprising: Acl, said: str) -> None:
     assert list(find_surprises(surprising)) == [said]
 
 
+@pytest.mark.parametrize(
+    ("host", "rules", "said"),
+    [
+        ("10.0.0.0/8", RULES_4_4, []),
+        ("2001:db8::/32", RULES_4_4, []),
+        (
+            "10.0.0.0/8",
+            RULES_4_3,
+            ["never matches: Kafka 4.3 compares addresses, and knows no ranges"],
+        ),
+        ("10.0.0.0/8", ANY_RELEASE, [": Kafka 4.3 knows no ranges, and never matches it"]),
+        ("10.1.2.3/8", RULES_4_4, ["is the range 10.0.0.0/8"]),
+        (
+            "2001:db8::%eth0/32",
+            RULES_4_4,
+            [
+                ": only brokers that have this network interface can read it, so it denies here,"
+                " and never allows"
+            ],
+        ),
+        ("[2001:db8::1]/+32", RULES_4_4, ["is the range 2001:db8::/32"]),
+        (
+            "10.0.0.0/33",
+            RULES_4_4,
+            ["never matches: Kafka cannot read this range: Value [33] not in range [0,32]"],
+        ),
+        (
+            "db/1",
+            RULES_4_4,
+            ["never matches: Kafka cannot read this range: Could not parse [db/1]"],
+        ),
+        (
+            "::ffff:10.0.0.0/104",
+            RULES_4_4,
+            [
+                "never matches: Kafka cannot read this range: Could not parse [::ffff:10.0.0.0] -"
+                " not an IPv6 address"
+            ],
+        ),
+        (
+            "0.0.0.0/32",
+            RULES_4_4,
+            ["never matches: this address is in no range; write it without /"],
+        ),
+        (
+            "0.0.0.0/0",
+            RULES_4_4,
+            ["matches only IPv4: the other addresses are ::/0, and all are *"],
+        ),
+        (
+            "::/0",
+            RULES_4_4,
+            ["matches only IPv6: the other addresses are 0.0.0.0/0, and all are *"],
+        ),
+    ],
+)
+def test_surprising_ranges_are_reported(host: str, rules: ReleaseRules, said: list[str]) -> None:
+    texts = [
+        each.removeprefix(f"host '{host}'").strip()
+        for each in find_surprises(acl(host=host), rules)
+    ]
+    assert texts == said
+
+
 @pytest.mark.parametrize(("name", "count"), [("orders", 0), ("orders-*", 1), ("*", 1)])
 def test_pattern_in_a_question_is_reported(name: str, count: int) -> None:
     assert len(list(find_asked_name_surprises(name))) == count
@@ -131,16 +193,19 @@ def test_super_user_named_star_is_reported() -> None:
 HOSTS = st.one_of(st.text("0a.:/*%", max_size=6), st.sampled_from(["10.0.0.1", "::1", "0::1"]))
 
 
-@given(HOSTS, HOSTS)
-def test_host_that_is_said_to_match_nothing_matches_no_client(host: str, client: str) -> None:
+@given(HOSTS, HOSTS, st.sampled_from((RULES_4_3, RULES_4_4, ANY_RELEASE)))
+def test_host_that_is_said_to_match_nothing_matches_no_client(
+    host: str, client: str, rules: ReleaseRules
+) -> None:
     """Clients have addresses as Java writes them. Any other host matches itself."""
-    snapshot = snapshot_of(acl("User:a", "READ", topic="t", host=host))
+    snapshot = with_rules(snapshot_of(acl("User:a", "READ", topic="t", host=host)), rules)
+    said = list(find_surprises(acl(host=host), rules))
 
     def is_allowed(address: str) -> bool:
         return authorize(snapshot, AuthorizerSettings(), "User:a", address, READ, TOPIC, "t")
 
-    if any("never matches" in each for each in find_surprises(acl(host=host))):
+    if any("never matches:" in each for each in said):
         address = host_address(client)
         assert address is None or not is_allowed(address)
-    else:
+    elif "/" not in host:
         assert is_allowed(host)

@@ -10,6 +10,7 @@ import pytest
 
 from authorizerd.cli.main import main
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from authorizerd.protocol.decisions.search_pages import HOST_CHARACTERS_MAX
 from ops.manual.command_tree import command_tree, each_command
 from tests.support.acls import acl
 from tests.support.log_files import added, write_log
@@ -61,7 +62,9 @@ def test_document_has_all_hosts_as_the_lines_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The bound of an answer on a decision port does not apply."""
-    hosts = [f"{number}{'h' * 30_000}" for number in range(10, 50)]
+    zone = "e" * 100
+    hosts = [f"fe80:0:0:0:0:0:0:{number:x}%{zone}" for number in range(0x1000, 0x1000 + 9_000)]
+    assert sum(map(len, hosts)) > HOST_CHARACTERS_MAX
     rules = [acl("User:a", "READ", topic="t", host=each) for each in hosts]
     write_log(tmp_path, [added(number, each) for number, each in enumerate(rules, 1)])
     question = ("who-can", "READ", "--topic", "t", "--log-dir", tmp_path)

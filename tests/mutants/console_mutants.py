@@ -202,8 +202,8 @@ CONSOLE_MUTANTS: Final = (
     Mutant(
         name="an answer has hosts of any length",
         file="protocol/decisions/search_pages.py",
-        text="    if sum(map(len, access.hosts)) > HOST_CHARACTERS_MAX:\n",
-        becomes="    if len(access.hosts) > HOST_CHARACTERS_MAX:\n",
+        text="    if access.characters > HOST_CHARACTERS_MAX:\n",
+        becomes="    if access.count > HOST_CHARACTERS_MAX:\n",
         found_by=f"{_HOSTS}::test_hosts_of_absurd_length_are_refused",
     ),
     Mutant(

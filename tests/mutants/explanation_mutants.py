@@ -26,8 +26,8 @@ EXPLANATION_MUTANTS: Final = (
     Mutant(
         name="an explanation of an unknown host forgets the ALLOWs of single hosts",
         file="acl/explanation/changes.py",
-        text="or look_up(patterns, name) & allows:\n",
-        becomes="or 0 & allows:\n",
+        text="if look_up(patterns, name) & allows and not",
+        becomes="if 0 & allows and not",
         found_by=_CASES,
     ),
     Mutant(
@@ -54,7 +54,7 @@ EXPLANATION_MUTANTS: Final = (
     Mutant(
         name="a near miss names a network as if a client could have it",
         file="acl/explanation/near_hosts.py",
-        text="        if host_address(host) == host:\n",
+        text="        if not never_matches(host, releases):\n",
         becomes="        if host:\n",
         found_by="tests/acl/explanation/test_near_misses.py::test_sentence_of_each_near_miss",
     ),

@@ -60,6 +60,13 @@ PLAN_MUTANTS: Final = (
         found_by="tests/acl/plan/test_warnings.py::test_deleted_denials_are_announced",
     ),
     Mutant(
+        name="a DENY that never matches counts as widening",
+        file="acl/plan/widening.py",
+        text=" if not never_matches(acl.host, before.rules)]",
+        becomes="]",
+        found_by="tests/acl/plan/test_warnings.py::test_deleted_denials_are_announced",
+    ),
+    Mutant(
         name="a prefix of principals selects the ACLs of everyone",
         file="acl/plan/selector.py",
         text="acl.principal == WILDCARD_PRINCIPAL or ",

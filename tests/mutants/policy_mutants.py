@@ -49,9 +49,17 @@ POLICY_MUTANTS: Final = (
     Mutant(
         name="access from single hosts is not found",
         file="acl/policy/judging.py",
-        text="hosts = (_choose_host(named), *named)",
-        becomes="hosts = (_choose_host(named),)",
+        text="self._assertion.hosts or self._list_examples(principal)",
+        becomes="self._assertion.hosts or self._list_examples(principal)[:1]",
         found_by=_VERDICT,
+    ),
+    Mutant(
+        name="an assertion holds if the first release of several says so",
+        file="acl/policy/judging.py",
+        text="snapshots = list_releases(snapshot)",
+        becomes="snapshots = list_releases(snapshot)[:1]",
+        found_by="tests/acl/policy/test_judging.py"
+        "::test_assertion_holds_only_if_it_does_by_each_release",
     ),
     Mutant(
         name="names that Kafka's wildcard skips are not judged",

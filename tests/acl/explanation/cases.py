@@ -26,7 +26,8 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
-from authorizerd.acl.snapshot import AclSnapshot, apply_changes, is_grant
+from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes, is_grant, with_rules
 from authorizerd.acl.steps import finish
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 from tests.acl.questions import questions
@@ -37,6 +38,7 @@ from tests.support.strategies import HOSTS, PRINCIPALS, acls
 OTHER_HOST = "10.9.9.9"
 UNNAMED_HOST = "10.8.8.8"
 ADDRESSES = (*(host for host in HOSTS if host != "*"), OTHER_HOST)
+releases = st.sampled_from((*RULES.values(), ANY_RELEASE))
 NEW_ID = b"\xff" * 16
 
 
@@ -47,10 +49,11 @@ class Case:
     held: frozenset[Acl]
     settings: AuthorizerSettings
     question: Question
+    rules: ReleaseRules = ANY_RELEASE
 
     @cached_property
     def snapshot(self) -> AclSnapshot:
-        return snapshot_of(*self.held)
+        return with_rules(snapshot_of(*self.held), self.rules)
 
     def explain(self) -> Explanation:
         return finish(explain_fully(self.snapshot, self.settings, self.question))
@@ -60,7 +63,7 @@ class Case:
         if question.principal in self.settings.super_users:
             return True
         everyone = self.settings.allow_everyone_if_no_acl_found
-        return scan.decide(held, everyone, question)[0]
+        return scan.decide(held, everyone, question, self.rules)[0]
 
 
 @st.composite
@@ -85,7 +88,7 @@ def cases(draw: st.DrawFn, *, unknown_codes: bool = True) -> Case:
         super_users=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"User:b"})])),
         allow_everyone_if_no_acl_found=draw(st.booleans()),
     )
-    return Case(held, settings, asked)
+    return Case(held, settings, asked, draw(releases))
 
 
 def flips(case: Case, snapshot: AclSnapshot, *, elsewhere: bool = False) -> bool:
@@ -100,7 +103,7 @@ def flips(case: Case, snapshot: AclSnapshot, *, elsewhere: bool = False) -> bool
         named = {
             each.host
             for each in case.held
-            if not is_grant(each) and scan.speaks(each, case.question)
+            if not is_grant(each) and scan.speaks(each, case.question, case.rules)
         }
         hosts = {*ADDRESSES, UNNAMED_HOST} - named
         asked = [replace(case.question, host=host) for host in sorted(hosts)]

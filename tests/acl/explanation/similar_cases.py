@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.model import CLUSTER_NAME, Acl, PermissionType, Question
-from tests.acl.explanation.cases import ADDRESSES, Case
+from authorizerd.acl.releases import RULES
+from tests.acl.explanation.cases import ADDRESSES, Case, releases
 from tests.support.strategies import acls
 
 PRINCIPALS = ("User:a", "User:A", "User:User:a", "Group:a", 'User:"a"', "User:CN=a, O=b", "User:*")
 OTHERS = ("User:a", "User:A", "user:a", "User:User:a", "User:O=b,CN=a", "User: a", "a")
 NAMES = ("a-b", "a.b", "A-b", "a-b ", "a-", "a-*", "a", "*", "a-bc", "*a", "")
-HOSTS = ("*", "10.0.0.1", "10.0.0.7", "10.0.0.0/8", "::1", "a.example", "0:0:0:0:0:0:0:1")
+HOSTS = (
+    *("*", "10.0.0.1", "10.0.0.7", "10.0.0.0/29", "10.0.0.7/32", "10.0.0.0/0.0.0.7", "0::%eth0/64"),
+    *("::/0", "0.0.0.0/0", "::1", "a.example", "0:0:0:0:0:0:0:1"),
+)
 
 
 @st.composite
@@ -42,7 +48,8 @@ def almost(draw: st.DrawFn) -> Case:
         draw(st.sampled_from((*NAMES, CLUSTER_NAME))),
     )
     admins = draw(st.sampled_from([frozenset(), frozenset({"User:A", "User:*"})]))
-    return Case(held, AuthorizerSettings(admins, draw(st.booleans())), asked)
+    settings = AuthorizerSettings(admins, draw(st.booleans()))
+    return Case(held, settings, asked, draw(releases))
 
 
 def alike() -> st.SearchStrategy[Case]:
@@ -80,10 +87,15 @@ def check(case: Case, miss: NearMiss) -> None:
     if miss.rewritten is not None:
         assert miss.acl is not None
         assert case.is_allowed((case.held - {miss.acl}) | {miss.rewritten}, asked)
-    if miss.instead is None and miss.rewritten is None:
+    if miss.kind == NearMissKind.RELEASE:
+        by_release = [dataclasses.replace(case, rules=RULES[each]) for each in case.rules.releases]
+        assert any(each.is_allowed(each.held, asked) for each in by_release)
+    elif miss.instead is None and miss.rewritten is None:
         assert miss.acl is not None
         assert miss.acl.permission_type != PermissionType.ALLOW
         if miss.kind == NearMissKind.SINGLE_DENIAL:
             assert case.is_allowed(case.held - {miss.acl}, asked)
         else:
-            assert case.is_allowed(case.held, replace(asked, host="10.77.77.77"))
+            outside = [replace(asked, host=host) for host in ("10.77.77.77", "1:0:0:0:0:0:0:0")]
+            outside += [replace(asked, host="0.0.0.0")]
+            assert any(case.is_allowed(case.held, each) for each in outside)

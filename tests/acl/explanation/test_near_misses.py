@@ -24,6 +24,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.steps import finish
 from tests.acl.explanation.cases import ADDRESSES, OTHER_HOST, Case, cases
 from tests.acl.explanation.similar_cases import alike, almost, check
@@ -31,7 +32,7 @@ from tests.oracles import scan
 from tests.support.acls import acl, question, snapshot_of
 
 CLOSED = AuthorizerSettings()
-SINGLE, UNKNOWN, PRINCIPAL, NAME, PATTERN, HOST, OPERATION = NearMissKind
+RELEASE, SINGLE, UNKNOWN, PRINCIPAL, NAME, PATTERN, HOST, OPERATION = NearMissKind
 
 
 @given(cases() | almost() | alike())
@@ -54,7 +55,7 @@ def test_allowed_hosts_and_operations_and_single_denials_are_found(case: Case) -
     kinds = {miss.kind for miss in misses}
     hosts = [host for host in (*ADDRESSES, OTHER_HOST) if host != asked.host]
     if any(case.is_allowed(case.held, replace(asked, host=host)) for host in hosts):
-        assert kinds & {HOST, UNKNOWN, SINGLE}
+        assert kinds & {HOST, UNKNOWN, SINGLE, RELEASE}
     others = {*SUPPORTED.get(ResourceType.read(asked.resource_type), ())} - {asked.operation}
     allowed = any(case.is_allowed(case.held, replace(asked, operation=each)) for each in others)
     if asked.operation in OPERATIONS:
@@ -84,7 +85,7 @@ def test_similar_names_and_principals_are_found(case: Case) -> None:
             case.is_allowed(held, about) and about != asked and acl.permission_type == 3
             for acl in held
             for about in similar_questions(acl, asked)
-            if scan.speaks(acl, about)
+            if scan.speaks(acl, about, case.rules)
         )
 
 
@@ -149,9 +150,8 @@ FROM = "10.0.0.9"
         ),
         (
             [acl(A, topic=T, host="10.0.0.0/24")],
-            question(A, topic=T, host=FROM), HOST,
-            "An ACL allows host `10.0.0.0/24`, which never matches: Kafka compares single"
-            " addresses, not networks.",
+            question(A, topic=T, host=FROM), RELEASE,
+            "Kafka 4.4 allows it, and Kafka 4.3 does not. It is not known which of them judges.",
         ),
         (
             [acl(A, topic=T, host="::1")],
@@ -265,6 +265,43 @@ def test_sentence_of_each_near_miss(
     assert explanation.near_misses[0].text == text
     assert explanation.near_misses[0].kind == kind
     for miss in explanation.near_misses:
+        check(case, miss)
+
+
+@pytest.mark.parametrize(
+    ("held", "rules", "text"),
+    [
+        (
+            [acl(A, topic=T, host="10.0.0.0/24")], RULES_4_3,
+            "An ACL allows host `10.0.0.0/24`, which never matches: Kafka 4.3 compares single"
+            " addresses, not ranges.",
+        ),
+        (
+            [acl(A, topic=T, host="10.0.0.0/255.255.255.0")], RULES_4_4,
+            "An ACL allows host `10.0.0.0/255.255.255.0`, which never matches: Kafka cannot read"
+            " this range.",
+        ),
+        (
+            [acl(A, topic=T, host="10.0.1.0/24")], RULES_4_4,
+            "User:alice is allowed READ on topic `orders` from host 10.0.1.0 and others in"
+            " 10.0.1.0/24, but not from host 10.0.0.9.",
+        ),
+        (
+            [acl(A, topic=T), acl("User:*", topic=T, host="10.0.0.0/24", deny=True)], RULES_4_4,
+            "An ACL denies the range 10.0.0.0/24, which has host 10.0.0.9. From hosts that no ACL"
+            " names, User:alice is allowed READ on topic `orders`.",
+        ),
+        (
+            [acl(A, topic=T), acl("User:*", topic=T, host="10.0.0.0/24", deny=True)], ANY_RELEASE,
+            "Kafka 4.3 allows it, and Kafka 4.4 does not. It is not known which of them judges.",
+        ),
+    ],
+)  # fmt: skip
+def test_sentence_of_near_ranges(held: list[Acl], rules: ReleaseRules, text: str) -> None:
+    case = Case(frozenset(held), CLOSED, question(A, topic=T, host=FROM), rules)
+    misses = case.explain().near_misses
+    assert misses[0].text == text
+    for miss in misses:
         check(case, miss)
 
 

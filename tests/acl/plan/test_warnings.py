@@ -141,6 +141,8 @@ def test_plan_that_leaves_no_acl_says_so_first() -> None:
 
 
 DENY = acl("User:a", topic="orders", deny=True)
+DENY_RANGE = acl("User:a", topic="orders", host="10.9.0.0/16", deny=True)
+DENY_NOTHING = acl("User:a", topic="orders", host="evil.example.com", deny=True)
 DENY_ALL = acl("User:*", "ALL", topic="orders", host="10.0.0.1", deny=True)
 
 
@@ -155,6 +157,9 @@ DENY_ALL = acl("User:*", "ALL", topic="orders", host="10.0.0.1", deny=True)
         ([DENY, ORDERS], [ORDERS, acl("User:*", "ALL", topic="orders", deny=True)], CLOSED,
          "1 DENY ACL, so more may be allowed"),
         ([DENY, ORDERS], [DENY], CLOSED, ""),
+        ([DENY_RANGE, ORDERS], [ORDERS], CLOSED, "1 DENY ACL, so more is allowed, such as User:a "
+         "READ topic `orders` from 10.9.0.0, User:a READ topic `orders` from 10.9.255.255"),
+        ([DENY_NOTHING, ORDERS], [ORDERS], CLOSED, ""),
     ],
 )  # fmt: skip
 def test_deleted_denials_are_announced(
@@ -167,7 +172,7 @@ def test_deleted_denials_are_announced(
 def test_surprises_of_many_acls_name_the_first_one() -> None:
     odd = [acl("User:a", topic=name, host="localhost") for name in ("s", "t", "u")]
     (warning,) = warnings([], odd, CLOSED)
-    assert warning.endswith(f"use one ACL for each address, or *: {odd[0]}, and 2 more ACLs")
+    assert warning.endswith(f"use addresses, or *: {odd[0]}, and 2 more ACLs")
 
 
 def test_caller_who_loses_its_right_comes_first() -> None:

@@ -7,14 +7,22 @@ from itertools import product
 
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names, Who
+from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 from tests.oracles.scan import decide
 from tests.support.strategies import HOSTS, PRINCIPALS
 
 UNNAMED = "User:unnamed"
 SUPER_USER = "User:super"
 EVERY_PRINCIPAL = (*(each for each in PRINCIPALS if each != "User:*"), SUPER_USER, UNNAMED)
-EVERY_HOST = (*(host for host in HOSTS if host != "*"), "10.9.9.9")
-"""The hosts of ACLs, and one that no ACL names."""
+RANGES = ("10.0.0.0/8", "10.0.0.0/29", "10.0.0.7/32", "10.9.9.8/29", "0.0.0.0/0", "::/0", "::1/128")
+UNCERTAIN = "1::%eth0/16"
+SILENT_HOSTS = ("evil.example.com", "::1", "10.0.0.0/33")
+"""Hosts of ACLs that never match."""
+EVERY_HOST = (
+    *(host for host in HOSTS if host != "*"),
+    *("10.9.9.9", "10.0.0.2", "192.0.2.1", "0.0.0.0", "1:0:0:0:0:0:0:0"),
+)
+"""The addresses in ACLs, and one of each area into which ranges can divide the others."""
 EVERY_NAME = tuple(
     "".join(letters) for size in (1, 2, 3) for letters in product("ab*z", repeat=size)
 )
@@ -46,9 +54,21 @@ def prefix(text: str) -> Names:
 
 
 def holds(
-    acls: Collection[Acl], super_users: Collection[str], allow_everyone: bool, asserted: Assertion
+    acls: Collection[Acl],
+    super_users: Collection[str],
+    allow_everyone: bool,
+    asserted: Assertion,
+    rules: ReleaseRules = ANY_RELEASE,
 ) -> bool:
-    """Return whether the assertion holds for every principal, name and host of the universe."""
+    """Return whether the assertion holds for every principal, name and host of the universe.
+
+    It does by each release that may judge.
+    """
+    if len(rules.releases) > 1:
+        return all(
+            holds(acls, super_users, allow_everyone, asserted, RULES[release])
+            for release in rules.releases
+        )
 
     def may(principal: str, *, on_stars: bool) -> Iterator[bool]:
         """Yield the answer for each operation, name and host."""
@@ -57,7 +77,7 @@ def holds(
         ):
             question = Question(principal, host, operation, asserted.resource_type, name)
             is_super = principal in super_users
-            yield is_super or decide(acls, allow_everyone, question)[0]
+            yield is_super or decide(acls, allow_everyone, question, rules)[0]
 
     match asserted.who:
         case Each(principals) if asserted.is_allowed:

@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names
-from tests.acl.policy.assertions import EVERY_HOST, EVERY_PRINCIPAL
+from authorizerd.acl.releases import ANY_RELEASE, RULES
+from tests.acl.policy.assertions import EVERY_HOST, EVERY_PRINCIPAL, RANGES, SILENT_HOSTS, UNCERTAIN
 from tests.support.strategies import HOSTS, PRINCIPALS
 
+releases = st.sampled_from((*RULES.values(), ANY_RELEASE))
 names = st.text("ab*", min_size=1, max_size=2)
 acls = st.builds(
     Acl,
@@ -16,7 +18,7 @@ acls = st.builds(
     resource_name=names,
     pattern_type=st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED, 0)),
     principal=st.sampled_from(PRINCIPALS),
-    host=st.sampled_from(HOSTS),
+    host=st.sampled_from(HOSTS) | st.sampled_from((*RANGES, UNCERTAIN, *SILENT_HOSTS)),
     operation=st.sampled_from((Operation.ALL, Operation.READ, Operation.WRITE, 127)),
     permission_type=st.sampled_from(
         (PermissionType.ALLOW, PermissionType.ALLOW, PermissionType.DENY, 9)

@@ -11,48 +11,61 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.acl.policy.assertions import Assertion, AtMost
-from authorizerd.acl.policy.judging import FINDINGS_MAX, Verdict, judge
+from authorizerd.acl.policy.judging import FINDINGS_MAX, Verdict, judge, judged_by
 from authorizerd.acl.policy.sentence import read_sentence
 from authorizerd.acl.policy.wording import write_finding
+from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 from authorizerd.acl.search.subjects import find_subjects
+from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.steps import finish
 from tests.acl.policy.assertions import SUPER_USER, assertion, holds
-from tests.acl.policy.strategies import acls, assertions
+from tests.acl.policy.strategies import acls, assertions, releases
 from tests.support.acls import acl, snapshot_of
 
 
-@given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans(), st.booleans())
+@given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans(), st.booleans(), releases)
 def test_assertion_holds_exactly_if_it_holds_by_brute_force(
-    present: list[Acl], asserted: Assertion, has_super_user: bool, allow_everyone: bool
+    present: list[Acl],
+    asserted: Assertion,
+    has_super_user: bool,
+    allow_everyone: bool,
+    rules: ReleaseRules,
 ) -> None:
     super_users = frozenset([SUPER_USER] if has_super_user else [])
     settings = AuthorizerSettings(super_users, allow_everyone)
-    verdict = judge(snapshot_of(*present), settings, asserted)
-    assert verdict.passed == holds(present, super_users, allow_everyone, asserted)
+    verdict = judge(with_rules(snapshot_of(*present), rules), settings, asserted)
+    assert verdict.passed == holds(present, super_users, allow_everyone, asserted, rules)
     assert verdict.passed == (not verdict.findings)
 
 
-@given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans())
+@given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans(), releases)
 def test_question_of_a_finding_has_its_answer(
-    present: list[Acl], asserted: Assertion, allow_everyone: bool
+    present: list[Acl], asserted: Assertion, allow_everyone: bool, rules: ReleaseRules
 ) -> None:
     settings = AuthorizerSettings(frozenset([SUPER_USER]), allow_everyone)
-    snapshot = snapshot_of(*present)
+    snapshot = with_rules(snapshot_of(*present), rules)
     for finding in judge(snapshot, settings, asserted).findings:
         asked = finding.question
         answer = authorize(
-            snapshot, settings, asked.principal, asked.host, asked.operation,
+            judged_by(snapshot, finding), settings, asked.principal, asked.host, asked.operation,
             asked.resource_type, asked.resource_name,
         )  # fmt: skip
         assert answer == finding.is_allowed == finding.access.allows(asked.host)
         assert asked.resource_name.startswith(finding.names.text)
 
 
-@given(st.lists(acls, max_size=7, unique=True), st.sampled_from(["a", "ab", "b*"]), st.booleans())
-def test_nobody_but_those_that_can_may(present: list[Acl], name: str, allow_everyone: bool) -> None:
+@given(
+    st.lists(acls, max_size=7, unique=True),
+    st.sampled_from(["a", "ab", "b*"]),
+    st.booleans(),
+    releases,
+)
+def test_nobody_but_those_that_can_may(
+    present: list[Acl], name: str, allow_everyone: bool, rules: ReleaseRules
+) -> None:
     """The search for who can is another implementation, with an index."""
     settings = AuthorizerSettings(frozenset([SUPER_USER]), allow_everyone)
-    snapshot = snapshot_of(*present)
+    snapshot = with_rules(snapshot_of(*present), rules)
     subjects = finish(find_subjects(snapshot, settings, Operation.READ, ResourceType.TOPIC, name))
     can = tuple(each.principal for each in subjects.named)
     for besides in (can, can[1:]):
@@ -75,6 +88,7 @@ PREFIX = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED")
 WIDER = acl("User:carol", "ALL", topic="pay", pattern="PREFIXED", host="10.0.0.7")
 ANYONE = acl("User:*", "WRITE", topic="payments.open")
 CLUSTER = acl("User:admin", "ALTER", cluster=True)
+SILENT = acl("User:app", topic="t", host="::1", deny=True)
 SUPER = AuthorizerSettings(frozenset(["User:root"]))
 OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
 
@@ -193,3 +207,70 @@ def test_names_that_begin_with_a_star_count_only_against_access() -> None:
     assert judged("a may READ any group", wildcard).passed
     assert not judged("a may not READ any group", starred).passed
     assert not judged('a may READ groups "*"*', wildcard).passed
+
+
+@pytest.mark.parametrize(
+    ("sentence", "present", "by_4_3", "by_4_4"),
+    [
+        # A host that never matches neither excludes nor allows anybody.
+        (
+            "nobody but app may READ topic t",
+            (
+                acl("User:app", topic="t"),
+                acl("User:app", topic="t", host="evil.example.com", deny=True),
+                acl("User:v6", topic="t", host="fe80::1"),
+            ),
+            [],
+            [],
+        ),
+        ("app may READ topic t", (acl("User:app", topic="t"), SILENT), [], []),
+        (
+            "net may not READ topic t",
+            (acl("User:net", topic="t", host="10.9.0.0/16"),),
+            [],
+            ["User:net may READ topic t from 10.9.0.0/16"],
+        ),
+        (
+            "net may not READ topic t",
+            (
+                acl("User:net", topic="t", host="10.9.0.0/16"),
+                acl("User:net", topic="t", host="10.9.1.2", deny=True),
+            ),
+            [],
+            ["User:net may READ topic t from 10.9.0.0/16 (except 10.9.1.2)"],
+        ),
+        (
+            "app may READ topic t",
+            (acl("User:app", topic="t"), acl("User:*", topic="t", host="10.9.0.0/16", deny=True)),
+            [],
+            ["User:app may not READ topic t from 10.9.0.0/16"],
+        ),
+        (
+            "net may READ topic t from 10.9.3.4",
+            (acl("User:net", topic="t", host="10.9.0.0/16"),),
+            ["User:net may not READ topic t"],
+            [],
+        ),
+        (
+            "net may not READ topic t",
+            (acl("User:net", topic="t"),),
+            ["User:net may READ topic t from any host"],
+            ["User:net may READ topic t from any host"],
+        ),
+    ],
+)
+def test_assertion_holds_only_if_it_does_by_each_release(
+    sentence: str, present: Collection[Acl], by_4_3: list[str], by_4_4: list[str]
+) -> None:
+    """A failure names the release, unless all fail alike."""
+    asserted = read_sentence(sentence, {})
+    snapshot = snapshot_of(*present)
+    verdicts = [judge(with_rules(snapshot, rules), OPEN, asserted) for rules in RULES.values()]
+    assert [found(each) for each in verdicts] == [by_4_3, by_4_4]
+    mixed = judge(with_rules(snapshot, ANY_RELEASE), OPEN, asserted)
+    if by_4_3 == by_4_4:
+        assert found(mixed) == by_4_3
+    else:
+        release, sentences = ("4.3", by_4_3) if by_4_3 else ("4.4", by_4_4)
+        assert found(mixed) == [f"by the rules of Kafka {release}, {each}" for each in sentences]
+    assert mixed.passed == (not by_4_3 and not by_4_4)

@@ -13,20 +13,22 @@ from authorizerd.acl.policy.judging import judge
 from authorizerd.acl.policy.remedy import CHANGES_MAX, find_remedy
 from authorizerd.acl.policy.sentence import read_sentence
 from authorizerd.acl.policy.words import read_principal
+from authorizerd.acl.releases import ReleaseRules
+from authorizerd.acl.snapshot import with_rules
 from tests.acl.policy.assertions import SUPER_USER, holds
-from tests.acl.policy.strategies import acls, assertions
+from tests.acl.policy.strategies import acls, assertions, releases
 from tests.support.acls import acl, snapshot_of
 
 OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
 ROOT = AuthorizerSettings(frozenset([read_principal("root")]))
 
 
-@given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans())
+@given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans(), releases)
 def test_changes_make_the_assertion_hold_and_none_can_be_left_out(
-    present: list[Acl], asserted: Assertion, allow_everyone: bool
+    present: list[Acl], asserted: Assertion, allow_everyone: bool, rules: ReleaseRules
 ) -> None:
     settings = AuthorizerSettings(frozenset([SUPER_USER]), allow_everyone)
-    snapshot = snapshot_of(*present)
+    snapshot = with_rules(snapshot_of(*present), rules)
     verdict = judge(snapshot, settings, asserted)
     changes = find_remedy(snapshot, settings, asserted, verdict)
     assert not (changes and verdict.passed)
@@ -37,7 +39,7 @@ def test_changes_make_the_assertion_hold_and_none_can_be_left_out(
             if change is not left_out:
                 assert change.adds == (change.acl not in present)
                 (after.add if change.adds else after.remove)(change.acl)
-        does_hold = holds(after, settings.super_users, allow_everyone, asserted)
+        does_hold = holds(after, settings.super_users, allow_everyone, asserted, rules)
         assert does_hold == (left_out is None)
 
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Operation, PatternType, ResourceType
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.search import sorting
 from authorizerd.acl.search.names import find_names
+from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.steps import Steps, finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
@@ -96,3 +98,21 @@ def test_names_that_only_everyone_or_a_prefix_allows_are_listed() -> None:
 def test_a_question_about_everyone_is_rejected() -> None:
     with pytest.raises(InvalidQuestionError, match=r"User:\*"):
         finish(find_names(snapshot_of(), NOBODY, "User:*", None, READ, TOPIC, []))
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [(RULES_4_3, ("denied",)), (RULES_4_4, ("own",)), (ANY_RELEASE, ("denied", "own"))],
+)
+@pytest.mark.parametrize("own_only", [False, True])
+def test_names_that_any_release_allows_are_listed(
+    rules: ReleaseRules, expected: tuple[str, ...], own_only: bool
+) -> None:
+    acls = (
+        acl("User:a", topic="own", host="10.9.0.0/16"),
+        acl("User:a", topic="denied"),
+        acl("User:a", topic="denied", host="10.9.3.0/24", deny=True),
+    )
+    snapshot = with_rules(snapshot_of(*acls), rules)
+    steps = find_names(snapshot, NOBODY, "User:a", "10.9.3.4", READ, TOPIC, (), own_only=own_only)
+    assert finish(steps) == expected

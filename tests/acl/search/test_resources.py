@@ -12,12 +12,13 @@ from authorizerd.acl import patterns
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import InvalidQuestionError, SearchLimitError
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.search import pattern_rules, places, regions, resources, sorting
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.joined_rules import JoinedRules, join_bits
 from authorizerd.acl.search.pattern_rules import get_position
 from authorizerd.acl.search.resources import PatternAccess, Resources, find_resources
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.acl.steps import Steps, finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
@@ -132,12 +133,15 @@ def test_single_names_can_be_left_out(world: World, principal: str, operation: O
     )
 
 
-def what_can(*acls: Acl, operation: int = Operation.READ) -> dict[str, str]:
+def what_can(
+    *acls: Acl, operation: int = Operation.READ, rules: ReleaseRules = ANY_RELEASE
+) -> dict[str, str]:
     """Return what alice may READ, with prefixes as ``name…`` and exceptions after a minus sign."""
-    found = finish(find_resources(snapshot_of(*acls), NOBODY, ALICE, operation, TOPIC))
+    snapshot = with_rules(snapshot_of(*acls), rules)
+    found = finish(find_resources(snapshot, NOBODY, ALICE, operation, TOPIC))
     return {
         " -".join(map(show, [(each.pattern_type, each.name), *each.exceptions])): (
-            f"{'all' if each.hosts.others else 'only'} {' '.join(each.hosts.hosts)}".strip()
+            " ".join(["all" if each.hosts.others else "only", *each.hosts.describe_places()])
         )
         for each in found.patterns
     }
@@ -176,27 +180,27 @@ ALICE, PREFIXED = "User:alice", "PREFIXED"
         ),
         pytest.param([alice("*"), alice("*a")], {"*": "all", "*a": "all"}, id="the wildcard skips"),
         pytest.param(
-            [alice("a-", PREFIXED), alice("a-b", host="h1", deny=True)],
-            {"a-… -a-b": "all", "a-b": "all h1"},
+            [alice("a-", PREFIXED), alice("a-b", host="10.0.0.1", deny=True)],
+            {"a-… -a-b": "all", "a-b": "all 10.0.0.1"},
             id="a host denied inside a prefix",
         ),
         pytest.param(
-            [alice("a-", PREFIXED, host="h1"), alice("a-b")],
-            {"a-…": "only h1", "a-b": "all"},
+            [alice("a-", PREFIXED, host="10.0.0.1"), alice("a-b")],
+            {"a-…": "only 10.0.0.1", "a-b": "all"},
             id="more allowed inside a prefix is not its exception",
         ),
         pytest.param(
-            [alice("a-", PREFIXED, host="h1"), alice("a-b", host="h2")],
-            {"a-…": "only h1", "a-b": "only h1 h2"},
+            [alice("a-", PREFIXED, host="10.0.0.1"), alice("a-b", host="10.0.0.2")],
+            {"a-…": "only 10.0.0.1", "a-b": "only 10.0.0.1 10.0.0.2"},
             id="the hosts of a literal include those of its prefix",
         ),
         pytest.param(
             [
-                alice("a-", PREFIXED, host="h1"),
+                alice("a-", PREFIXED, host="10.0.0.1"),
                 alice("a-b-", PREFIXED),
-                alice("a-b-c", host="h1", deny=True),
+                alice("a-b-c", host="10.0.0.1", deny=True),
             ],
-            {"a-… -a-b-…": "only h1", "a-b-… -a-b-c": "all", "a-b-c": "all h1"},
+            {"a-… -a-b-…": "only 10.0.0.1", "a-b-… -a-b-c": "all", "a-b-c": "all 10.0.0.1"},
             id="a wider pattern with a narrower one inside it",
         ),
         pytest.param(
@@ -264,14 +268,15 @@ def test_a_question_about_everyone_is_rejected() -> None:
 
 def test_hosts_of_patterns_are_shared() -> None:
     """A thousand hosts of a prefix are listed once for all literals inside that deny none."""
-    hosts = [alice("a", PREFIXED, host=f"h{number:03}", deny=True) for number in range(300)]
+    named = tuple(f"10.0.{number // 100}.{100 + number % 100}" for number in range(300))
+    hosts = [alice("a", PREFIXED, host=host, deny=True) for host in named]
     literals = [alice(f"a{number}") for number in range(50)]
     found = finish(
         find_resources(snapshot_of(*hosts, *literals), NOBODY, ALICE, Operation.READ, TOPIC)
     )
     assert len(found.patterns) == 50
     assert len({id(each.hosts) for each in found.patterns}) == 1
-    assert found.patterns[0].hosts == HostAccess(True, tuple(f"h{n:03}" for n in range(300)))
+    assert found.patterns[0].hosts == HostAccess(True, named)
 
 
 def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,8 +295,11 @@ def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(regions, "join_bits", count)
     literals = [alice(f"a{number:03}") for number in range(320)]
-    hosts = [alice("b", host=f"h{number}") for number in range(320)]
-    elsewhere = [acl("User:*", topic="*", host=f"g{number}", deny=True) for number in range(320)]
+    hosts = [alice("b", host=f"10.1.{number // 200}.{number % 200}") for number in range(320)]
+    elsewhere = [
+        acl("User:*", topic="*", host=f"10.2.{number // 200}.{number % 200}", deny=True)
+        for number in range(320)
+    ]
     snapshot = snapshot_of(*literals, *hosts, *elsewhere)
     steps = find_resources(snapshot, NOBODY, ALICE, Operation.READ, TOPIC)
     each_step = []
@@ -313,8 +321,26 @@ def test_few_rules_are_sorted_at_once(hosts: int, monkeypatch: pytest.MonkeyPatc
         return sorting.merge_in_steps(chunks)
 
     monkeypatch.setattr(pattern_rules, "merge_in_steps", note_sizes)
-    rules = [alice(f"a{n}", PREFIXED, host=f"h{n % hosts}", deny=True) for n in range(3000)]
+    named = [f"10.0.{n % hosts // 200}.{n % hosts % 200}" for n in range(3000)]
+    rules = [alice(f"a{n}", PREFIXED, host=host, deny=True) for n, host in enumerate(named)]
     asked = (snapshot_of(*rules), NOBODY, ALICE, Operation.READ, TOPIC)
     finish(find_resources(*asked))
     assert sum(sizes) == len(rules)
     assert max(sizes) <= pattern_rules.RULES_PER_CHUNK + pattern_rules.ITEMS_PER_STEP
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (RULES_4_3, {"a-…": "all"}),
+        (RULES_4_4, {"a-… -a-b-…": "all", "a-b-…": "all 10.9.0.0/16"}),
+    ],
+)
+def test_hosts_that_never_match_say_nothing(rules: ReleaseRules, expected: dict[str, str]) -> None:
+    acls = (
+        alice("a-", PREFIXED),
+        alice("a-b", host="evil.example.com", deny=True),
+        alice("a-b-", PREFIXED, host="10.9.0.0/16", deny=True),
+        alice("c", host="::1"),
+    )
+    assert what_can(*acls, rules=rules) == expected

@@ -12,9 +12,11 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.acl.patterns import Patterns
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.search import joined_rules, places, subjects
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.search.subjects import SubjectAccess, Subjects, find_subjects
+from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.steps import finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
@@ -124,52 +126,56 @@ ALICE, EVERYONE = "User:alice", "User:*"
             id="everyone except one",
         ),
         pytest.param(
-            [acl(EVERYONE), acl(ALICE, host="h1", deny=True)],
-            {ALICE: "not h1"},
+            [acl(EVERYONE), acl(ALICE, host="10.0.0.1", deny=True)],
+            {ALICE: "not 10.0.0.1"},
             "everywhere",
-            {ALICE: "not h1"},
+            {ALICE: "not 10.0.0.1"},
             id="one principal not from one host",
         ),
         pytest.param(
-            [acl(EVERYONE, host="h1"), acl(ALICE, host="h2")],
-            {ALICE: "only h1 h2"},
-            "only h1",
+            [acl(EVERYONE, host="10.0.0.1"), acl(ALICE, host="10.0.0.2")],
+            {ALICE: "only 10.0.0.1 10.0.0.2"},
+            "only 10.0.0.1",
             {},
             id="hosts of both rules",
         ),
         pytest.param(
-            [acl(ALICE), acl(ALICE, host="h1"), acl(EVERYONE, deny=True)],
+            [acl(ALICE), acl(ALICE, host="10.0.0.1"), acl(EVERYONE, deny=True)],
             {},
             "nowhere",
             {},
             id="all are denied",
         ),
         pytest.param(
-            [acl(ALICE, topic="", pattern="PREFIXED"), acl(EVERYONE, host="h1", deny=True)],
-            {ALICE: "not h1"},
+            [acl(ALICE, topic="", pattern="PREFIXED"), acl(EVERYONE, host="10.0.0.1", deny=True)],
+            {ALICE: "not 10.0.0.1"},
             "nowhere",
             {},
             id="a host that is denied to everyone",
         ),
         pytest.param(
-            [acl(ALICE, host="h1"), acl(ALICE, host="h2"), acl(ALICE, host="h1", deny=True)],
-            {ALICE: "only h2"},
+            [
+                acl(ALICE, host="10.0.0.1"),
+                acl(ALICE, host="10.0.0.2"),
+                acl(ALICE, host="10.0.0.1", deny=True),
+            ],
+            {ALICE: "only 10.0.0.2"},
             "nowhere",
             {},
             id="a host that is both allowed and denied",
         ),
         pytest.param(
-            [acl(EVERYONE, host="h1"), acl(ALICE, host="h1", topic="*", deny=True)],
+            [acl(EVERYONE, host="10.0.0.1"), acl(ALICE, host="10.0.0.1", topic="*", deny=True)],
             {},
-            "only h1",
+            "only 10.0.0.1",
             {ALICE: "nowhere"},
             id="the only host of everyone is denied to one",
         ),
         pytest.param(
-            [acl(EVERYONE, host="h1"), acl(ALICE), acl(ALICE, host="h1", deny=True)],
-            {ALICE: "not h1"},
-            "only h1",
-            {ALICE: "not h1"},
+            [acl(EVERYONE, host="10.0.0.1"), acl(ALICE), acl(ALICE, host="10.0.0.1", deny=True)],
+            {ALICE: "not 10.0.0.1"},
+            "only 10.0.0.1",
+            {ALICE: "not 10.0.0.1"},
             id="more hosts than everyone, but not theirs",
         ),
         pytest.param(
@@ -181,6 +187,44 @@ def test_examples(
     acls: list[Acl], named: dict[str, str], everyone: str, excluded: dict[str, str]
 ) -> None:
     assert who_can(*acls) == (named, everyone, excluded)
+
+
+@pytest.mark.parametrize(
+    ("rules", "net"),
+    [
+        (RULES_4_3, {}),
+        (RULES_4_4, {"User:net": "only from 10.9.0.0/16 (except 10.9.1.2)"}),
+        (
+            ANY_RELEASE,
+            {
+                "User:net": "from no host by Kafka 4.3, or only from 10.9.0.0/16 (except 10.9.1.2)"
+                " by Kafka 4.4"
+            },
+        ),
+    ],
+)
+def test_hosts_that_never_match_say_nothing(rules: ReleaseRules, net: dict[str, str]) -> None:
+    """Nobody is excluded, and nobody is allowed from them."""
+    acls = (
+        acl("User:app", topic="t"),
+        acl("User:app", topic="t", host="evil.example.com", deny=True),
+        acl("User:app2", topic="t"),
+        acl("User:app2", topic="t", host="::1", deny=True),
+        acl("User:net", topic="t", host="10.9.0.0/16"),
+        acl("User:net", topic="t", host="10.9.1.2", deny=True),
+        acl("User:v6", topic="t", host="fe80::1"),
+    )
+    snapshot = with_rules(snapshot_of(*acls), rules)
+    found = finish(find_subjects(snapshot, NOBODY, Operation.READ, TOPIC, "t"))
+    listed = {each.principal: str(each.hosts) for each in found.named}
+    assert listed == {"User:app": "from any host", "User:app2": "from any host", **net}
+    assert found.everyone.is_nowhere
+    assert not found.excluded
+
+
+def test_principal_without_a_rule_that_can_match_is_not_listed() -> None:
+    silent = acl(ALICE, host="evil.example.com", deny=True)
+    assert who_can(acl(EVERYONE), silent) == ({}, "everywhere", {})
 
 
 def test_allow_everyone_applies_only_if_no_acls_pattern_matches() -> None:
@@ -201,12 +245,12 @@ def test_super_users_are_named_whatever_is_denied() -> None:
 
 def test_more_hosts_than_the_limit_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined_rules, "HOSTS_MAX", 2)
-    rules = [acl(ALICE, host=f"h{number}") for number in range(3)]
-    assert who_can(*rules[:2])[0] == {ALICE: "only h0 h1"}
+    rules = [acl(ALICE, host=f"10.0.{number // 200}.{number % 200}") for number in range(3)]
+    assert who_can(*rules[:2])[0] == {ALICE: "only 10.0.0.0 10.0.0.1"}
     with pytest.raises(SearchLimitError, match="more than 2 single hosts"):
         who_can(*rules)
     with pytest.raises(SearchLimitError):
-        who_can(*rules[:2], acl(EVERYONE, host="h9"))
+        who_can(*rules[:2], acl(EVERYONE, host="10.0.0.9"))
 
 
 def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +258,7 @@ def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "LOOKUPS_PER_STEP", 16)
     monkeypatch.setattr(subjects, "LOOKUPS_PER_STEP", 16)
     rules = [acl(f"User:{number}") for number in range(400)]
-    rules += [acl(ALICE, host=f"h{number}") for number in range(400)]
+    rules += [acl(ALICE, host=f"10.0.{number // 200}.{number % 200}") for number in range(400)]
     lookups: list[int] = [0]
     look_up_at = places.look_up_at
 

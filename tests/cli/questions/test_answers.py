@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.cli.questions import documents
 from authorizerd.cli.questions.answers import align
 from authorizerd.cli.source_settings import Setting
 from tests.cli.questions.small_log import answer, ask, document, write_small_log
+from tests.support.acls import acl
 
 
 @pytest.fixture(scope="module")
@@ -439,3 +441,54 @@ def test_names_cannot_control_a_terminal(
 ) -> None:
     assert ask("can", "User:\x1b[31m", "--topic", "t", "--log-dir", log_dir) == 3
     assert "\x1b" not in capsys.readouterr().out
+
+
+RANGES = [
+    acl("User:app", topic="events"),
+    acl("User:app", topic="events", deny=True, host="evil.example.com"),
+    acl("User:app", topic="events", deny=True, host="::1"),
+    acl("User:net", topic="events", host="10.9.0.0/16"),
+    acl("User:net", "ALL", topic="events", deny=True, host="10.9.1.2"),
+    acl("User:v6", topic="events", host="fe80::1"),
+]
+NOT_READ = "but not WRITE, CREATE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS"
+RANGE_OF_NET = "from no host by Kafka 4.3, or only from 10.9.0.0/16 (except 10.9.1.2) by Kafka 4.4"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            "who-can READ --topic events",
+            ["  User:app  from any host", f"  User:net  {RANGE_OF_NET}", "  nobody else"],
+        ),
+        (
+            "who-can READ --topic events --host 10.9.3.4",
+            ["  User:app", "  User:net  by Kafka 4.4 only", "  nobody else"],
+        ),
+        ("who-can READ --topic events --host 10.9.1.2", ["  User:app", "  nobody else"]),
+        ("what-can User:net", ["  topic events", f"    READ, DESCRIBE  {RANGE_OF_NET}"]),
+        (
+            "what-can User:net --host 10.9.3.4",
+            ["  topic events", "    READ, DESCRIBE  by Kafka 4.4 only"],
+        ),
+        ("can User:net --topic events", [f"  READ, DESCRIBE  {RANGE_OF_NET}", NOT_READ]),
+        ("what-can User:v6", []),
+    ],
+)
+def test_ranges_are_answered_by_release_and_silent_hosts_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, expected: list[str]
+) -> None:
+    path = tmp_path / "acls.json"
+    path.write_text(FORMATS["json"].write(RANGES).text)
+    _, lines = answer(capsys, words, "--acls", path)
+    assert lines[1:] == expected
+
+
+def test_document_has_ranges_by_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "acls.json"
+    path.write_text(FORMATS["json"].write(RANGES).text)
+    found = document(capsys, "who-can READ --topic events", "--acls", path)["principals"][1]
+    nowhere = {"any": False, "except": [], "only": []}
+    network = {"any": False, "except": ["10.9.1.2"], "only": ["10.9.0.0/16"]}
+    assert found["hosts"] == {**network, "releases": {"4.3": nowhere, "4.4": network}}

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import authorize
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
+from authorizerd.acl.snapshot import with_rules
 from tests.daemon.search_place import SearchPlace
 from tests.support.acls import acl
 from tests.support.strategies import acls, resource_names
@@ -55,6 +57,31 @@ async def test_what_only_some_hosts_may_do_is_said(
     place = SearchPlace(None, *chosen)
     assert await context_of(place, kind) == context
     assert LEFT_OUT.isdisjoint(await context_of(place, kind, host=HOST))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rules", "count", "releases"),
+    [
+        ("subject", RULES_4_3, 1, None),
+        ("subject", RULES_4_4, 2, None),
+        ("subject", ANY_RELEASE, 2, ["4.3", "4.4"]),
+        ("action", RULES_4_3, 0, None),
+        ("action", ANY_RELEASE, 2, ["4.3", "4.4"]),
+        ("resource", RULES_4_3, 0, None),
+        ("resource", RULES_4_4, 1, None),
+        ("resource", ANY_RELEASE, 1, ["4.3", "4.4"]),
+    ],
+)
+async def test_result_of_one_release_is_a_result_and_the_releases_are_said(
+    kind: str, rules: ReleaseRules, count: int, releases: list[str] | None
+) -> None:
+    place = SearchPlace(None, acl("User:alice", "READ", topic="t", host="10.0.0.0/8"))
+    snapshot = place.authorizer.current_state().snapshot
+    assert snapshot is not None
+    place.snapshot.publish(with_rules(snapshot, rules))
+    answer = await place.search(kind, host=HOST)
+    assert answer["page"]["count"] == count
+    assert answer["context"].get("releases") == releases
 
 
 async def test_one_denied_host_does_not_empty_a_review_silently() -> None:
@@ -245,6 +272,6 @@ async def test_page_with_long_names_or_many_hosts_ends_early() -> None:
 
 
 async def test_hosts_of_absurd_length_are_refused() -> None:
-    hosts = [f"{number}{'h' * 30_000}" for number in range(40)]
+    hosts = [f"fe80:0:0:0:0:0:0:{number:x}%{'z' * 100}" for number in range(1, 9500)]
     place = SearchPlace(None, *(acl("User:alice", "READ", topic="t", host=each) for each in hosts))
     assert "more than 1048576 characters" in await place.refusal("action", list_hosts=True)

@@ -153,13 +153,13 @@ async def test_bad_item_is_refused_and_the_others_succeed(
         acl("not a topic's name/"),
         acl("g", resource_type=ResourceType.GROUP, operation=Operation.WRITE),
         acl(principal="User:*"),
-        Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, ALICE, "", 3, 3),
+        Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, ALICE, "not an address", 3, 3),
     ],
 )
 async def test_unusual_acls_that_kafka_accepts_are_accepted(
     service: KafkaService, odd: Acl
 ) -> None:
-    """Examples are a prefix of the cluster's name, an empty principal, and an empty host."""
+    """Examples are a prefix of the cluster's name, an empty principal, and a host that is no address."""
     assert await service.create([odd]) == [None]
     assert service.acls == {odd}
 

@@ -1,0 +1,213 @@
+"""Divide all hosts by the hosts of ACLs, so that each ACL matches an area as a whole or not at all.
+
+Ranges of addresses are nested or apart. So an area is a range, or one address, without all narrower
+ones inside it. The outermost area has the hosts that no ACL names.
+
+**Invariant:** an area without an example contains no host at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.host_ranges import HostRange, find_range, mark_address
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.search.sorting import sort_in_steps
+from authorizerd.acl.steps import Steps
+
+AREAS_PER_STEP: Final = 256
+
+Place: TypeAlias = str | HostRange
+"""What a host of an ACL matches: one address, or a range."""
+
+_Key: TypeAlias = tuple[int, int, str, Place]
+"""The first address, how narrow it is, the text of an address, and the place."""
+
+_ZERO: Final = "0.0.0.0"  # noqa: S104 - no range contains this address
+_IPV4: Final = HostRange(0b10, 32)
+_IPV6: Final = HostRange(0b11, 128)
+
+
+def _mark(host: str) -> int:
+    """Return the mark of an address; 0 for 0.0.0.0, which is in no range."""
+    return mark_address(host) or 0
+
+
+_LINK_LOCAL: Final = HostRange(_mark("fe80::") >> 118, 118)
+"""Each network interface has these addresses again, with a zone."""
+_MAPPED: Final = _mark("::ffff:0:0"), _mark("::ffff:ffff:ffff")
+"""Addresses that no client has, since Java writes them as IPv4."""
+_EXAMPLES: Final = (
+    # Documents use the first of these as examples (RFC 5737).
+    (_mark("192.0.2.1"), _mark("255.255.255.255")),
+    (_mark("0.0.0.1"), _mark("255.255.255.255")),
+    (_mark("::"), _MAPPED[0] - 1),
+    (_MAPPED[1] + 1, _mark("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")),
+)
+"""Where the example of the outermost area is sought."""
+
+
+class Area(msgspec.Struct, frozen=True, gc=False):
+    """Hosts that the same hosts of ACLs match.
+
+    Attributes:
+        place: the narrowest of them; None in the outermost area.
+        outer: the index of the area around it; of the outermost area, its own.
+        example: one of its hosts; None if it has none.
+    """
+
+    place: Place | None
+    outer: int
+    example: str | None
+
+
+def find_place(acl_host: str) -> Place:
+    """Return what the host of an ACL matches, which is not ``*`` and can match."""
+    addresses = find_range(acl_host)
+    # Texts for the same range are one place.
+    return acl_host if addresses is None else HostRange(addresses.key, addresses.shift)
+
+
+class Nested(NamedTuple):
+    """A place, its addresses, and the number of the place around it, from 1 on; 0: none."""
+
+    place: Place
+    start: int
+    end: int
+    outer: int
+
+
+def nest(places: Iterable[Place]) -> Steps[list[Nested]]:
+    """Return, in steps, distinct places, each after the one around it."""
+    keys: list[_Key] = []
+    for number, place in enumerate(places, 1):
+        keys.append(_make_key(place))
+        if not number % AREAS_PER_STEP:
+            yield
+    found: list[Nested] = []
+    stack: list[tuple[int, int]] = []
+    for number, (start, _, _, place) in enumerate((yield from sort_in_steps(keys)), 1):
+        while stack and stack[-1][0] < start:
+            stack.pop()
+        outer = stack[-1][1] if stack else 0
+        end = start
+        if isinstance(place, HostRange):
+            end = ((place.key + 1) << place.shift) - 1
+            stack.append((end, number))
+        found.append(Nested(place, start, end, outer))
+        if not number % AREAS_PER_STEP:
+            yield
+    return found
+
+
+class _Open:
+    """A range, while the places inside it are to come."""
+
+    __slots__ = ("_end", "_free", "_is_free", "_zoned")
+
+    def __init__(self, nested: Nested) -> None:
+        self._end: Final = nested.end
+        self._free = _skip(nested.start)  # the first address that may be in no place inside
+        self._is_free = False
+        self._zoned: str | None = None
+
+    def occupy(self, inner: Nested) -> None:
+        """Note the next place inside the range."""
+        if inner.start > self._free:
+            self._is_free = True
+        elif not self._is_free:
+            self._free = max(self._free, _skip(inner.end + 1))
+        if isinstance(inner.place, str) and _LINK_LOCAL.contains(inner.start):
+            self._zoned = inner.place
+
+    def find_example(self, places: Collection[Place]) -> str | None:
+        """Return a host of the range that is in no place inside it."""
+        if self._free <= self._end:
+            return _write_address(self._free)
+        return None if self._zoned is None else _choose_zone(self._zoned, places)
+
+
+def divide(places: Collection[Place]) -> Steps[list[Area]]:
+    """Return, in steps, the areas of distinct ``places``, each after the one around it."""
+    nested = yield from nest(places)
+    ranges: dict[int, _Open] = {}
+    outermost: list[tuple[int, int]] = []
+    for number, each in enumerate(nested, 1):
+        if each.outer:
+            ranges[each.outer].occupy(each)
+        else:
+            outermost.append((each.start, each.end))
+        if isinstance(each.place, HostRange):
+            ranges[number] = _Open(each)
+        if not number % AREAS_PER_STEP:
+            yield
+    areas = [Area(None, 0, (yield from _find_outside(outermost, places)))]
+    for number, each in enumerate(nested, 1):
+        place = each.place
+        example = ranges[number].find_example(places) if isinstance(place, HostRange) else place
+        areas.append(Area(place, each.outer, example))
+        if not number % AREAS_PER_STEP:
+            yield
+    return areas
+
+
+def _make_key(place: Place) -> _Key:
+    """Return a key that sorts a range before what it contains."""
+    if isinstance(place, HostRange):
+        return place.key << place.shift, -place.shift, "", place
+    return _mark(place), 1, place, place
+
+
+def _skip(marked: int) -> int:
+    """Return the first mark from ``marked`` on of an address that is in ranges."""
+    if marked == _IPV4.key << _IPV4.shift:
+        return marked + 1
+    return _MAPPED[1] + 1 if _MAPPED[0] <= marked <= _MAPPED[1] else marked
+
+
+def _find_outside(
+    occupied: Sequence[tuple[int, int]], places: Collection[Place]
+) -> Steps[str | None]:
+    """Return an example of a host outside of all places, which are sorted and apart."""
+    for first, last in _EXAMPLES:
+        free = first
+        for number, (start, end) in enumerate(occupied, 1):
+            if start > free:
+                break
+            free = max(free, end + 1)
+            if not number % AREAS_PER_STEP:
+                yield
+        if free <= last:
+            return _write_address(free)
+    return None if _ZERO in places else _ZERO
+
+
+def list_examples(addresses: HostRange) -> list[str]:
+    """Return the first and the last address in a range, which is not empty."""
+    first = _skip(addresses.key << addresses.shift)
+    last = ((addresses.key + 1) << addresses.shift) - 1
+    return list(dict.fromkeys(_write_address(each) for each in (first, last)))
+
+
+def _write_address(marked: int) -> str:
+    address: IPv4Address | IPv6Address = HostRange(marked, 0).first
+    written = host_address(str(address))
+    assert written is not None, "it is an address"
+    return written
+
+
+def _choose_zone(host: str, places: Collection[Place]) -> str:
+    """Return a link-local address with a zone that no place has."""
+    address, zone = host.partition("%")[0], "other"
+    while f"{address}%{zone}" in places:
+        zone += "-zone"
+    return f"{address}%{zone}"
+
+
+def list_places(acl_hosts: Iterable[str]) -> set[Place]:
+    """Return what hosts of ACLs match. Several may be the same range."""
+    return {find_place(host) for host in acl_hosts}
