@@ -14,6 +14,7 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.model import Acl
+from authorizerd.acl.releases import Release
 
 
 class DatedAcl(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -28,7 +29,7 @@ class AclSet(msgspec.Struct, frozen=True, kw_only=True):
 
     ``offset`` is the metadata offset of this state, ``stamped_ms`` the timestamp of its
     last batch, in milliseconds since 1970. Both are None for a source without offsets. A setting is
-    None if it is unknown.
+    None if it is unknown. ``releases`` are the Kafka releases that may judge.
     """
 
     source: str
@@ -38,6 +39,7 @@ class AclSet(msgspec.Struct, frozen=True, kw_only=True):
     stamped_ms: int | None = None
     super_users: tuple[str, ...] | None = None
     allow_everyone_if_no_acl_found: bool | None = None
+    releases: tuple[Release, ...] = tuple(Release)
 
     @property
     def settings(self) -> AuthorizerSettings:

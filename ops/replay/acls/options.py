@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from authorizerd.acl.releases import Release
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import boolean, super_users
 from authorizerd.replay.acl_set import AclSet
@@ -48,6 +49,13 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
         "to be false",
     )
     parser.add_argument(
+        "--kafka-release",
+        type=Release,
+        choices=list(Release),
+        help="judge by the rules of this Kafka release: 4.3 means 4.0 to 4.3. Without it, a request"
+        " counts as changed only if it is by each release",
+    )
+    parser.add_argument(
         "--command-config",
         type=parse_file,
         metavar="FILE",
@@ -81,4 +89,5 @@ def read_acl_set(parsed: argparse.Namespace, source: str, as_of: str | None) -> 
         super_users=parsed.super_users,
         allow_everyone_if_no_acl_found=parsed.allow_everyone_if_no_acl_found,
         command_config=parsed.command_config,
+        releases=tuple(Release) if parsed.kafka_release is None else (parsed.kafka_release,),
     )

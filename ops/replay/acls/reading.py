@@ -14,6 +14,7 @@ from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.formats.catalogue import read_acl_text
 from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.releases import Release
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
@@ -34,6 +35,7 @@ def read_acl_source(
     super_users: Iterable[str] | None = None,
     allow_everyone_if_no_acl_found: bool | None = None,
     command_config: Path | None = None,
+    releases: tuple[Release, ...] = tuple(Release),
 ) -> AclSet:
     """Return the ACLs of ``source``, with the given settings; blocks.
 
@@ -46,6 +48,7 @@ def read_acl_source(
         super_users: principals, each ``Type:name``; None if they are unknown.
         allow_everyone_if_no_acl_found: None if it is unknown.
         command_config: a properties file for a ``kafka://`` connection.
+        releases: the Kafka releases that may judge.
 
     Raises:
         AclSourceError: the source does not exist, is damaged, or does not reach ``as_of``.
@@ -59,6 +62,7 @@ def read_acl_source(
         stamped_ms=state.stamped_ms,
         super_users=None if super_users is None else tuple(sorted(set(super_users))),
         allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
+        releases=releases,
     )
 
 

@@ -17,9 +17,11 @@ import msgspec
 
 from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, Decision, authorize, explain
+from authorizerd.acl.host_ranges import find_range
 from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import Acl, AclAdded
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.releases import RULES, Release, rules_for
+from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.asking import (
     OPERATION_CODES,
@@ -38,6 +40,7 @@ class AclIndex:
     """An index of ACLs and the authorizer's settings; ``acls`` has each ACL once, in order.
 
     The index is built when it is first asked. ``snapshot`` is an index that exists already.
+    ``releases`` are the Kafka releases that may judge, by whose rules each request is judged.
     """
 
     def __init__(
@@ -45,33 +48,52 @@ class AclIndex:
         acls: Iterable[Acl],
         settings: AuthorizerSettings,
         snapshot: AclSnapshot | None = None,
+        releases: tuple[Release, ...] = tuple(Release),
     ) -> None:
         self.acls = tuple(dict.fromkeys(acls))
         self.settings = settings
+        self.releases = releases if snapshot is None else snapshot.rules.releases
         if snapshot is not None:
             self.snapshot = snapshot
 
     @classmethod
     def of(cls, acl_set: AclSet) -> Self:
         """Return the index of a set."""
-        return cls((item.acl for item in acl_set.acls), acl_set.settings)
+        acls = (item.acl for item in acl_set.acls)
+        return cls(acls, acl_set.settings, releases=acl_set.releases)
 
     @cached_property
     def snapshot(self) -> AclSnapshot:
         with collector_off():
-            return build(
+            snapshot = build(
                 AclAdded(number.to_bytes(_ID_BYTES, "big"), acl)
                 for number, acl in enumerate(self.acls)
             )
+            return with_rules(snapshot, rules_for(self.releases))
+
+    @cached_property
+    def states(self) -> tuple[AclSnapshot, ...]:
+        """The ACLs with the rules of each release that may judge."""
+        return tuple(with_rules(self.snapshot, RULES[release]) for release in self.releases)
+
+    @cached_property
+    def depends_on_release(self) -> bool:
+        """Whether releases may differ: an ACL's host is a range of addresses."""
+        return any(find_range(acl.host) is not None for acl in self.acls)
 
     @cached_property
     def numbers(self) -> dict[Acl, int]:
         return {acl: number for number, acl in enumerate(self.acls)}
 
-    def allows(self, asked: Asked) -> bool:
-        """Return True if the ACLs allow a request that ``asking.unasked_reason`` accepts."""
+    def answers(self, asked: Asked) -> tuple[bool, ...]:
+        """Return the answer of each release to a request that ``asking.unasked_reason`` accepts."""
+        if self.depends_on_release:
+            return tuple(self._allows(state, asked) for state in self.states)
+        return (self._allows(self.snapshot, asked),) * len(self.releases)
+
+    def _allows(self, snapshot: AclSnapshot, asked: Asked) -> bool:
         return authorize(
-            self.snapshot,
+            snapshot,
             self.settings,
             asked.principal,
             asked.host,
@@ -80,13 +102,16 @@ class AclIndex:
             asked.resource_name,
         )
 
-    def explain(self, asked: Asked) -> Decision:
-        """Return the decision about a request with its rule."""
-        return explain(self.snapshot, self.settings, question_of(asked))
+    def explain(self, asked: Asked, release: int = 0) -> Decision:
+        """Return the decision about a request with its rule, by one of the releases."""
+        return explain(self.states[release], self.settings, question_of(asked))
 
     def matching(self, asked: Asked) -> Iterator[int]:
-        """Yield the number of each ACL that matches a request of an ordinary user."""
-        return (self.numbers[acl] for acl in matching_acls(self.snapshot, question_of(asked)))
+        """Yield the number of each ACL that matches a request of an ordinary user, by any release.
+
+        What a release matches, each later one matches, too.
+        """
+        return (self.numbers[acl] for acl in matching_acls(self.states[-1], question_of(asked)))
 
     def __reduce__(self) -> tuple[Callable[[bytes], AclIndex], tuple[bytes]]:
         return _unpickle, (self._packed,)
@@ -95,15 +120,15 @@ class AclIndex:
     def _packed(self) -> bytes:
         users = sorted(self.settings.super_users)
         is_open = self.settings.allow_everyone_if_no_acl_found
-        return msgspec.msgpack.encode((self.acls, users, is_open))
+        return msgspec.msgpack.encode((self.acls, users, is_open, self.releases))
 
 
 @lru_cache(INDEXES_KEPT)  # a worker process outlives a job, so the number is bounded
 def _unpickle(packed: bytes) -> AclIndex:
-    kind: Any = tuple[list[Acl], frozenset[str], bool]
+    kind: Any = tuple[list[Acl], frozenset[str], bool, tuple[Release, ...]]
     with collector_off():
-        acls, super_users, is_open = msgspec.msgpack.decode(packed, type=kind)
-    return AclIndex(acls, AuthorizerSettings(super_users, is_open))
+        acls, super_users, is_open, releases = msgspec.msgpack.decode(packed, type=kind)
+    return AclIndex(acls, AuthorizerSettings(super_users, is_open), releases=releases)
 
 
 @contextmanager

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
-from authorizerd.acl.known_settings import KnownSettings
+from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.known_settings import KnownSettings, describe_unknown
+from authorizerd.acl.model import Acl
+from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.text import format_time
 
@@ -17,7 +22,11 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
-    """The set of ACLs that judged the requests, and the authorizer's settings; None if unknown."""
+    """The set of ACLs that judged the requests, and the authorizer's settings; None if unknown.
+
+    ``kafka_releases`` are the releases that may judge; unset if no ACL's host is a range, since
+    then they do not differ.
+    """
 
     source: str
     digest: str
@@ -26,6 +35,7 @@ class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
     acls: int
     super_users: tuple[str, ...] | None
     allow_everyone_if_no_acl_found: bool | None
+    kafka_releases: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
     @classmethod
     def of(cls, acl_set: AclSet) -> JudgedBy:
@@ -39,6 +49,7 @@ class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
             acls=len(acl_set.acls),
             super_users=acl_set.super_users,
             allow_everyone_if_no_acl_found=acl_set.allow_everyone_if_no_acl_found,
+            kafka_releases=name_releases((item.acl for item in acl_set.acls), acl_set.releases),
         )
 
     @property
@@ -49,4 +60,27 @@ class JudgedBy(msgspec.Struct, frozen=True, kw_only=True):
 
     def decides_as(self, other: JudgedBy) -> bool:
         """Return True if both have the same ACLs and the same settings."""
-        return self.digest == other.digest and self.known == other.known
+        return (
+            self.digest == other.digest
+            and self.known == other.known
+            and self.kafka_releases == other.kafka_releases
+        )
+
+    def describe_unknown(self) -> Iterator[str]:
+        """Yield a sentence for each unknown setting, and for unknown releases that may differ."""
+        yield from describe_unknown(self.known)
+        releases = self.kafka_releases
+        if releases is not msgspec.UNSET and len(releases) > 1:
+            yield (
+                "the Kafka release is unknown, and some ACLs have ranges of addresses as hosts, "
+                "which only 4.4 matches: pass --kafka-release"
+            )
+
+
+def name_releases(
+    acls: Iterable[Acl], releases: Iterable[Release]
+) -> tuple[str, ...] | msgspec.UnsetType:
+    """Return the releases that may judge, or nothing if they judge these ACLs alike."""
+    if not any(find_range(acl.host) is not None for acl in acls):
+        return msgspec.UNSET
+    return tuple(map(str, releases))

@@ -32,7 +32,7 @@ from authorizerd.replay.acl_set import digest_of
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES
 from authorizerd.replay.judging.index import AclIndex
-from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.judging.report import Count, JudgedBy, name_releases
 from authorizerd.replay.local.causes import ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
@@ -198,6 +198,8 @@ def _find_difference(found: JudgedBy, index: AclIndex, known: KnownSettings) -> 
     """Return what differs between ``found`` and ``index``; None if they decide alike."""
     if found.digest != digest_of(index.acls):
         return "ACLs"
+    if found.kafka_releases != name_releases(index.acls, index.releases):
+        return "Kafka releases"
     return None if found.known == known else "settings"
 
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from authorizerd.acl.known_settings import ALLOW_EVERYONE, describe_unknown
+from authorizerd.acl.known_settings import ALLOW_EVERYONE
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.load.report import LoadReport
 from authorizerd.replay.load.thresholds import Verdict
@@ -50,7 +50,7 @@ def assess(results: Results) -> Iterator[Finding]:
 
 def _of_whatif(whatif: WhatIf) -> Iterator[Finding]:
     doubts = tuple(_doubts(whatif))
-    notes = (*doubts, *describe_unknown(whatif.candidate.known))
+    notes = (*doubts, *whatif.candidate.describe_unknown())
     if whatif.baseline is not None and whatif.candidate.decides_as(whatif.baseline):
         notes = (*notes, "Both sides are the same ACLs under the same settings.")
     if whatif.newly_denied.tuples:
@@ -134,7 +134,7 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
     ]
     if not_judged:
         notes.append(f"{format_count(not_judged, 'ACL')} may be too young to be judged.")
-    notes += describe_unknown(usage.acls.known)
+    notes += usage.acls.describe_unknown()
     if usage.assumed_in_force:
         notes.append("ACLs of unknown age were assumed to be older than the window.")
     text = f"{format_count(grants, 'grant')} of {format_count(usage.acls.acls, 'ACL')} never used"

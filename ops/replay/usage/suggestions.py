@@ -179,9 +179,10 @@ def find_differences(
     for one in tuples:
         if unasked_reason(one) is not None:
             continue
-        is_allowed = after.allows(one)
-        if before.allows(one) is is_allowed:
+        was, answers = before.answers(one), after.answers(one)
+        if was == answers:
             continue
+        is_allowed = not any(old and not new for old, new in zip(was, answers, strict=True))
         removed = (
             number
             for number in before.matching(one)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from authorizerd.acl.kafka_acls import entry_arguments
-from authorizerd.acl.known_settings import describe_unknown
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.text import format_count
@@ -36,7 +35,7 @@ def summary(report: UsageReport) -> Iterator[str]:
     yield f"allowed decisions were logged from {window.allowed_first_at} to " + (
         window.allowed_last_at
     )
-    yield from describe_unknown(acls.known)
+    yield from acls.describe_unknown()
     for reason, count in sorted(report.not_evaluated.items()):
         yield f"not evaluated: {format_count(count.events, 'event')} ({reason})"
     if report.disagreeing.events:

@@ -107,8 +107,9 @@ def find_uses(tuples: Iterable[RecordedTuple], index: AclIndex) -> Iterator[Use]
         elif one.principal in index.settings.super_users:
             yield _count(Counted.BY_SUPER_USERS, one.all_events)
         else:
-            disagreeing = one.denied if index.allows(one) else one.allowed
-            if disagreeing is not None:
+            answers = set(index.answers(one))
+            disagreeing = one.denied if True in answers else one.allowed
+            if disagreeing is not None and len(answers) == 1:
                 yield _count(Counted.DISAGREEING, disagreeing)
             yield from _find_used(one, index)
 

@@ -132,26 +132,33 @@ def find_changes(
     """Yield the tuples that the candidate decides differently from the baseline or the record.
 
     Without a baseline, the figures and ``baseline_rule`` are those of the events whose recorded
-    decision changes. With a baseline, the figures are those of the whole tuple.
+    decision changes. With a baseline, the figures are those of the whole tuple. If several Kafka
+    releases may judge, each must contradict the record; but if one of them newly denies a request
+    that it allowed by the baseline, the request is newly denied.
     """
     for one in tuples:
         if unasked_reason(one) is not None:
             continue
-        is_allowed = candidate.allows(one)
+        answers = candidate.answers(one)
+        is_allowed, release = answers[0], 0
         if baseline is None:
             figures = one.denied if is_allowed else one.allowed
-            if figures is None:
+            if figures is None or len(set(answers)) > 1:
                 continue
             rule = figures.rule
-        elif baseline.allows(one) is is_allowed:
-            continue
         else:
-            figures, rule = one.all_events, str(baseline.explain(one).rule)
+            before = baseline.answers(one)
+            if answers == before:
+                continue
+            differing = [n for n, answer in enumerate(answers) if answer is not before[n]]
+            release = next((n for n in differing if before[n]), differing[0])
+            is_allowed = answers[release]
+            figures, rule = one.all_events, str(baseline.explain(one, release).rule)
         yield Change(
             NEWLY_ALLOWED if is_allowed else NEWLY_DENIED,
             *one[:5],
             rule,
-            str(candidate.explain(one).rule),
+            str(candidate.explain(one, release).rule),
             *figures[:3],
         )
 

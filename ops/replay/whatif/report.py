@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.known_settings import describe_unknown
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.text import format_count
@@ -124,7 +123,7 @@ def summary_lines(report: WhatIf) -> Iterator[str]:
                 "the record contains no allowed request (Kafka logs them at DEBUG; the default is "
                 "INFO), so this result cannot show that nobody loses access"
             )
-    yield from describe_unknown(report.candidate.known)
+    yield from report.candidate.describe_unknown()
     for reason, count in sorted(report.not_evaluated.items()):
         yield f"not evaluated, {reason}: {_counted(count.events, count.tuples)}"
     yield from _changed_lines("newly denied", report.newly_denied)

@@ -159,7 +159,7 @@ async def test_bad_item_is_refused_and_the_others_succeed(
 async def test_unusual_acls_that_kafka_accepts_are_accepted(
     service: KafkaService, odd: Acl
 ) -> None:
-    """Examples are a prefix of the cluster's name, an empty principal, and a host that is no address."""
+    """Examples are a prefix of the cluster's name, an empty principal, and a host with words."""
     assert await service.create([odd]) == [None]
     assert service.acls == {odd}
 

@@ -1,17 +1,30 @@
 from __future__ import annotations
 
 import pickle
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging import index
 from authorizerd.replay.judging.index import INDEXES_KEPT, AclIndex
+from authorizerd.replay.judging.report import JudgedBy
 from tests.ops.replay.acl_sets import acl_set_of
+from tests.support.acls import acl
 from tests.support.strategies import acls
+
+
+class Asked(NamedTuple):
+    principal: str
+    host: str | None
+    operation: str
+    resource_type: str
+    resource_name: str
 
 
 def set_of(*some: Acl, super_users: tuple[str, ...] = ()) -> AclSet:
@@ -61,3 +74,21 @@ def test_number_of_kept_indexes_is_bounded() -> None:
         kept = send(set_of(topic(number)))
         assert index._unpickle.cache_info().currsize <= INDEXES_KEPT
     assert send(set_of(topic(4))) is kept
+
+
+def test_each_release_judges_by_its_own_rules() -> None:
+    """An ACL is used if any release matches it."""
+    allowing = acl("User:a", "READ", topic="t", host="10.9.0.0/16")
+    denying = acl("User:b", "READ", topic="t", host="10.9.0.0/16", deny=True)
+    allowed = acl("User:b", "READ", topic="t")
+    index = send(set_of(allowing, denying, allowed))
+    by_a, by_b = (Asked(user, "10.9.3.4", "READ", "TOPIC", "t") for user in ("User:a", "User:b"))
+    assert index.releases == (Release.KAFKA_4_3, Release.KAFKA_4_4)
+    assert (index.answers(by_a), index.answers(by_b)) == ((False, True), (True, False))
+    assert (set(index.matching(by_a)), set(index.matching(by_b))) == ({0}, {1, 2})
+    assert [index.explain(by_b, release).allowed for release in (0, 1)] == [True, False]
+    newest = send(replace(set_of(allowing, denying), releases=(Release.KAFKA_4_4,)))
+    assert (newest.answers(by_a), newest.answers(by_b)) == ((True,), (False,))
+    assert JudgedBy.of(set_of(allowing)).kafka_releases == ("4.3", "4.4")
+    assert "--kafka-release" in "".join(JudgedBy.of(set_of(allowing)).describe_unknown())
+    assert JudgedBy.of(set_of(allowed)).kafka_releases is UNSET

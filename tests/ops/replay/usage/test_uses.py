@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
@@ -92,6 +93,18 @@ def test_allow_read_is_used_by_describe_but_deny_is_not() -> None:
     by_b = msgspec.structs.replace(describe, principal="User:b")
     events = [Recorded(describe, True, 1), Recorded(by_b, False, 1)]
     assert list(use_of(acl_set_of([allow, deny]), events).usage) == [allow]
+
+
+def test_range_is_used_if_any_release_matches_it() -> None:
+    """So its removal is not suggested. One release that contradicts the record proves nothing."""
+    by_range = msgspec.structs.replace(topic_read("t"), host="10.0.0.0/8")
+    events = [Recorded(READ_T, True, 1)]
+    summed = use_of(acl_set_of([by_range]), events)
+    assert summed.usage[by_range].alone == Count(events=1, tuples=1)
+    assert summed.count_of(Counted.DISAGREEING) == Count()
+    old = msgspec.structs.replace(acl_set_of([by_range]), releases=(Release.KAFKA_4_3,))
+    assert use_of(old, events).usage == {}
+    assert use_of(old, events).count_of(Counted.DISAGREEING) == Count(events=1, tuples=1)
 
 
 def test_repeated_acl_counts_once() -> None:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
+from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex
@@ -61,6 +63,22 @@ def test_all_events_change_against_a_baseline() -> None:
         (f"MatchingAcl(acl={READ_B})", "DefaultDeny"),
     ]
     assert [(one.first_ms, one.last_ms) for one in changes] == [(0, 13 * HOUR_MS)] * 2
+
+
+def test_releases_that_disagree_prove_no_change_but_a_lost_request_counts() -> None:
+    """By 4.3, the range matches nothing; by 4.4, it is what allows ``User:a``."""
+    (one,) = [tuple_of("User:a", 5, 0)._replace(host="10.9.3.4")]
+    by_range = acl_set_of([replace(READ_A, host="10.9.0.0/16")])
+    assert changes_of([one], by_range) == []
+    (lost,) = changes_of([one], acl_set_of([READ_B]), by_range)
+    assert (lost.change, lost.events, str(lost.baseline_rule)[:11]) == (
+        "newly_denied",
+        5,
+        "MatchingAcl",
+    )
+    assert changes_of([one], by_range, by_range) == []
+    (certain,) = changes_of([one], replace(by_range, releases=(Release.KAFKA_4_3,)))
+    assert certain.change == "newly_denied"
 
 
 def test_change_has_the_recorded_rule_and_times() -> None:
