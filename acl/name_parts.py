@@ -29,6 +29,8 @@ def list_names(acl: Acl, others: Iterable[Acl]) -> list[str]:
         name = other.resource_name
         if other.pattern_type == PatternType.LITERAL or is_wildcard(other.pattern_type, name):
             literals.add(name)
+            if name == WILDCARD:
+                prefixes.add(WILDCARD)  # the wildcard misses longer names that begin with it
         else:
             prefixes.add(name)
     starts = _find_starts(literals | prefixes)

@@ -21,11 +21,11 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.bits import allowing_operations, denying_operations
+from authorizerd.acl.bits import allowing_operations, denying_operations, weight
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.host_parts import list_addresses
 from authorizerd.acl.host_ranges import find_range
-from authorizerd.acl.hosts import HostKind, get_kind
+from authorizerd.acl.hosts import HostKind, get_kind, is_certain
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD_PRINCIPAL,
@@ -65,7 +65,8 @@ class AclEffect(msgspec.Struct, frozen=True, kw_only=True):
         allows: the new answer of ``flips``, which is the same for all.
         flips: the first questions whose answer changes.
         flip_count: the number of all that were found. Each represents a class of questions.
-        is_complete: whether every class was asked about.
+        is_complete: whether every class was asked about, and its answers are known. They are not
+            if the range names a network interface (``acl.hosts.is_certain``).
     """
 
     acl: Acl
@@ -90,7 +91,10 @@ def find_effects(
     slashed = [
         acl
         for acl in snapshot.acls.values()
-        if "/" in acl.host and acl.resource_type in RESOURCE_TYPES and not is_unjudgeable(acl)
+        if "/" in acl.host
+        and acl.resource_type in RESOURCE_TYPES
+        and weight(acl)  # it can allow or deny
+        and not is_unjudgeable(acl)
     ]
     yield
     comparison = _Comparison(snapshot, settings, before, after)
@@ -161,7 +165,8 @@ class _Comparison:
             allows=allows,
             flips=tuple(flips),
             flip_count=count,
-            is_complete=asked < questions_max or next(questions, None) is None,
+            is_complete=is_certain(acl.host)
+            and (asked < questions_max or next(questions, None) is None),
         )
 
     def _flips(self, question: Question, allows: bool) -> bool:

@@ -21,6 +21,7 @@ from authorizerd.acl.explanation.words import (
     name_resource,
     name_type,
 )
+from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.acl.plan.traffic import TrafficEvidence
 from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
@@ -179,7 +180,9 @@ def _describe_effect(effect: AclEffect) -> Iterator[str]:
     more = effect.flip_count - len(effect.flips)
     if more:
         yield f"  {change}: {count_of(more, 'more question')}"
-    if not effect.is_complete:
+    if not is_certain(acl.host):
+        yield "  only a broker knows whether it has the network interface that the range names"
+    elif not effect.is_complete:
         yield "  not all questions about it were asked: there are too many"
     elif not effect.flip_count:
         yield "  no answer changes, because other ACLs decide"

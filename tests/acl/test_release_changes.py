@@ -55,7 +55,7 @@ def ranged_acls() -> st.SearchStrategy[set[Acl]]:
     return st.sets(one, max_size=6)
 
 
-@settings(max_examples=200)
+@settings(max_examples=300)
 @given(ranged_acls(), st.sampled_from([UP, DOWN]), st.booleans())
 def test_every_flip_is_real_and_every_real_flip_is_covered(
     held: set[Acl], rules: tuple[ReleaseRules, ReleaseRules], is_open: bool
@@ -107,6 +107,13 @@ ORDERS = acl("User:a", topic="orders")
             [(Meaning.FALLS_ASLEEP, True, ["127.0.0.0"])],
         ),
         ([replace(ORDERS, host="10.0.0.0/8")], UP, [(Meaning.WAKES_UP, True, ["10.0.0.0"])]),
+        # The wildcard misses names such as *z.
+        (
+            [acl("User:a", topic="*"), acl("User:a", topic="", pattern="PREFIXED", host="::/0")],
+            UP, [(Meaning.WAKES_UP, True, ["0:0:0:0:0:0:0:0"])],
+        ),
+        # An ALLOW with a pattern type of a later version never allows.
+        ([replace(ORDERS, host="10.0.0.0/8", pattern_type=77)], UP, []),
         # Another ACL gives the same answer.
         ([ORDERS, replace(ORDERS, host="10.0.0.0/8")], UP, [(Meaning.WAKES_UP, True, [])]),
         (
@@ -136,6 +143,13 @@ def test_meanings_and_examples(
     for each in effects:
         operations = {flip.operation for flip in each.flips}
         assert operations <= ({3, 8} if is_grant(each.acl) else {3})
+
+
+def test_range_with_a_network_interface_is_not_judged_for_certain() -> None:
+    """Only a broker knows whether it has the interface. Here such an ALLOW never allows."""
+    (effect,) = effects_of({replace(ORDERS, host="2001:db8::%eth0/64")}, UP)
+    assert (effect.meaning, effect.flips) == (Meaning.WAKES_UP, ())
+    assert not effect.is_complete
 
 
 def test_unasked_questions_are_admitted(monkeypatch: pytest.MonkeyPatch) -> None:

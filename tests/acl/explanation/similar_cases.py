@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
-from authorizerd.acl.model import CLUSTER_NAME, Acl, PermissionType, Question
+from authorizerd.acl.model import CLUSTER_NAME, Acl, Question
 from authorizerd.acl.releases import RULES
+from authorizerd.acl.snapshot import is_grant
 from tests.acl.explanation.cases import ADDRESSES, Case, releases
 from tests.support.strategies import acls
 
@@ -92,7 +93,7 @@ def check(case: Case, miss: NearMiss) -> None:
         assert any(each.is_allowed(each.held, asked) for each in by_release)
     elif miss.instead is None and miss.rewritten is None:
         assert miss.acl is not None
-        assert miss.acl.permission_type != PermissionType.ALLOW
+        assert not is_grant(miss.acl)
         if miss.kind == NearMissKind.SINGLE_DENIAL:
             assert case.is_allowed(case.held - {miss.acl}, asked)
         else:
