@@ -16,7 +16,7 @@ from immutables import Map
 
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.model import Acl
+from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.acl.releases import releases_at, rules_for
 from authorizerd.acl.snapshot import AclSnapshot
@@ -133,7 +133,7 @@ def _report_ranges(snapshot: AclSnapshot, before: int, after: int) -> None:
     if releases_at(before) == releases_at(after):
         return
     print(f"ACLs are judged by the rules of Kafka {rules_for(releases_at(after))} from now on.")
-    ranges = [acl for acl in snapshot.acls.values() if may_be_range(acl)]
+    ranges = [acl for acl in snapshot.acls.values() if get_kind(acl.host) is HostKind.RANGE]
     if not ranges:
         print("No ACL has a host that is a range of addresses now.")
         return
@@ -142,8 +142,3 @@ def _report_ranges(snapshot: AclSnapshot, before: int, after: int) -> None:
         print(f"  {acl}")
     if len(ranges) > ACLS_NAMED_MAX:
         print(f"  and {len(ranges) - ACLS_NAMED_MAX} more")
-
-
-def may_be_range(acl: Acl) -> bool:
-    """Return True if Kafka 4.4 tries to read the host as a range."""
-    return "/" in acl.host

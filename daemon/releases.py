@@ -8,6 +8,7 @@ from functools import partial
 from operator import ne
 from typing import Final
 
+from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.release_in_force import ReleaseInForce, judge_release
 from authorizerd.acl.releases import RULES_4_3
 from authorizerd.acl.snapshot import AclSnapshot
@@ -54,7 +55,7 @@ def _log_ranges(snapshot: AclSnapshot) -> Steps[None]:
     for number, acl in enumerate(snapshot.acls.values()):
         if number % ACLS_PER_STEP == 0:
             yield
-        if "/" not in acl.host:
+        if get_kind(acl.host) is not HostKind.RANGE:
             continue
         found += 1
         if found <= ACLS_NAMED_MAX:
