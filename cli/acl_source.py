@@ -171,7 +171,7 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
         type=Release,
         choices=tuple(Release),
         help="answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one "
-        "that the log, the configuration or the brokers show; else only what each of them allows)",
+        "that the log, the configuration or the brokers show; else by each that may judge)",
     )
     add_setting_arguments(group)
 

@@ -474,6 +474,18 @@ RANGE_OF_NET = "from no host by Kafka 4.3, or only from 10.9.0.0/16 (except 10.9
         ),
         ("can User:net --topic events", [f"  READ, DESCRIBE  {RANGE_OF_NET}", NOT_READ]),
         ("what-can User:v6", []),
+        (
+            "who-can READ --topic events --kafka-release 4.3",
+            ["  User:app  from any host", "  nobody else"],
+        ),
+        (
+            "who-can READ --topic events --kafka-release 4.4",
+            [
+                "  User:app  from any host",
+                "  User:net  only from 10.9.0.0/16 (except 10.9.1.2)",
+                "  nobody else",
+            ],
+        ),
     ],
 )
 def test_ranges_are_answered_by_release_and_silent_hosts_are_left_out(
