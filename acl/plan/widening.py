@@ -24,6 +24,7 @@ from authorizerd.acl.model import (
     Question,
 )
 from authorizerd.acl.plan.changes import AclChanges
+from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.areas import list_examples
 from authorizerd.acl.search.releases import list_releases
 from authorizerd.acl.snapshot import AclSnapshot, is_grant, is_unjudgeable
@@ -42,7 +43,7 @@ def find_widening(
     A DENY whose host never matches denies nothing, so it does not count. Only a few requests are
     tried. So without examples, more may be allowed nevertheless.
     """
-    denials = [acl for acl in changes.delete_deny if not never_matches(acl.host, before.rules)]
+    denials = [acl for acl in changes.delete_deny if _can_deny(acl, before.rules)]
     if not denials:
         return
     examples = islice(
@@ -59,6 +60,11 @@ def find_widening(
     named = ", ".join(examples)
     effect = f"so more is allowed, such as {named}" if named else "so more may be allowed"
     yield f"this plan deletes {count_of(len(denials), 'DENY ACL')}, {effect}"
+
+
+def _can_deny(acl: Acl, rules: ReleaseRules) -> bool:
+    """Return False if the host never matches. Kafka fails to judge an ACL whatever its host is."""
+    return is_unjudgeable(acl) or not never_matches(acl.host, rules)
 
 
 def _make_questions(denials: Iterable[Acl], after: AclSnapshot) -> Iterator[Question]:
