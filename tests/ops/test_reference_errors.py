@@ -12,7 +12,7 @@ import pytest
 from authorizerd.cli import check_log, import_config
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls import command as acl_command
-from authorizerd.cli.change import applying, planning
+from authorizerd.cli.change import applying, planning, releases
 from authorizerd.cli.commands import ACLS_COMMANDS
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.main import main
@@ -109,6 +109,7 @@ def test_every_exit_code_is_explained() -> None:
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
         "acls plan": general | exit_codes(planning),
+        "acls compare-releases": general | exit_codes(releases),
         **dict.fromkeys(("acls export", "acls import"), general | exit_codes(transfer)),
         "acls apply": general | exit_codes(applying),
         "check-log": {0} | exit_codes(check_log),
@@ -134,6 +135,7 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
         "acls/command.py",
         "change/applying.py",
         "change/planning.py",
+        "change/releases.py",
         "check_log.py",
         "doctor/command.py",
         "import_config.py",

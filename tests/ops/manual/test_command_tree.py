@@ -15,8 +15,10 @@ def test_tree_has_every_command_with_its_flags() -> None:
     assert list(commands) == [
         "authorizerd",
         *(f"authorizerd {name}" for name in ("serve", "format", "token", "import-config")),
-        *(f"authorizerd {name}" for name in ("reset-copy", "backup", "restore", "acls")),
-        *(f"authorizerd acls {name}" for name in ("plan", "apply", "export", "import")),
+        *(f"authorizerd {name}" for name in ("reset-copy", "backup", "restore")),
+        *("authorizerd features", "authorizerd acls", "authorizerd acls plan"),
+        *("authorizerd acls apply", "authorizerd acls compare-releases"),
+        *("authorizerd acls export", "authorizerd acls import"),
         "authorizerd check-log",
         *("authorizerd doctor", "authorizerd replay"),
         *(f"authorizerd replay {name}" for name in ("ingest", "whatif", "usage", "load", "report")),
