@@ -79,9 +79,11 @@ def judge_release(
     found = _judge_own(image) if evidence is Evidence.OWN_LOG else _judge_nodes(image, evidence)
     if setting is None:
         return found
-    rules = RULES[setting]
+    # A controller of 4.4 creates no range before the level at which all nodes read it.
+    is_early = evidence is Evidence.OWN_LOG and not excludes_4_3(image.metadata_version)
+    rules = rules_for((setting,), has_range_level=not is_early)
     reason = f"{SETTING}={setting}"
-    if found.rules != rules or found.newer:
+    if found.rules.releases != rules.releases or found.newer:
         reason += f", although {found.reason}"
     return ReleaseInForce(rules, reason, found.newer)
 

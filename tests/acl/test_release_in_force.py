@@ -207,3 +207,10 @@ def test_setting_decides_and_a_contradiction_is_told() -> None:
     forced = judge_release(image, BROKERS, Release.KAFKA_4_4)
     assert forced.rules == RULES_4_4
     assert forced.reason == "authorizerd.kafka.release=4.4, although broker 1 runs 4.3"
+
+
+@pytest.mark.parametrize(("level", "can_create"), [(30, False), (31, False), (32, True)])
+def test_own_log_creates_ranges_only_at_a_level_that_has_them(level: int, can_create: bool) -> None:
+    chosen = judge_release(image_of(finalized(level)), OWN_LOG, Release.KAFKA_4_4).rules
+    assert (chosen.releases, chosen.range_allows) == (RULES_4_4.releases, True)
+    assert chosen.can_create_ranges is can_create
