@@ -199,7 +199,7 @@ def test_features_become_visible_like_acls(tmp_path: Path) -> None:
     write_log(tmp_path, [BEGIN, kraft], [END, BEGIN, groups])
     assert features(tmp_path) == {"metadata.version": 30, "kraft.version": 1}
     write_log(tmp_path, [BEGIN, kraft], [ABORT, groups])
-    assert features(tmp_path) == {"metadata.version": 33, "group.version": 1}
+    assert features(tmp_path) == {"metadata.version": 30, "group.version": 1}
     write_log(tmp_path, [FeatureLevel("group.version", 0)])
     assert features(tmp_path) == {"metadata.version": METADATA_VERSION.level}
 

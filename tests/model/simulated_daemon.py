@@ -33,12 +33,13 @@ class _Endpoint:
     """A ``BoundEndpoint`` of the simulated network."""
 
     port = 1
+    path = None
 
     def __init__(self, process: Process, name: str) -> None:
         self._process = process
         self._listening = trio.Event()
         self._listener: MemoryListener | None = None
-        self.name = name
+        self.name = self.host = name
         self.address = f"{name}:1"
 
     def listen(self) -> list[MemoryListener]:

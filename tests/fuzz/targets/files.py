@@ -39,6 +39,7 @@ from authorizerd.protocol.records.fast_reader import Texts, read_records
 from authorizerd.protocol.records.foreign import decode_foreign
 from authorizerd.protocol.records.leader_change import decode_leader_change
 from authorizerd.protocol.records.metadata import MetadataRecord, decode_value, encode_value
+from authorizerd.protocol.records.nodes import decode_node
 from authorizerd.protocol.records.voters import decode_voters
 from tests.conftest import REAL_LOG
 from tests.fuzz.target import LINES_IN_THREAD_MAX, OWN_CHARACTERS_MAX, Target, alone, rejected_with
@@ -92,7 +93,8 @@ def _read_general(batch: RecordBatch) -> list[object] | str:
     try:
         for _ in range(batch.count):
             place = read_record(batch.data, position)
-            record = decode_value(batch.data, place.value_start, place.value_end)
+            value = batch.data, place.value_start, place.value_end
+            record = decode_value(*value) or decode_node(*value)
             if record is not None:
                 found.append(record)
             position = place.next
