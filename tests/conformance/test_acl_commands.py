@@ -60,6 +60,7 @@ def printed_by(
     config = {
         "listeners": LISTENERS,
         "super.users": "User:ANONYMOUS;User:admin",
+        "authorizerd.kafka.release": "4.3",  # that of the broker
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": JAAS,
     }
     folder.mkdir(exist_ok=True)
@@ -125,7 +126,8 @@ def test_our_daemon_answers_as_a_broker_did(name: str, tmp_path: Path) -> None:
     expected = recorded((RECORDED / f"{name}.txt").read_text(encoding="utf-8"))
     client = tmp_path / "client.properties"
     client.write_text("security.protocol=PLAINTEXT\n")
-    with running(tmp_path, new_log(tmp_path), super_users="User:ANONYMOUS") as daemon:
+    settings = {"super.users": "User:ANONYMOUS", "authorizerd.kafka.release": "4.3"}
+    with running(tmp_path, new_log(tmp_path), settings) as daemon:
         address = daemon.ready["listeners"]["PLAINTEXT"]
         connection = ("--bootstrap-server", address, "--command-config", str(client))
         for case, printed in zip(cases, expected, strict=True):
