@@ -30,7 +30,9 @@ def in_range(acl_host: str, host: str | None) -> bool:
     """Return True if the host of an ACL is a range with ``host``, or any range if that is None."""
     try:
         plain = acl_host.replace("%eth0", "")
-        network = ip_network(plain, strict=False) if "/" in plain else None
+        # Python also reads a mask after the slash, which Kafka does not.
+        is_length = plain.partition("/")[2].isdigit()
+        network = ip_network(plain, strict=False) if is_length else None
     except ValueError:
         return False
     if network is None or host is None:
