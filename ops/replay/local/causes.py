@@ -17,6 +17,7 @@ from authorizerd.acl.model import WILDCARD, Acl, PatternType, Question
 from authorizerd.acl.patterns import misses_wildcard
 from authorizerd.acl.plan.names import name_acl
 from authorizerd.acl.plan.traffic import TrafficCause
+from authorizerd.acl.releases import Release
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.replay.judging.asking import question_of
 from authorizerd.replay.judging.index import AclIndex
@@ -27,12 +28,20 @@ OF_RESOURCE_MAX: Final = 10
 
 
 class ChangedAcls:
-    """The ACLs that a change removes, and those that it adds, of those before and after it."""
+    """The ACLs that a change removes, and those that it adds, of those before and after it.
 
-    def __init__(self, before: Collection[Acl], after: Collection[Acl]) -> None:
+    ``releases`` are the Kafka releases that may judge: a cause is what any of them matches.
+    """
+
+    def __init__(
+        self,
+        before: Collection[Acl],
+        after: Collection[Acl],
+        releases: tuple[Release, ...] = tuple(Release),
+    ) -> None:
         old, new = set(before), set(after)
-        self._removed = _Side(old - new)
-        self._added = _Side(new - old)
+        self._removed = _Side(old - new, releases)
+        self._added = _Side(new - old, releases)
 
     def find_causes(self, changes: Iterable[Detail], *, are_allowed: bool) -> list[TrafficCause]:
         """Return the causes of all changes: those of most events first, then by the ACL's text.
@@ -76,9 +85,10 @@ class ChangedAcls:
 class _Side:
     """The ACLs that a change removes, or those that it adds."""
 
-    def __init__(self, acls: Iterable[Acl]) -> None:
-        index = AclIndex(acls, AuthorizerSettings())
-        self._snapshot = index.snapshot
+    def __init__(self, acls: Iterable[Acl], releases: tuple[Release, ...]) -> None:
+        index = AclIndex(acls, AuthorizerSettings(), releases=releases)
+        # What a release matches, each later one matches, too.
+        self._snapshot = index.states[-1]
         self._by_pattern: dict[tuple[int, bool, str], list[Acl]] = defaultdict(list)
         for acl in index.acls:
             is_literal = acl.pattern_type == PatternType.LITERAL

@@ -92,7 +92,7 @@ def judge_traffic(
     contradicted = list(find_changes(tuples, present, None))
     return _make_evidence(
         ingested,
-        ChangedAcls(present.acls, planned.acls),
+        ChangedAcls(present.acls, planned.acls, planned.releases),
         (denied, details[NEWLY_DENIED]),
         (allowed, details[NEWLY_ALLOWED]),
         count_unasked(tuples),
@@ -155,7 +155,7 @@ def read_report(
     denied, allowed = report.newly_denied, report.newly_allowed
     return _make_evidence(
         report,
-        ChangedAcls(present.acls, planned.acls),
+        ChangedAcls(present.acls, planned.acls, planned.releases),
         (denied, denied.details),
         (allowed, allowed.details),
         report.not_evaluated,

@@ -27,6 +27,7 @@ from tests.support.recorded_use import RecordedUse, read_recorded_use
 
 ALICE = acl("User:alice", "READ", topic="orders", host="10.0.0.7")
 BOB = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED")
+BY_RANGE = acl("User:bob", "WRITE", topic="payments.", pattern="PREFIXED", host="10.0.0.0/8")
 CAROL = acl("User:carol", "READ", topic="orders")
 NOBODY = acl("User:*", "READ", topic="orders", deny=True)
 LINE = (
@@ -135,6 +136,26 @@ def test_changes_are_shown_and_written(folder: Path, capsys: pytest.CaptureFixtu
     assert evidence.not_reproduced == TrafficCount(events=1, tuples=1)
     (file,) = evidence.files
     assert (file.path, file.bytes) == ("audit.log", (folder / "audit.log").stat().st_size)
+
+
+@pytest.mark.parametrize(
+    ("flag", "deleted", "causes"),
+    [
+        ("", [BY_RANGE], [BY_RANGE]),
+        ("--kafka-release 4.4", [BY_RANGE], [BY_RANGE]),
+        ("--kafka-release 4.3", [BY_RANGE], []),
+        ("--kafka-release 4.3", [BY_RANGE, BOB], [BOB]),
+    ],
+)
+def test_deleted_range_breaks_by_each_release_that_reads_it(
+    folder: Path, flag: str, deleted: list[Acl], causes: list[Acl]
+) -> None:
+    (folder / "now.txt").write_text(format_acls([ALICE, *deleted]))
+    (folder / "desired.txt").write_text(format_acls([ALICE]))
+    (folder / "audit.log").write_text(line("User:bob", "WRITE", "payments.eu"))
+    assert plan(f"desired.txt --traffic audit.log --out plan.json {flag}") == (3 if causes else 10)
+    _, evidence = check_in(folder)
+    assert [parse_acl(each.acl) for each in evidence.newly_denied.causes] == causes
 
 
 def test_harmless_plan_does_not_break(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

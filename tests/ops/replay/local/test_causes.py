@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.acl.plan.names import parse_acl
+from authorizerd.acl.releases import Release
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local.causes import (
     OF_RESOURCE_MAX,
@@ -24,6 +25,8 @@ DENY = Acl(2, "t", 3, "User:a", "*", 3, 2)
 DENY_ALL = Acl(2, "*", 3, "User:*", "10.0.0.1", 2, 2)
 OTHERS = topic_read("t", principal="User:b")
 ELSEWHERE = topic_read("u")
+RANGE = replace(ALLOW, host="10.0.0.0/8")
+DENY_RANGE = replace(DENY, host="10.0.0.0/8")
 
 
 def change_of(question: Question, events: int, last_at: str) -> Detail:
@@ -55,6 +58,11 @@ def change_of(question: Question, events: int, last_at: str) -> Detail:
         (True, [DENY, ALLOW], [PREFIX], [DENY, PREFIX]),
         # allow.everyone.if.no.acl.found applies again.
         (True, [OTHERS, ELSEWHERE], [], [OTHERS]),
+        # By Kafka 4.4.
+        (False, [RANGE, OTHERS], [], [RANGE]),
+        (False, [OTHERS], [DENY_RANGE], [DENY_RANGE]),
+        (True, [OTHERS], [RANGE], [RANGE]),
+        (True, [DENY_RANGE, OTHERS], [], [DENY_RANGE]),
     ],
 )
 def test_causes_are_the_acls_that_decide(
@@ -65,6 +73,12 @@ def test_causes_are_the_acls_that_decide(
     assert {parse_acl(each.acl) for each in found} == set(causes)
     assert all((each.change == "delete") is (parse_acl(each.acl) in removed) for each in found)
     assert {(each.events, each.tuples, each.last_at) for each in found} == {(7, 1, "t")}
+
+
+def test_range_is_no_cause_by_a_release_that_reads_none() -> None:
+    changed = ChangedAcls([RANGE, ALLOW], [], (Release.KAFKA_4_3,))
+    (found,) = changed.find_causes([change_of(READ_T, 1, "t")], are_allowed=False)
+    assert parse_acl(found.acl) == ALLOW
 
 
 def test_causes_are_summed_and_sorted() -> None:
