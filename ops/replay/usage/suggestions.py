@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.kafka_acls import why_inexpressible
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType
 from authorizerd.acl.pattern_set import PatternSet
@@ -34,6 +35,10 @@ from authorizerd.replay.usage.uses import NO_ACL, AclUsage, is_wide
 _LAST_ACL: Final = (
     "it is the last ACL of resources that allow.everyone.if.no.acl.found would open, unless it is"
     " false"
+)
+_UNCERTAIN: Final = (
+    "only a broker knows whether it has the network interface that the host names, so the record"
+    " may contain requests that used it"
 )
 
 
@@ -85,6 +90,8 @@ def suggest(
             replaced[acl] = narrower
             for reason in filter(None, map(why_inexpressible, (acl, *narrower))):
                 reasons.setdefault(acl, reason)
+            if not is_certain(acl.host):
+                reasons.setdefault(acl, _UNCERTAIN)
     return _keep_resources_closed(acl_set, Suggestions(replaced, {}).without(reasons))
 
 

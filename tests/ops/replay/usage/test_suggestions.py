@@ -18,7 +18,7 @@ from authorizerd.replay.recorded.rows import LocalRows
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
-from authorizerd.replay.usage.uses import AclUsage
+from authorizerd.replay.usage.uses import AclUsage, sum_uses
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.usage.recording import tuples_of
 from tests.ops.replay.usage.strategies import acl_sets, asked_questions, recorded_events
@@ -103,6 +103,17 @@ def test_proven_suggestions_change_no_recorded_answer(
     assert not scan_differences(acl_set, events, acls)
     kept = suggestions.left_out.keys() - first.left_out.keys()
     assert first.replaced.keys() == suggestions.replaced.keys() | kept
+
+
+def test_removal_of_a_range_that_names_a_network_interface_is_not_suggested() -> None:
+    """A broker with this interface allows by it, which no other process can know."""
+    uncertain = msgspec.structs.replace(A, host="2001:db8::%eth0/32")
+    request = Question("User:a", "2001:db8:0:0:0:0:0:1", Operation.READ, ResourceType.TOPIC, "a")
+    acl_set = acl_set_of([uncertain, B])
+    used = sum_uses(LocalRows(tuples_of([Recorded(request, True, 1)])), AclIndex.of(acl_set), 9)
+    found = suggest(acl_set, [uncertain, B], used.usage, names_max=9)
+    assert found.replaced.keys() == {B}
+    assert "network interface" in found.left_out[uncertain]
 
 
 def prove_with(*found: Mapping[Acl | None, str]) -> tuple[Suggestions, AclSet]:
