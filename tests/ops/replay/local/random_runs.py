@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.releases import Release
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 
 DAY_MS = 86_400_000
@@ -61,7 +62,7 @@ def random_set(drawn: random.Random, added: Callable[[], int | None] = lambda: N
                 one((*_NAMES, "*", "o", "orders-")),
                 one((3, 3, 4)),
                 one((*_PRINCIPALS, "User:*")),
-                one(("*", "*", "10.0.0.1")),
+                one(("*", "*", "10.0.0.1", "10.0.0.0/8")),
                 one((2, 3, 4, 7, 8, 12)),
                 one((3, 3, 3, 2)),
             )
@@ -78,4 +79,5 @@ def _set_of(drawn: random.Random, dated: Sequence[DatedAcl]) -> AclSet:
         digest=digest_of(item.acl for item in dated),
         super_users=drawn.choice(((), ("User:admin",))),
         allow_everyone_if_no_acl_found=drawn.random() < 0.4,
+        releases=drawn.choice((tuple(Release), *((each,) for each in Release))),
     )
