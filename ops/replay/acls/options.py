@@ -53,7 +53,7 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
         type=Release,
         choices=list(Release),
         help="judge by the rules of this Kafka release: 4.3 means 4.0 to 4.3. Without it, a request"
-        " counts as changed only if it is by each release",
+        " that any release denies counts as denied",
     )
     parser.add_argument(
         "--command-config",

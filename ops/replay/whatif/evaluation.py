@@ -133,17 +133,18 @@ def find_changes(
 
     Without a baseline, the figures and ``baseline_rule`` are those of the events whose recorded
     decision changes. With a baseline, the figures are those of the whole tuple. If several Kafka
-    releases may judge, each must contradict the record; but if one of them newly denies a request
-    that it allowed by the baseline, the request is newly denied.
+    releases may judge, a request is newly denied if any of them denies it that was allowed before,
+    by the record or by the baseline, and newly allowed only if none denies it.
     """
     for one in tuples:
         if unasked_reason(one) is not None:
             continue
         answers = candidate.answers(one)
-        is_allowed, release = answers[0], 0
+        is_allowed = all(answers)
+        release = answers.index(is_allowed)
         if baseline is None:
             figures = one.denied if is_allowed else one.allowed
-            if figures is None or len(set(answers)) > 1:
+            if figures is None:
                 continue
             rule = figures.rule
         else:

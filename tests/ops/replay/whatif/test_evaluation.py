@@ -65,11 +65,20 @@ def test_all_events_change_against_a_baseline() -> None:
     assert [(one.first_ms, one.last_ms) for one in changes] == [(0, 13 * HOUR_MS)] * 2
 
 
-def test_releases_that_disagree_prove_no_change_but_a_lost_request_counts() -> None:
+def test_request_that_any_release_newly_denies_is_newly_denied() -> None:
     """By 4.3, the range matches nothing; by 4.4, it is what allows ``User:a``."""
     (one,) = [tuple_of("User:a", 5, 0)._replace(host="10.9.3.4")]
     by_range = acl_set_of([replace(READ_A, host="10.9.0.0/16")])
-    assert changes_of([one], by_range) == []
+    (doubtful,) = changes_of([one], by_range)
+    assert (doubtful.change, doubtful.events, doubtful.candidate_rule) == (
+        "newly_denied",
+        5,
+        "DefaultDeny",
+    )
+    denied = tuple_of("User:a", 0, 5)._replace(host="10.9.3.4")
+    assert changes_of([denied], by_range) == []
+    denying = acl_set_of([READ_A, replace(READ_A, host="10.9.0.0/16", permission_type=2)])
+    assert [each.change for each in changes_of([one], denying)] == ["newly_denied"]
     (lost,) = changes_of([one], acl_set_of([READ_B]), by_range)
     assert (lost.change, lost.events, str(lost.baseline_rule)[:11]) == (
         "newly_denied",
