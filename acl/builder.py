@@ -18,8 +18,6 @@ from msgspec.structs import force_setattr
 from authorizerd.acl.bits import UNJUDGEABLE, Weights, weights_of
 from authorizerd.acl.denying_hosts import NO_DENYING_HOSTS, add_host, remove_host
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
-from authorizerd.acl.host_ranges import find_range
-from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -39,6 +37,7 @@ from authorizerd.acl.snapshot import (
     Unjudgeable,
     change_unjudgeable,
     is_unjudgeable,
+    place_host,
 )
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.acl.tables import EMPTY, Growing, freeze, grow
@@ -105,15 +104,13 @@ class _RulesBuilder:
 
     def _add_to_hosts(self, acl: Acl, weights: Weights, sign: int) -> None:
         """Do what ``acl.snapshot.apply_changes`` does with the host of an ACL."""
-        kind = get_kind(acl.host)
-        addresses = find_range(acl.host) if kind is HostKind.RANGE else None
-        if addresses is not None and (addresses.is_certain or weights.denial):
+        addresses, denial = place_host(acl.host, weights)
+        if addresses is not None:
             self.ranges = change_range(self.ranges, addresses, acl, weights.in_range, sign)
-        if not weights.denial or kind is HostKind.NOTHING:
+        if not denial:
             return
         if self.host_denials is None:
             self.host_denials = PatternsBuilder()
-        denial = weights.host_denial if addresses is None else weights.range_denial
         self.host_denials.add(acl.pattern_type, acl.resource_name, sign * denial)
         if weights.is_plain:
             change = add_host if sign > 0 else remove_host

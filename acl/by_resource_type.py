@@ -17,7 +17,7 @@ from authorizerd.acl.bits import allow_bit, deny_bit
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.filters import ACLS_PER_STEP
-from authorizerd.acl.hosts import is_certain, matches_host, never_matches
+from authorizerd.acl.hosts import applies_to, is_certain
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
@@ -29,7 +29,14 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, get_weight, prefix_lengths
 from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
-from authorizerd.acl.snapshot import AclSnapshot, Rules, is_unjudgeable, rules_of, with_rules
+from authorizerd.acl.snapshot import (
+    AclSnapshot,
+    Rules,
+    is_grant,
+    is_unjudgeable,
+    rules_of,
+    with_rules,
+)
 from authorizerd.acl.steps import Steps
 
 PROBE_NAME: Final = "hardcode"
@@ -248,14 +255,7 @@ def _names(acl: Acl, operation: int) -> bool:
 
 
 def _host_fits(acl: Acl, host: str | None, releases: ReleaseRules) -> bool:
-    if host is None:
-        may_deny = acl.permission_type != PermissionType.ALLOW or is_unjudgeable(acl)
-        return acl.host == WILDCARD or (may_deny and not never_matches(acl.host, releases))
-    if acl.host in (WILDCARD, host):
-        return True
-    is_allow = acl.permission_type == PermissionType.ALLOW and not is_unjudgeable(acl)
-    counts = releases.range_allows and is_certain(acl.host) if is_allow else releases.range_denies
-    return counts and matches_host(acl.host, host)
+    return applies_to(acl.host, host, releases, allows=is_grant(acl))
 
 
 def _iterate_leaves(sources: Iterable[Patterns]) -> Iterator[tuple[int, str, int]]:

@@ -95,6 +95,20 @@ def is_certain(acl_host: str) -> bool:
     return addresses is None or addresses.is_certain
 
 
+def applies_to(acl_host: str, host: str | None, rules: ReleaseRules, *, allows: bool) -> bool:
+    """Return True if an ACL applies to a host, which may be unknown.
+
+    Args:
+        allows: whether the ACL is one of ``acl.snapshot.is_grant``.
+    """
+    if acl_host in (WILDCARD, host):
+        return True
+    if host is None:
+        return not allows and not never_matches(acl_host, rules)
+    counts = rules.range_allows and is_certain(acl_host) if allows else rules.range_denies
+    return counts and matches_host(acl_host, host)
+
+
 def matches_host(acl_host: str, host: str) -> bool:
     """Return True if the host of an ACL matches an address, or may, if ranges count."""
     if acl_host in (WILDCARD, host):

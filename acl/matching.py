@@ -27,7 +27,7 @@ from authorizerd.acl.bits import (
     is_unindexed,
 )
 from authorizerd.acl.denying_hosts import Hosts
-from authorizerd.acl.hosts import is_certain, matches_host, never_matches
+from authorizerd.acl.hosts import applies_to, is_certain
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -324,13 +324,6 @@ def denies_unindexed(acl: Acl, question: Question, releases: ReleaseRules) -> bo
         and is_unindexed(acl)
         and acl.permission_type != PermissionType.ALLOW
         and acl.operation in denying_operations(question.operation)
-        and _host_applies(acl.host, question.host, releases)
+        and applies_to(acl.host, question.host, releases, allows=False)
         and matches(acl.pattern_type, acl.resource_name, question.resource_name)
     )
-
-
-def _host_applies(acl_host: str, host: str | None, releases: ReleaseRules) -> bool:
-    """Return True if a denial for ``acl_host`` applies to ``host``, which may be unknown."""
-    if host is None:
-        return not never_matches(acl_host, releases)
-    return acl_host in (WILDCARD, host) or (releases.range_denies and matches_host(acl_host, host))

@@ -23,8 +23,7 @@ import msgspec
 
 from authorizerd.acl.bits import allowing_operations, denying_operations, weight
 from authorizerd.acl.decision import AuthorizerSettings, authorize
-from authorizerd.acl.host_parts import list_addresses
-from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.host_ranges import HostRange, find_range, mark_address
 from authorizerd.acl.hosts import HostKind, get_kind, is_certain
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
@@ -36,8 +35,9 @@ from authorizerd.acl.model import (
 from authorizerd.acl.name_parts import list_names
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.releases import ReleaseRules
+from authorizerd.acl.search.areas import Place, divide, list_places
 from authorizerd.acl.snapshot import AclSnapshot, is_grant, is_unjudgeable, with_rules
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, finish
 
 QUESTIONS_PER_ACL_MAX: Final = 10_000
 QUESTIONS_MAX: Final = 500_000
@@ -186,10 +186,37 @@ def _list_questions(
     code = acl.resource_type
     for principal in _list_principals(acl, related, settings):
         others = [*related.get((code, principal), ()), *related.get((code, WILDCARD_PRINCIPAL), ())]
-        hosts = list_addresses(addresses, (each.host for each in others))
+        hosts = list_addresses(addresses, {each.host for each in others})
         names = list_names(acl, others)
         for operation, host, name in product(_list_operations(acl), hosts, names):
             yield Question(principal, host, operation, code, name)
+
+
+def list_addresses(addresses: HostRange, hosts: Iterable[str]) -> list[str]:
+    """Return one address of each part of a range, as Kafka writes it.
+
+    A part is what a single host or range within leaves over. The part that no other host names
+    comes first, if there is one.
+
+    Args:
+        hosts: the hosts of other ACLs.
+    """
+    kinds = (HostKind.ADDRESS, HostKind.RANGE)
+    places = list_places(host for host in hosts if get_kind(host) in kinds)
+    within = {place for place in places if _is_within(addresses, place)}
+    own = HostRange(addresses.key, addresses.shift)
+    areas = [area for area in finish(divide({own, *within})) if area.place is not None]
+    areas.sort(key=lambda area: isinstance(area.place, str))
+    examples = [area.example for area in areas if area.example is not None]
+    # Without its zone, an address is another host.
+    return list(dict.fromkeys(chain(*((each, each.partition("%")[0]) for each in examples))))
+
+
+def _is_within(addresses: HostRange, place: Place) -> bool:
+    if isinstance(place, HostRange):
+        return addresses.includes(place)
+    marked = mark_address(place)
+    return marked is not None and addresses.contains(marked)
 
 
 def _list_principals(acl: Acl, related: _Related, settings: AuthorizerSettings) -> Iterator[str]:

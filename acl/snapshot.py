@@ -26,7 +26,7 @@ from authorizerd.acl.denying_hosts import (
     remove_host,
 )
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
-from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.host_ranges import HostRange, find_range
 from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
@@ -270,6 +270,21 @@ def _change_everyone(everyone: Rules, acl: Acl, sign: int) -> Rules:
     return replace(everyone, any_host=any_host, denials=everyone.denials + sign)
 
 
+def place_host(host: str, weights: Weights) -> tuple[HostRange | None, int]:
+    """Return where the rule of an ACL counts whose host is not ``*``, besides its own text.
+
+    Return the range whose network it is added to, or None, and its weight in ``host_denials``. An
+    ALLOW for a range that only a broker can judge is added to no network.
+    """
+    kind = get_kind(host)
+    if kind is not HostKind.RANGE:
+        return None, 0 if kind is HostKind.NOTHING else weights.host_denial
+    addresses = find_range(host)
+    assert addresses is not None, "the host is a range"
+    counts = addresses.is_certain or weights.denial
+    return addresses if counts else None, weights.range_denial
+
+
 def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules | None:
     """Return ``rules`` with one more or one less ACL. See ``_change_types``."""
     pattern_type, name, host = acl.pattern_type, acl.resource_name, acl.host
@@ -288,12 +303,10 @@ def _change_rules(rules: Rules, acl: Acl, weights: Weights, sign: int) -> Rules 
     if rules.any_host is NO_PATTERNS and not hosts:
         return NO_RULES
     ranges, host_denials, denying_hosts = rules.ranges, rules.host_denials, rules.denying_hosts
-    kind = get_kind(host)
-    addresses = find_range(host) if kind is HostKind.RANGE else None
-    if addresses is not None and (addresses.is_certain or weights.denial):
+    addresses, denial = place_host(host, weights)
+    if addresses is not None:
         ranges = change_range(ranges, addresses, acl, weights.in_range, sign)
-    if weights.denial and kind is not HostKind.NOTHING:
-        denial = weights.host_denial if addresses is None else weights.range_denial
+    if denial:
         host_denials = add_weight(host_denials, pattern_type, name, sign * denial)
         if weights.is_plain:
             denying_hosts = (add_host if sign > 0 else remove_host)(denying_hosts, acl)

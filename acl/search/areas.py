@@ -29,7 +29,6 @@ _Key: TypeAlias = tuple[int, int, str, Place]
 
 _ZERO: Final = "0.0.0.0"  # noqa: S104 - no range contains this address
 _IPV4: Final = HostRange(0b10, 32)
-_IPV6: Final = HostRange(0b11, 128)
 
 
 def _mark(host: str) -> int:

@@ -37,8 +37,6 @@ _NO_HOSTS: Final[frozenset[str]] = frozenset()
 
 _ALLOWED: Final = 1
 _DENIED: Final = 2
-_ALLOWED_IN_RANGE: Final = 4
-_DENIED_IN_RANGE: Final = 8
 
 
 class JoinedRules:

@@ -22,7 +22,6 @@ from authorizerd.acl.explanation.words import (
     name_type,
 )
 from authorizerd.acl.hosts import is_certain
-from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.acl.plan.traffic import TrafficEvidence
 from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
 from authorizerd.acl.releases import RULES, Release
@@ -34,7 +33,7 @@ from authorizerd.cli.change.traffic import compare_traffic, describe_traffic
 from authorizerd.cli.questions.answers import print_document, print_lines
 from authorizerd.cli.questions.documents import Source, new_source
 from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
-from authorizerd.protocol.decisions.explanations import QuestionAnswer
+from authorizerd.protocol.decisions.explanations import QuestionAnswer, make_question
 
 EXIT_CHANGES: Final = 10
 ACLS_SHOWN_MAX: Final = 50
@@ -126,19 +125,9 @@ def _make_changed(effect: AclEffect) -> ChangedAcl:
         acl=make_acl_answer(effect.acl),
         meaning=effect.meaning,
         allowed_after=effect.allows,
-        questions=tuple(map(_make_question, effect.flips)),
+        questions=tuple(map(make_question, effect.flips)),
         questions_left_out=effect.flip_count - len(effect.flips),
         complete=effect.is_complete,
-    )
-
-
-def _make_question(question: Question) -> QuestionAnswer:
-    return QuestionAnswer(
-        principal=question.principal,
-        host=question.host,
-        operation=Operation.read(question.operation).name,
-        resource_type=ResourceType.read(question.resource_type).name,
-        resource_name=question.resource_name,
     )
 
 

@@ -166,7 +166,7 @@ def _make_answer(explanation: Explanation, server: str) -> Steps[ExplanationAnsw
         decision=explanation.decision.allowed,
         offset=explanation.offset,
         rule=str(explanation.decision.rule),
-        question=_make_question(explanation.question),
+        question=make_question(explanation.question),
         acls=tuple(acls),
         acls_left_out=explanation.acls_left_out,
         settings=_make_settings(explanation),
@@ -182,7 +182,8 @@ def _make_answer(explanation: Explanation, server: str) -> Steps[ExplanationAnsw
     )
 
 
-def _make_question(question: Question) -> QuestionAnswer:
+def make_question(question: Question) -> QuestionAnswer:
+    """Return a question with Kafka's names."""
     return QuestionAnswer(
         principal=question.principal,
         host=question.host,
@@ -223,7 +224,7 @@ def _make_near_miss(miss: NearMiss) -> NearMissAnswer:
         kind=miss.kind,
         text=miss.text,
         acl=None if miss.acl is None else make_acl_answer(miss.acl),
-        instead=None if miss.instead is None else _make_question(miss.instead),
+        instead=None if miss.instead is None else make_question(miss.instead),
         rewritten=None if miss.rewritten is None else make_acl_answer(miss.rewritten),
     )
 

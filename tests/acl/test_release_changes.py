@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 import authorizerd.acl.release_changes
 from authorizerd.acl.decision import AuthorizerSettings
-from authorizerd.acl.host_parts import list_addresses
 from authorizerd.acl.host_ranges import read_range
 from authorizerd.acl.model import CLUSTER_NAME, Acl, Question, ResourceType
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
+from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects, list_addresses
 from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.steps import finish
