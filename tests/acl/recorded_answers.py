@@ -15,17 +15,14 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.audit import audit_level, audit_message
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import Decision, authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.filters import scan_acls
-from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Question
+from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import (
     EMPTY_SNAPSHOT,
     AclSnapshot,
-    apply_changes,
-    at_offset,
     with_rules,
 )
 from authorizerd.acl.steps import finish
@@ -36,10 +33,13 @@ from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from tests.oracles.standard_authorizer import (
     Case,
+    acl_id,
     acl_of,
     control_cases,
     decision_cases,
     filter_of,
+    load_acls,
+    number_acls,
     question_of,
 )
 from tests.support.authorizers import read_only_authorizer
@@ -57,10 +57,6 @@ NOT_READY = "!AuthorizerNotReadyException: null"
 WILDCARD_PRINCIPAL = "!IllegalArgumentException: duplicate element: User:*"
 REQUEST = "Metadata"
 CONTEXT = DecisionContext(REQUEST, DecisionCounts())
-
-
-def acl_id(number: int) -> bytes:
-    return number.to_bytes(16, "big")
 
 
 @dataclass(frozen=True)
@@ -93,15 +89,8 @@ class Recording:
         return [self._load(case) for case in decision_cases(self.file)]
 
     def _load(self, case: Case) -> World:
-        numbers: dict[Acl, int] = {}
-        for number, row in enumerate(case["acls"], 1):
-            numbers.setdefault(acl_of(row), number)
-        added = [AclAdded(acl_id(number), acl) for acl, number in numbers.items()]
-        # In bulk, or one by one and then removed.
-        one_by_one = case.get("load") == "add"
-        snapshot = apply_changes(EMPTY_SNAPSHOT, added) if one_by_one else build(added)
-        removed = [AclRemoved(acl_id(number)) for number in case.get("removeIds", ())]
-        snapshot = with_rules(at_offset(apply_changes(snapshot, removed), 0), self.rules)
+        numbers = number_acls(case)
+        snapshot = load_acls(case, numbers, self.rules)
         published = None if case.get("loading") else snapshot
         authorizer = read_only_authorizer(Published(published))
         configs = {

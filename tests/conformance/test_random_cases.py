@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from authorizerd.acl.audit import audit_level, audit_message
-from authorizerd.acl.builder import build
 from authorizerd.acl.by_resource_type import authorize_by_resource_type
 from authorizerd.acl.decision import AuthorizerSettings, Decision, authorize, explain
 from authorizerd.acl.errors import AclError, InvalidAclError, InvalidQuestionError
 from authorizerd.acl.filters import scan_acls
-from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, AclRemoved, Question
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
 from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, with_rules
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, with_rules
 from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import plan_creations, plan_deletions
 from ops.kafka_rig.oracle import kafka_answers
@@ -30,17 +29,20 @@ from tests.conformance.random_cases import (
     random_cases,
 )
 from tests.oracles import scan
-from tests.oracles.standard_authorizer import acl_of, filter_of, question_of
+from tests.oracles.standard_authorizer import (
+    acl_id,
+    acl_of,
+    filter_of,
+    load_acls,
+    number_acls,
+    question_of,
+)
 
 COUNT = 2000
 REQUEST = "Metadata"
 INVALID_REQUEST = 42
 # The error of Kafka's set of principals for a duplicate.
 EVERYONE_REFUSED = "!IllegalArgumentException: duplicate element: User:*"
-
-
-def acl_id(number: int) -> bytes:
-    return number.to_bytes(16, "big")
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,8 @@ class World:
 def world_of(release: Kafka, place: str, case: Case, kafka: object) -> World:
     named = (name.strip() for name in case.get("superUsers", "").split(";"))
     settings = AuthorizerSettings(frozenset(filter(None, named)), case["allowEveryone"])
-    numbers: dict[Acl, int] = {}
-    for number, row in enumerate(case["acls"], 1):
-        numbers.setdefault(acl_of(row), number)
-    added = [AclAdded(acl_id(number), acl) for acl, number in numbers.items()]
-    one_by_one = case.get("load") == "add"
-    snapshot = apply_changes(EMPTY_SNAPSHOT, added) if one_by_one else build(added)
-    removed = [AclRemoved(acl_id(number)) for number in case.get("removeIds", ())]
-    snapshot = with_rules(apply_changes(snapshot, removed), release.rules)
+    numbers = number_acls(case)
+    snapshot = load_acls(case, numbers, release.rules)
     return World(place, case, kafka, settings, numbers, snapshot)
 
 

@@ -15,15 +15,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from authorizerd.acl.builder import build
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import (
     Acl,
+    AclAdded,
     AclFilter,
+    AclRemoved,
     Operation,
     PatternType,
     PermissionType,
     Question,
     ResourceType,
+)
+from authorizerd.acl.releases import ReleaseRules
+from authorizerd.acl.snapshot import (
+    EMPTY_SNAPSHOT,
+    AclSnapshot,
+    apply_changes,
+    at_offset,
+    with_rules,
 )
 
 Case = dict[str, Any]
@@ -49,6 +60,28 @@ def control_cases(file: Path = FILE) -> list[Case]:
 
 def acl_of(row: list[str]) -> Acl:
     return Acl(*_fields(row))
+
+
+def acl_id(number: int) -> bytes:
+    """Return our id of the ACL to which Kafka gave a number."""
+    return number.to_bytes(16, "big")
+
+
+def number_acls(case: Case) -> dict[Acl, int]:
+    """Return Kafka's number of each ACL: its first position in the list, counted from 1."""
+    numbers: dict[Acl, int] = {}
+    for number, row in enumerate(case["acls"], 1):
+        numbers.setdefault(acl_of(row), number)
+    return numbers
+
+
+def load_acls(case: Case, numbers: dict[Acl, int], rules: ReleaseRules) -> AclSnapshot:
+    """Load a case as Kafka did: in bulk, or one by one; then remove some."""
+    added = [AclAdded(acl_id(number), acl) for acl, number in numbers.items()]
+    one_by_one = case.get("load") == "add"
+    snapshot = apply_changes(EMPTY_SNAPSHOT, added) if one_by_one else build(added)
+    removed = [AclRemoved(acl_id(number)) for number in case.get("removeIds", ())]
+    return with_rules(at_offset(apply_changes(snapshot, removed), 0), rules)
 
 
 def filter_of(row: list[Any]) -> AclFilter:

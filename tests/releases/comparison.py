@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from authorizerd.acl.audit import audit_level, audit_message
-from authorizerd.acl.builder import build
 from authorizerd.acl.by_resource_type import authorize_by_resource_type
 from authorizerd.acl.decision import AuthorizerSettings, authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.filters import scan_acls
-from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, AclRemoved
+from authorizerd.acl.model import WILDCARD_PRINCIPAL
 from authorizerd.acl.releases import ReleaseRules
-from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, with_rules
 from authorizerd.acl.steps import finish
 from ops.kafka_rig.oracle import Answer
 from tests.conformance.random_cases import Case, Row, ends_early
-from tests.oracles.standard_authorizer import acl_of, filter_of, question_of
+from tests.oracles.standard_authorizer import filter_of, load_acls, number_acls, question_of
 from tests.releases.hosts import depends_on_broker
 
 _REQUEST: Final = "Metadata"
@@ -42,18 +40,9 @@ class Comparison:
         self._settings: Final = AuthorizerSettings(
             frozenset(filter(None, named)), case["allowEveryone"]
         )
-        self._numbers: Final[dict[Acl, int]] = {}
-        for number, row in enumerate(case["acls"], 1):
-            self._numbers.setdefault(acl_of(row), number)
-        self._snapshot: Final = with_rules(self._load(), rules)
+        self._numbers: Final = number_acls(case)
+        self._snapshot: Final = load_acls(case, self._numbers, rules)
         self._is_uncertain: Final = any(depends_on_broker(row[4]) for row in case["acls"])
-
-    def _load(self) -> AclSnapshot:
-        case = self._case
-        added = [AclAdded(_id(number), acl) for acl, number in self._numbers.items()]
-        one_by_one = case.get("load") == "add"
-        snapshot = apply_changes(EMPTY_SNAPSHOT, added) if one_by_one else build(added)
-        return apply_changes(snapshot, [AclRemoved(_id(each)) for each in case["removeIds"]])
 
     def find_differences(self) -> Iterator[str]:
         """Yield each difference: what was asked, Kafka's answer, and ours."""
@@ -119,7 +108,3 @@ def _differ(what: str, expected: object, found: object) -> Iterator[str]:
 
 def _without_rule(line: list[str]) -> list[str]:
     return [line[0], line[1].partition(" based on rule ")[0]]
-
-
-def _id(number: int) -> bytes:
-    return number.to_bytes(16, "big")
