@@ -107,9 +107,9 @@ def name_range(addresses: HostRange) -> str:
 
 
 def find_range(host: str) -> HostRange | None:
-    """Return the range that the host of an ACL is, or None if it is none or Kafka cannot read it.
+    """Return the range that the host of an ACL names, or None if Kafka reads no range in it.
 
-    The host of most ACLs is no range, which takes one comparison.
+    Most hosts have no slash, which takes one comparison.
     """
     if "/" not in host:
         return None

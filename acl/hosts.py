@@ -73,7 +73,7 @@ def get_kind(host: str) -> HostKind:
     """Return what the host of an ACL can match. Releases differ in whether a range matches."""
     if host == WILDCARD:
         return HostKind.EVERY
-    # A text with a slash is no address.
+    # An address has no slash, so the order does not matter.
     addresses = find_range(host)
     if addresses is not None:
         return HostKind.NOTHING if addresses.is_empty else HostKind.RANGE

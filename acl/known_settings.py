@@ -91,7 +91,7 @@ def doubt_denial(
     """Return why a denial by ``known.least`` is not certain.
 
     Args:
-        principal: None for a principal that nothing names, and so is no super user.
+        principal: None for a principal that neither an ACL nor a setting names.
     """
     doubts: dict[str, str] = {}
     if principal is not None and known.super_users is None:

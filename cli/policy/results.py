@@ -104,7 +104,7 @@ def run_tests(
         reasons = tuple(
             _explain_finding(snapshot, known, settings, each) for each in verdict.findings
         )
-        # After the changes, the assertion must hold, whoever the unknown super users are.
+        # After the changes, the assertion must hold for all possible super users.
         changes: tuple[AclChange, ...] = ()
         if not _may_super_users_break(known, assertion):
             worst = known.most if _is_denial(assertion) else known.least

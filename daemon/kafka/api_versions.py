@@ -29,7 +29,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 _NO_NODE: Final = -1
 _UNKNOWN_EPOCH: Final = -1
 _ZERO_ALLOWED: Final = 4
-"""The first version that may tell of a lowest level of 0 (KAFKA-17011)."""
+"""The first version that may state a lowest level of 0 (KAFKA-17011)."""
 
 
 class ApiVersionsHandler:

@@ -3,7 +3,7 @@
 **Invariant:** CLUSTER_ACTION is checked before anything is decoded; from then on only the inner
 principal's rights count. Errors of the inner request go into the inner answer. Only
 AUTHORIZER_NOT_READY is reported in the outer one, so that the forwarder retries, and faults of the
-Envelope itself: what is no request of Kafka 4 gets UNSUPPORTED_VERSION.
+Envelope itself: a request that Kafka 4 does not have gets UNSUPPORTED_VERSION.
 
 Source: KIP-590, KIP-801; Kafka 4.3 EnvelopeUtils, ControllerApis.
 """

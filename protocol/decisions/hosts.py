@@ -14,7 +14,7 @@ class ReleaseHosts(msgspec.Struct, frozen=True, gc=False, rename={"excepted": "e
 
     ``except`` and ``only`` have addresses, and ranges of addresses such as ``10.0.0.0/8``. The
     narrowest one that has a host decides: in ``only``, it is allowed; in ``except``, it is not. A
-    host that none of them has is allowed if ``any`` is true.
+    host outside all of them is allowed if ``any`` is true.
     """
 
     any: bool
@@ -32,7 +32,7 @@ class Hosts(ReleaseHosts, frozen=True, gc=False, rename={"excepted": "except"}):
 
     ``except`` and ``only`` have addresses, and ranges of addresses such as ``10.0.0.0/8``. The
     narrowest one that has a host decides: in ``only``, it is allowed; in ``except``, it is not. A
-    host that none of them has is allowed if ``any`` is true.
+    host outside all of them is allowed if ``any`` is true.
 
     While the Kafka releases that may judge differ, these are the hosts from which any of them
     allows it, and ``releases`` has those of each.
