@@ -136,9 +136,6 @@ def _examine_segment(
 ) -> None:
     """Add a segment to the content. ``end`` is the end of the checkpoint, 0 without one."""
     expected = segment.base_offset
-    if expected > content.next_offset or (content.segments and expected < content.next_offset):
-        reason = f"expected a segment that begins at {content.next_offset}, found {expected}"
-        raise CorruptLogError(segment.path, 0, expected, reason)
     cut: TornTail | None = None
     position = 0
     with BatchFile(segment.path, expected, storage, from_disk=is_last) as file:

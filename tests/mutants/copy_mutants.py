@@ -78,8 +78,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="a gap in a copy is read over",
         file="metadata/copy_recovery.py",
-        text="    if expected > content.next_offset or (",
-        becomes="    if not content or (",
+        text="                check_follows(placed, content.next_offset, content.epochs.last)\n",
+        becomes="",
         found_by=f"{_COPY}::test_copy_that_cannot_be_trusted_is_set_aside",
     ),
     Mutant(
