@@ -12,7 +12,7 @@ from authorizerd.cli.main import main
 from authorizerd.image.changes import TopicAdded
 from tests.support.acls import acl
 from tests.support.daemon_process import write_config
-from tests.support.log_files import acl_id, added, removed, write_log
+from tests.support.log_files import acl_id, added, flipped, removed, write_log
 
 HOSTILE = "a\n\x1b[2J\r\x07\x7f\x85\u2028\u202e\x9bEND"
 """Line breaks, what terminals obey in 7 and in 8 bits, and a mark that reorders text."""
@@ -95,6 +95,17 @@ def texts_of(document: object) -> Iterator[str]:
     elif isinstance(document, dict | list):
         for each in document.values() if isinstance(document, dict) else document:
             yield from texts_of(each)
+
+
+def test_names_that_a_repair_reports_are_escaped(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The batch before a removal is damaged, so the ACL that was removed would come back."""
+    write_log(tmp_path, [added(1, ACLS[0])], [added(2, ACLS[1])], [removed(1)])
+    (segment,) = tmp_path.glob("*/*.log")
+    data = segment.read_bytes()
+    segment.write_bytes(flipped(data, data.rindex(USER.encode())))
+    assert "would come back" in check_output(capsys, ["check-log", str(tmp_path), "--repair"])
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "shell"])

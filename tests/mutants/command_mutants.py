@@ -287,7 +287,7 @@ COMMAND_MUTANTS: Final = (
         file="cli/check_log.py",
         text="paint(escape_unprintable(line), self.out)",
         becomes="paint(line, self.out)",
-        found_by="tests/cli/test_hostile_names.py::test_names_in_the_fault_of_a_log_are_escaped",
+        found_by="tests/cli/test_hostile_names.py::test_names_that_a_repair_reports_are_escaped",
     ),
     Mutant(
         name="a name in JSON controls the terminal",
