@@ -110,7 +110,7 @@ def _parse_entry(entry: str) -> Token:
         raise InvalidValueError("expected a SHA-256 hash (64 hex digits) after the id")
     principal_type, _, name = principal.partition(":")
     if not (principal_type and name):
-        raise InvalidValueError("expected a principal Type:name, for example User:proxy")
+        raise InvalidValueError("expected a principal Type:name, for example Service:proxy")
     if principal == WILDCARD_PRINCIPAL:
         raise InvalidValueError(f"expected one principal, found {WILDCARD_PRINCIPAL} (everyone)")
     return Token(id=token_id, digest=bytes.fromhex(digest), principal=principal)
