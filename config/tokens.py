@@ -51,6 +51,11 @@ class Tokens:
         self._by_id: Final = MappingProxyType(dict(by_id))
         self.text: Final = text
 
+    @property
+    def principals(self) -> frozenset[str]:
+        """The principals of all entries."""
+        return frozenset(each.principal for each in self._by_id.values())
+
     def __len__(self) -> int:
         return len(self._by_id)
 
