@@ -24,6 +24,8 @@ from authorizerd.daemon.errors import StartError
 FILE_MODE: Final = 0o644
 """The mode of a new file: everyone may read it, because it contains only hashes."""
 
+CALLER_TYPE: Final = "Service"
+"""The type of principals that no log-in to Kafka produces: theirs is ``User``."""
 _ID_BYTES: Final = 6
 
 
@@ -33,7 +35,9 @@ def add_token_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--principal",
         required=True,
-        help="the caller that will use the token: Type:name, for example User:proxy",
+        metavar="NAME",
+        help="the caller that will use the token: rest-bridge means the principal"
+        f" {CALLER_TYPE}:rest-bridge, which no client of Kafka has; or give Type:name",
     )
     parser.add_argument("--id", help="the token's id (default: a random one)")
     parser.add_argument(
@@ -53,13 +57,16 @@ def _run(arguments: argparse.Namespace) -> int:
         ConfigurationError: the file is not a valid tokens file.
     """
     token_id: str = arguments.id or secrets.token_hex(_ID_BYTES)
+    principal: str = arguments.principal
+    if principal and ":" not in principal:
+        principal = f"{CALLER_TYPE}:{principal}"
     try:
-        token, line = new_token(token_id, arguments.principal, secrets.token_bytes(SECRET_BYTES))
+        token, line = new_token(token_id, principal, secrets.token_bytes(SECRET_BYTES))
     except InvalidValueError as error:
         raise StartError(f"token: {error}") from None
     if arguments.append is not None:
         _append(arguments.append, line)
-    for text in find_principal_surprises(arguments.principal):
+    for text in find_principal_surprises(principal):
         sys.stderr.write(f"authorizerd: warning: {escape_unprintable(text)}\n")
     if arguments.json:
         print_document({"token": token, "id": token_id, "line": line})

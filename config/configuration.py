@@ -43,6 +43,7 @@ from authorizerd.config.joined_rules import (
 )
 from authorizerd.config.key_values import KeyValues, read_key_values
 from authorizerd.config.keys import KEYS
+from authorizerd.config.own_keys import CALLERS_PREFIX
 from authorizerd.config.properties import Property, parse_override, parse_properties
 from authorizerd.config.sasl import SaslSettings, read_sasl_listeners
 from authorizerd.config.tls import TlsSettings
@@ -68,8 +69,11 @@ class Reloadable:
     """The settings that can change without a restart. The authorizer keeps its own settings.
 
     ``listener_creation_rates`` has the rates that are set for one listener, by listener name.
+    ``callers`` has the principals that ``authorizerd.callers.*`` list, by the key's last part.
     """
 
+    super_users: frozenset[str]
+    callers: Mapping[str, frozenset[str]]
     audit_level: AuditLevel
     audit_rules: AuditRules
     log_level: LogLevel
@@ -300,6 +304,12 @@ def _reloadable(
     values: Mapping[str, Any], listener_creation_rates: Mapping[str, int]
 ) -> Reloadable:
     return Reloadable(
+        super_users=values["super.users"],
+        callers={
+            key.removeprefix(CALLERS_PREFIX): values[key]
+            for key in values
+            if key.startswith(CALLERS_PREFIX)
+        },
         audit_level=values["authorizerd.audit.level"],
         audit_rules=_audit_rules(values),
         log_level=values["authorizerd.log.level"],

@@ -21,22 +21,23 @@ from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.follow_keys import servers, voters
 from authorizerd.config.key import Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
-from authorizerd.config.own_keys import OWN_PREFIX
+from authorizerd.config.own_keys import CALLERS_PREFIX, OWN_PREFIX
 from authorizerd.config.ssl_key_names import is_secret_ssl_key, kafka_ssl_name
 from authorizerd.config.tls_keys import cipher_suites, secret_text, tls_versions
 from authorizerd.config.values import boolean, integer, paths, some_words, trim, words
 
-_AUDIT_PREFIX: Final = f"{OWN_PREFIX}audit."
+_GUARDED_PREFIXES: Final = (f"{OWN_PREFIX}audit.", CALLERS_PREFIX)
 
 GUARDED: Final = frozenset(
     (
         "super.users",
         "allow.everyone.if.no.acl.found",
         "max.connections.per.ip.overrides",
-        *(key.name for key in KEYS if key.reloadable and key.name.startswith(_AUDIT_PREFIX)),
+        *(key.name for key in KEYS if key.reloadable and key.name.startswith(_GUARDED_PREFIXES)),
     )
 )
-"""Our keys for the super users, access without ACLs, auditing, and the limits per address.
+"""Our keys for the super users, access without ACLs, the rights of callers, auditing, and the
+limits per address.
 
 Only super users may change them.
 """

@@ -10,7 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from authorizerd.acl.surprises import find_principal_surprises
+from authorizerd.config.configuration import Configuration
+from authorizerd.config.endpoints import is_loopback
 from authorizerd.config.errors import InvalidValueError
+from authorizerd.config.own_keys import CALLERS_PREFIX
+from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX
+from authorizerd.config.tls import ClientAuth
 from authorizerd.config.values import super_users
 
 _COMMA_AND_TYPE: Final = re.compile(r",\s*(?:user|group):", re.IGNORECASE)
@@ -23,11 +28,36 @@ def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
     Args:
         texts: the text of each key that is set, such as ``Configuration.file_values``.
     """
+    callers = sorted(key for key in texts if key.startswith(CALLERS_PREFIX) and texts[key].strip())
+    for key in ("super.users", *callers):
+        yield from _find_list_hints(key, texts.get(key, ""))
+    client_auth = texts.get(f"{HTTP_SSL_PREFIX}ssl.client.auth", ClientAuth.NONE.value)
+    if callers and not texts.get("authorizerd.tokens.file") and client_auth == ClientAuth.NONE:
+        yield (
+            f"{', '.join(callers)}: without authorizerd.tokens.file or client certificates, the"
+            " daemon does not know who calls, and trusts every caller to ask and to search"
+        )
+
+
+def find_exposed_tokens(configuration: Configuration) -> Iterator[str]:
+    """Yield a sentence for each port where tokens of other machines travel in the clear."""
+    for key, scheme, endpoint in (
+        ("authorizerd.decision.http", "https", configuration.decision_http),
+        ("authorizerd.decision.stream", "tls", configuration.decision_stream),
+    ):
+        if endpoint is not None and not endpoint.is_tls and not is_loopback(endpoint):
+            yield (
+                f"{key}: other machines can reach it, and tokens travel in the clear: use"
+                f" {scheme}://, with {HTTP_SSL_PREFIX}ssl.keystore.location"
+            )
+
+
+def _find_list_hints(key: str, text: str) -> Iterator[str]:
     try:
-        principals = super_users(texts.get("super.users", ""))
+        principals = super_users(text)
     except InvalidValueError:
         return  # the configuration's faults report it
     for principal in sorted(principals):
         if _COMMA_AND_TYPE.search(principal):
-            yield f"super.users: '{principal}' is one principal: separate entries by semicolons"
-        yield from (f"super.users: {each}" for each in find_principal_surprises(principal))
+            yield f"{key}: '{principal}' is one principal: separate entries by semicolons"
+        yield from (f"{key}: {each}" for each in find_principal_surprises(principal))

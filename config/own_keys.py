@@ -30,9 +30,11 @@ from authorizerd.config.values import (
     path,
     resource_types,
     subject_types,
+    super_users,
 )
 
 OWN_PREFIX = "authorizerd."
+CALLERS_PREFIX = f"{OWN_PREFIX}callers."
 
 _HOUR_MS = 3_600_000
 
@@ -182,6 +184,36 @@ OWN_KEYS = (
             " again, for added and removed tokens; to set this key or another path needs a restart."
             " Without this key, every caller that reaches a decision port is trusted."
         ),
+    ),
+    *(
+        Key(
+            name=f"{CALLERS_PREFIX}{right}",
+            parse=super_users,
+            default="",
+            reloadable=True,
+            doc=(
+                f"Semicolon-separated list of principals (Type:name) of callers that may {meaning}"
+                " ACLs never give this right, and it implies no other one; super users have it"
+                " (docs/security-model.md)."
+            ),
+        )
+        for right, meaning in (
+            (
+                "ask",
+                "have decisions made about any principal, on all decision ports. Without it, a"
+                " caller may ask about itself only.",
+            ),
+            (
+                "search",
+                "search what other principals may do, and get explanations, which show ACLs of"
+                " others. Without it, a caller may search its own rights only.",
+            ),
+            (
+                "read",
+                "list and watch ACLs, ask about the past, even about itself, and see the console's"
+                " lists.",
+            ),
+        )
     ),
     Key(
         name="authorizerd.http.request.max.bytes",

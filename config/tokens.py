@@ -51,6 +51,11 @@ class Tokens:
         self._by_id: Final = MappingProxyType(dict(by_id))
         self.text: Final = text
 
+    @property
+    def principals(self) -> frozenset[str]:
+        """The principals of all entries."""
+        return frozenset(each.principal for each in self._by_id.values())
+
     def __len__(self) -> int:
         return len(self._by_id)
 
@@ -110,7 +115,7 @@ def _parse_entry(entry: str) -> Token:
         raise InvalidValueError("expected a SHA-256 hash (64 hex digits) after the id")
     principal_type, _, name = principal.partition(":")
     if not (principal_type and name):
-        raise InvalidValueError("expected a principal Type:name, for example User:proxy")
+        raise InvalidValueError("expected a principal Type:name, for example Service:proxy")
     if principal == WILDCARD_PRINCIPAL:
         raise InvalidValueError(f"expected one principal, found {WILDCARD_PRINCIPAL} (everyone)")
     return Token(id=token_id, digest=bytes.fromhex(digest), principal=principal)

@@ -112,7 +112,7 @@ class Parts:
         )
         self.certificates: Final = Certificates(configuration)
         self.certificates.prepare_reload(configuration)()
-        self.callers: Final = new_callers(configuration, self.authorizer)
+        self.callers: Final = new_callers(configuration)
         self.past: Final = Past(
             self.authorizer, Path(configuration.metadata_log_dir), heap=self.collector
         )
@@ -121,6 +121,7 @@ class Parts:
         self.settings.follow_stores(self.certificates.keys, self._prepare_stores)
         self.callers.prepare_reload()()  # the first load is a reload that is applied at once
         self.settings.follow_file(self.callers.prepare_reload)
+        self.settings.follow(self.callers.reconfigure)
         if self.audit is not None:
             self.settings.follow_file(self.audit.prepare_reload)
         if self.workers is not None:

@@ -18,7 +18,6 @@ from authorizerd.config.bounds import (
     stream_memory_bytes,
 )
 from authorizerd.config.configuration import Configuration, Reloadable
-from authorizerd.config.values import STANDARD_AUTHORIZER
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
@@ -127,6 +126,8 @@ def new_decision_handler(
         tokens = PageTokens(page_secret)
         search = SearchHandler(decider, vocabulary, callers, image, work, tokens, past)
         handlers |= dict.fromkeys(SEARCH_PATHS, search)
+        handlers[ACLS_PATH] = AclListHandler(decider, callers, past)
+        handlers[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
     authzen = AuthZenHandler(decider, vocabulary, callers, explainer, past)
     handlers |= {EVALUATION_PATH: authzen, EVALUATIONS_PATH: authzen}
     handlers[OPENAPI_PATH] = ApiDocument(
@@ -137,10 +138,6 @@ def new_decision_handler(
         is_tls=configuration.decision_http.is_tls,
         has_searches=explainer is not None,
     )
-    # Another authorizer does not decide by the ACLs that the daemon knows.
-    if configuration.authorizer_class_name == STANDARD_AUTHORIZER:
-        handlers[ACLS_PATH] = AclListHandler(decider, callers, past)
-        handlers[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
     return PathsHandler(handlers, {DATA_PATH: opa})
 
 

@@ -195,7 +195,7 @@ def require_credentials(handler: Handler, callers: Callers) -> Handler:
     """Return a handler that answers only callers with a token or a certificate."""
 
     async def answer(request: Request) -> Response | StreamedResponse:
-        caller = callers.identify(bearer_token(request), "admin", certified=request.principal)
+        caller = callers.identify(bearer_token(request), certified=request.principal)
         return UNIDENTIFIED if caller is None else await handler(request)
 
     return answer

@@ -34,7 +34,7 @@ from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.follow import FollowSettings, SourceKind
 from authorizerd.config.follow_access import list_controller_tls_keys
 from authorizerd.config.keys import is_reloadable
-from authorizerd.config.values import super_users, trim
+from authorizerd.config.values import trim
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.cluster import ClusterImage
@@ -123,7 +123,7 @@ class Settings:
     @property
     def super_users(self) -> frozenset[str]:
         """The super users. Only they may change the list of super users."""
-        return super_users(self._texts["super.users"])
+        return self._reloadable.super_users
 
     def follow(self, follower: Callable[[Reloadable], None]) -> None:
         """Call ``follower`` with the settings in force, now and after each change."""

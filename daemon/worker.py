@@ -137,7 +137,7 @@ class Worker(Follower):
             None if audit is None else audit.auditor,
             why_no_snapshot=lambda: self._applier.not_ready_reason,
         )
-        self._callers = new_callers(configuration, self._decider)
+        self._callers = new_callers(configuration)
         self._past = Past(self._decider, Path(configuration.metadata_log_dir), heap=self._collector)
         self._certificates = Certificates(configuration)
         self._certificates.on_client_auth(self._callers.require_credentials)
@@ -211,6 +211,7 @@ class Worker(Follower):
     def apply_settings(self, texts: Mapping[str, str]) -> None:
         self._decider.reconfigure(texts)
         settings = parse_reloadable(texts)
+        self._callers.reconfigure(settings)
         reconfigure_servers(self._servers, self._configuration, settings)
         logging.getLogger().setLevel(settings.log_level)
         if self._audit is not None:

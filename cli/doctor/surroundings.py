@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from authorizerd.cli.doctor.access import examine_access
+from authorizerd.cli.doctor.callers import examine_callers
 from authorizerd.cli.doctor.console import examine_console
 from authorizerd.cli.doctor.disk import examine_disk
 from authorizerd.cli.doctor.exposure import examine_exposure
@@ -44,6 +45,7 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     else:
         yield from examine_copied_log(log_dir, configuration.node_id, is_running=is_running)
     yield from _examine_followed(configuration)
+    yield from examine_callers(configuration)
     yield from examine_releases(configuration)
 
 

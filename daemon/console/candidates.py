@@ -137,6 +137,11 @@ def apply_candidates(
         raise QueryError(f"the candidates: {error}") from error
 
 
+def _is_question(recorded: Recorded) -> bool:
+    """Return False for a search, and for a caller that was refused: no ACL decided it."""
+    return recorded.principal != WILDCARD_PRINCIPAL and recorded.operation != Operation.ANY.name
+
+
 def judge(
     before: AclSnapshot,
     after: AclSnapshot,
@@ -147,7 +152,7 @@ def judge(
     counts: dict[tuple[str, str | None, str, str, str], list[Recorded]] = {}
     unread = requests = allowed = 0
     for number, recorded in enumerate(lines, 1):
-        if recorded is None or recorded.principal == WILDCARD_PRINCIPAL:
+        if recorded is None or not _is_question(recorded):
             unread += 1
         else:
             requests += 1

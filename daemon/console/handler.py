@@ -57,7 +57,6 @@ LOG_IN_PATH: Final = f"{ROOT_PATH}login"
 LOG_OUT_PATH: Final = f"{ROOT_PATH}logout"
 _STATIC_PATH: Final = f"{ROOT_PATH}static/"
 _REDIRECTED: Final = ("/", ROOT_PATH.removesuffix("/"))
-_SURFACE: Final = "Console"
 _HTML: Final = "text/html; charset=utf-8"
 _POLICY: Final = (
     b"default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
@@ -223,10 +222,10 @@ class Console:
         secret = find_session_secret(request, self._cookie)
         if token is None and secret is not None and not self._callers.trusts_all:
             token = self._sessions.find(secret)
-            if token is not None and self._callers.identify(token, _SURFACE) is None:
+            if token is not None and self._callers.identify(token) is None:
                 self._sessions.close(secret)
                 token = None
-        return token, self._callers.identify(token, _SURFACE, certified=request.principal)
+        return token, self._callers.identify(token, certified=request.principal)
 
     async def _ask_to_log_in(self, request: Request, failure: str = "") -> Response:
         target = request.path if request.path in self._pages else ROOT_PATH
@@ -251,7 +250,7 @@ class Console:
         if self._callers.trusts_all:
             return _redirect(target)
         token = fields.get("token", "").strip().encode()
-        if self._callers.identify(token, _SURFACE) is None:
+        if self._callers.identify(token) is None:
             if self._limit.is_reached:
                 refused = text_response(429, "too many failed log-ins: try again in some seconds")
                 return msgspec.structs.replace(refused, headers=((b"Retry-After", b"2"),))

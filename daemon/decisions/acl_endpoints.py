@@ -23,6 +23,7 @@ from authorizerd.protocol.http.endpoints import (
     Endpoint,
     Parameter,
 )
+from authorizerd.protocol.http.rights import ACLS
 
 _FILTER_MEANINGS: Final = (
     ("resource_type", "Kafka's name of a resource type, in any case."),
@@ -34,7 +35,9 @@ _FILTER_MEANINGS: Final = (
     ("permission_type", "`ALLOW`, `DENY` or `ANY`."),
 )
 _UNSEEN: Final = Answer(
-    403, "The caller may not see ACLs. The text names the principal, which needs DESCRIBE."
+    403,
+    "The caller may not see ACLs. The text names the principal, which `authorizerd.callers.read`"
+    " must list.",
 )
 _BUSY: Final = Answer(
     503,
@@ -53,6 +56,7 @@ _IF_ALL_TRUSTED: Final = (
 ACL_ENDPOINTS: Final = (
     Endpoint(
         path=ACLS_PATH,
+        needs=ACLS,
         methods=GET,
         name="listAcls",
         tag="ACLs",
@@ -82,6 +86,7 @@ ACL_ENDPOINTS: Final = (
     ),
     Endpoint(
         path=WATCH_PATH,
+        needs=ACLS,
         methods=GET,
         name="watchAcls",
         tag="ACLs",

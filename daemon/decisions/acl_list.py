@@ -18,7 +18,7 @@ from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
-from authorizerd.actors.decider import Decider
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import pause_if_due
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.decisions.acl_surface import (
@@ -59,7 +59,9 @@ class AclListHandler(AclSurface):
         past: None if the ACLs of earlier moments cannot be listed.
     """
 
-    def __init__(self, decider: Decider, callers: Callers, past: Past | None = None) -> None:
+    def __init__(
+        self, decider: StandardDecider, callers: Callers, past: Past | None = None
+    ) -> None:
         super().__init__(SURFACE, decider, callers)
         self._past: Final = past
         self._places: Final = Slots(LISTINGS_AT_ONCE_MAX, LISTINGS_OF_A_CALLER_MAX)
@@ -67,8 +69,7 @@ class AclListHandler(AclSurface):
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
         parameters = parse_query(request.query)
         wanted, as_of = read_filter(parameters), read_as_of(parameters)
-        snapshot = check_may_list(self._decider, caller).snapshot
-        assert snapshot is not None, "checked"
+        snapshot = check_may_list(self._decider, caller)
         write: Callable[[Send], Awaitable[None]] = _Listing(snapshot, wanted).write
         if as_of is not None:
             write = await self._list_past(as_of, wanted, caller.principal)

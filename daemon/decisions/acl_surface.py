@@ -1,6 +1,6 @@
 """What ``GET /v1/acls`` and ``GET /v1/watch`` share: methods, rights and errors.
 
-**Invariant:** nobody sees an ACL without credentials and DESCRIBE on the cluster. An error is one
+**Invariant:** nobody sees an ACL without credentials and the right to read ACLs. An error is one
 line of plain text, and an unidentified caller learns nothing from it.
 """
 
@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.errors import NotReadyError
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.acl_journal import ExpiredError
-from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.decisions.http_surface import SHOWN_PRINCIPAL_CHARACTERS
 from authorizerd.daemon.errors import ForbiddenError, PastRefusedError, PastUnavailableError
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from authorizerd.protocol.http.messages import (
@@ -28,6 +28,7 @@ from authorizerd.protocol.http.messages import (
     method_not_allowed,
     text_response,
 )
+from authorizerd.protocol.http.rights import ACLS
 from authorizerd.protocol.http.streamed import StreamedResponse
 
 NO_STORE: Final = (b"Cache-Control", b"no-store")
@@ -35,8 +36,8 @@ RETRY_AFTER: Final = (b"Retry-After", b"1")
 _METHODS: Final = ("GET", "HEAD")
 TRUSTED: Final = (
     "this port trusts its callers to ask, but not to list or watch ACLs: set"
-    " authorizerd.tokens.file, or ask for client certificates, and give the caller's principal"
-    " DESCRIBE on the cluster"
+    " authorizerd.tokens.file, or ask for client certificates, and list the caller's principal in"
+    " authorizerd.callers.read"
 )
 
 
@@ -47,7 +48,7 @@ class AclSurface(ABC):
         name: the surface's name in the audit log.
     """
 
-    def __init__(self, name: str, decider: Decider, callers: Callers) -> None:
+    def __init__(self, name: str, decider: StandardDecider, callers: Callers) -> None:
         self._name: Final = name
         self._decider: Final = decider
         self._callers: Final = callers
@@ -56,13 +57,11 @@ class AclSurface(ABC):
         """Answer one request."""
         if request.method not in _METHODS:
             return method_not_allowed(b"GET, HEAD")
-        caller = self._callers.identify(
-            bearer_token(request), self._name, certified=request.principal
-        )
+        caller = self._callers.identify(bearer_token(request), certified=request.principal)
         if caller is None:
             return UNIDENTIFIED
         try:
-            check_may_list(self._decider, caller)
+            self._check(caller)
             return await self._answer(request, caller)
         except (QueryError, PastRefusedError) as error:
             return text_response(400, str(error))
@@ -79,27 +78,31 @@ class AclSurface(ABC):
         """Return None: no request is answered in one step."""
         return None
 
+    def _check(self, caller: Caller) -> None:
+        """Check that the caller may see ACLs, and have it audited; raise as ``check_may_list``."""
+        try:
+            check_may_list(self._decider, caller)
+        except ForbiddenError:
+            audit_access(self._decider, caller, self._name, allowed=False)
+            raise
+        audit_access(self._decider, caller, self._name, allowed=True)
+
     @abstractmethod
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
         """Return the answer, or raise one of the errors above."""
 
 
-def check_may_list(decider: Decider, caller: Caller) -> DecisionState:
-    """Return the newest state, by which the caller may see ACLs.
+def check_may_list(decider: StandardDecider, caller: Caller) -> AclSnapshot:
+    """Return the newest ACLs, which the caller may see.
 
     Raises:
         ForbiddenError: it may not.
-        NotReadyError: there are no ACLs to decide by, or the audit cannot be written.
+        NotReadyError: there are no ACLs, or the audit is required and cannot be written.
     """
-    state = decider.current_state()
-    if not caller.may_list_acls(state):
-        if caller.principal is None:
-            raise ForbiddenError(TRUSTED)
-        shown = escape_unprintable(caller.principal[:SHOWN_PRINCIPAL_CHARACTERS])
-        raise ForbiddenError(f"{shown} needs DESCRIBE on the cluster to list or watch ACLs")
-    if state.snapshot is None:  # a super user has the right, but there is nothing to show
-        raise NotReadyError(decider.not_ready_reason)
-    return state
+    if caller.principal is None:
+        raise ForbiddenError(TRUSTED)
+    caller.check(ACLS)
+    return decider.check_ready(decider.current_state())
 
 
 def refuse_for_now(reason: str) -> Response:

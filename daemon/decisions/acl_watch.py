@@ -3,7 +3,7 @@
 **Invariant:** a watcher gets every change after its offset, once and in order, and none before
 decisions use it; or it is told to list the ACLs again. It keeps a place in the journal and the one
 event that is being sent, so a slow watcher takes no more memory than a quick one. No change is sent
-unless the caller may still see ACLs by the state that has this change.
+unless the caller may still see ACLs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import trio
 
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.acl_journal import AclJournal, ExpiredError, JournalPart
-from authorizerd.actors.decider import Decider
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.acl_surface import (
     NO_STORE,
     AclSurface,
@@ -60,7 +60,7 @@ _HEADERS: Final = (
 class AclWatchHandler(AclSurface):
     """Answer watches."""
 
-    def __init__(self, decider: Decider, callers: Callers, watchers: Watchers) -> None:
+    def __init__(self, decider: StandardDecider, callers: Callers, watchers: Watchers) -> None:
         super().__init__(SURFACE, decider, callers)
         self._watchers: Final = watchers
 
@@ -101,7 +101,7 @@ class _Watch:
     """
 
     def __init__(
-        self, decider: Decider, caller: Caller, watchers: Watchers, after: int, place: int
+        self, decider: StandardDecider, caller: Caller, watchers: Watchers, after: int, place: int
     ) -> None:
         self._decider: Final = decider
         self._caller: Final = caller

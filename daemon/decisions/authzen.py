@@ -56,6 +56,7 @@ from authorizerd.protocol.http.messages import (
     Route,
     bearer_token,
 )
+from authorizerd.protocol.http.rights import EVALUATIONS, EXPLANATIONS
 
 SURFACE: Final = "AuthZEN"
 AT_ONCE_MAX: Final = 256
@@ -124,7 +125,7 @@ class AuthZenHandler(HttpSurface):
         for question in questions:
             try:
                 if not trusts_all:
-                    self._check_may_ask(caller, question.principal, state)
+                    self._check(caller, EVALUATIONS, question.principal)
                 decision = decide(state, question, context)
             except (InvalidQuestionError, ForbiddenError) as error:
                 answers.append(_encode_error(error))
@@ -144,7 +145,7 @@ class AuthZenHandler(HttpSurface):
         if explainer is None:
             answer, _ = self._decide(state, caller, question)
         else:
-            self._check_may_see_acls(caller, state)
+            self._check(caller, EXPLANATIONS, question.principal)
             answer, _ = self._decide(state, caller, question)
             answer = add_explanation(
                 answer, await explainer.explain(state, question, caller.principal)
@@ -154,12 +155,11 @@ class AuthZenHandler(HttpSurface):
     async def _evaluate_past(
         self, as_of: AsOf, evaluation: Evaluation, question: Question, caller: Caller
     ) -> Response:
-        """Answer by the ACLs of an earlier moment. The caller's right is that of now."""
-        now = self._decider.current_state()
-        self._check_may_ask(caller, question.principal, now)
+        """Answer by the ACLs of an earlier moment. The caller's rights are those of now."""
+        self._check(caller, EVALUATIONS, question.principal)
         explains = evaluation.context is not None and evaluation.context.explain
         if explains:
-            self._check_may_see_acls(caller, now)
+            self._check(caller, EXPLANATIONS, question.principal)
         async with self._past_at(as_of, caller) as then:
             decision = then.decide(question)
             answer = encode_answer(decision, then.state.offset, question)
@@ -167,9 +167,7 @@ class AuthZenHandler(HttpSurface):
                 answer = add_explanation(
                     answer, await self._explainer.explain(then.state, question, caller.principal)
                 )
-            answer = add_as_of(
-                answer, await then.describe(question, partial(caller.may_ask_about_others, now))
-            )
+            answer = add_as_of(answer, await then.describe(question))
         self._count_past(decision.allowed)
         return Response(status=200, body=answer, content_type=JSON)
 
@@ -251,7 +249,7 @@ class AuthZenHandler(HttpSurface):
     ) -> tuple[bytes, bool]:
         """Do as ``_decide_one`` by the ACLs of an earlier moment."""
         try:
-            self._check_may_ask(caller, question.principal, self._decider.current_state())
+            self._check(caller, EVALUATIONS, question.principal)
             decision = then.decide(question)
         except (InvalidQuestionError, ForbiddenError) as error:
             return _encode_error(error), False
@@ -263,7 +261,7 @@ class AuthZenHandler(HttpSurface):
         self, state: DecisionState, caller: Caller, question: Question
     ) -> tuple[bytes, bool]:
         """Return the answer to one question, and True if it allows."""
-        self._check_may_ask(caller, question.principal, state)
+        self._check(caller, EVALUATIONS, question.principal)
         decision = self._decider.decide(state, question, self._context)
         return encode_answer(decision, state.offset, question), decision.allowed
 

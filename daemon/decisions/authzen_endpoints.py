@@ -7,6 +7,7 @@ from typing import Final
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
 from authorizerd.daemon.decisions.history import HISTORY_PATH
 from authorizerd.daemon.decisions.refusals import FORBIDDEN, INVALID, REFUSALS
+from authorizerd.daemon.decisions.search import SEARCHES
 from authorizerd.protocol.decisions.authzen import Evaluation, Evaluations
 from authorizerd.protocol.decisions.authzen_answers import (
     EvaluationAnswer,
@@ -38,6 +39,7 @@ from authorizerd.protocol.http.endpoints import (
     Answer,
     Endpoint,
 )
+from authorizerd.protocol.http.rights import EVALUATIONS, EXPLANATIONS, HISTORIES
 
 _QUESTION: Final = {
     "subject": {"type": "user", "id": "alice"},
@@ -49,6 +51,7 @@ _QUESTION: Final = {
 _DECISIONS: Final = (
     Endpoint(
         path=EVALUATION_PATH,
+        needs=EVALUATIONS,
         methods=POST,
         name="evaluate",
         tag="AuthZEN",
@@ -60,6 +63,7 @@ _DECISIONS: Final = (
     ),
     Endpoint(
         path=EVALUATIONS_PATH,
+        needs=EVALUATIONS,
         methods=POST,
         name="evaluateAll",
         tag="AuthZEN",
@@ -117,11 +121,12 @@ _SEARCH_NOTE: Final = (
 _SEARCHES: Final = (
     Endpoint(
         path=SEARCH_SUBJECT_PATH,
+        needs=SEARCHES[SEARCH_SUBJECT_PATH],
         methods=POST,
         name="searchSubjects",
         tag="AuthZEN",
         summary="Find the principals that may do something to a resource",
-        description=f"The caller needs CLUSTER_ACTION. {_SEARCH_NOTE}",
+        description=f"The caller needs `authorizerd.callers.search`. {_SEARCH_NOTE}",
         request=SubjectSearch,
         example={
             "subject": {"type": "user"},
@@ -132,6 +137,7 @@ _SEARCHES: Final = (
     ),
     Endpoint(
         path=SEARCH_RESOURCE_PATH,
+        needs=SEARCHES[SEARCH_RESOURCE_PATH],
         methods=POST,
         name="searchResources",
         tag="AuthZEN",
@@ -148,6 +154,7 @@ _SEARCHES: Final = (
     ),
     Endpoint(
         path=SEARCH_ACTION_PATH,
+        needs=SEARCHES[SEARCH_ACTION_PATH],
         methods=POST,
         name="searchActions",
         tag="AuthZEN",
@@ -163,11 +170,13 @@ _SEARCHES: Final = (
 )
 _EXPLAIN: Final = Endpoint(
     path=EXPLAIN_PATH,
+    needs=EXPLANATIONS,
     methods=POST,
     name="explain",
     tag="Explanations",
     summary="Explain why a question is allowed or denied, and what would change that",
-    description="The caller needs CLUSTER_ACTION, since the answer shows ACLs of others.",
+    description="The caller needs `authorizerd.callers.search`, even for its own rights, since the"
+    " answer shows ACLs of others.",
     request=Evaluation,
     required=("subject", "action", "resource"),
     example=_QUESTION,
@@ -176,12 +185,13 @@ _EXPLAIN: Final = Endpoint(
 
 _HISTORY: Final = Endpoint(
     path=HISTORY_PATH,
+    needs=HISTORIES,
     methods=POST,
     name="readHistory",
     tag="Explanations",
     summary="List every answer to a question since a moment, and the changes that led to them",
-    description="`context.as_of` is the moment. The caller needs CLUSTER_ACTION and DESCRIBE,"
-    " since the answer lists changes of ACLs.",
+    description="`context.as_of` is the moment. The caller needs `authorizerd.callers.read`,"
+    " even for its own rights, since the answer lists changes of ACLs.",
     request=Evaluation,
     required=("subject", "action", "resource", "context"),
     example={**_QUESTION, "context": {"as_of": 0}},

@@ -2,29 +2,29 @@
 
 **Invariant:** if there is a tokens file, or TLS asks for client certificates, every caller needs a
 token or a certificate. Otherwise every caller is trusted, and the port is bound to loopback or a
-Unix socket. A caller with credentials may ask about itself. To ask about others, it needs
-CLUSTER_ACTION on the cluster, as a broker does to forward requests. The same state of the ACLs
-decides the question and this right. To list or watch ACLs, a caller needs credentials, and DESCRIBE
-on the cluster.
-
-Source: KIP-590 (Envelope).
+Unix socket. A caller with credentials may ask about itself. For more, its principal needs a right:
+``authorizerd.callers.*`` in force now, or ``super.users``, grant it, and ACLs never do. A reload
+holds for open connections at once.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from authorizerd.acl.errors import InvalidQuestionError
-from authorizerd.acl.model import CLUSTER_NAME, Operation, ResourceType
-from authorizerd.actors.decider import Decider, DecisionState
-from authorizerd.config.configuration import Configuration
+from authorizerd.acl.printable import escape_unprintable
+from authorizerd.config.configuration import Configuration, Reloadable
 from authorizerd.config.tls import ClientAuth
 from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
+from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.http.messages import Request
 from authorizerd.protocol.http.openapi import accepted_schemes
+from authorizerd.protocol.http.rights import Needs, Right
+
+SHOWN_PRINCIPAL_CHARACTERS: Final = 200
+"""The longest principal in an error: a batch repeats the error for each question."""
 
 
 class Caller(ABC):
@@ -36,66 +36,52 @@ class Caller(ABC):
         """The caller's principal, or None if callers need no credentials."""
 
     @abstractmethod
-    def may_ask_about(self, principal: str, state: DecisionState) -> bool:
-        """Return True if, by ``state``, the caller may learn the rights of ``principal``.
+    def check(self, needs: Needs, about: str | None = None) -> None:
+        """Check that the caller may ask what ``needs`` stands for.
+
+        Args:
+            about: the principal that is asked about, None if the answer is about everyone.
 
         Raises:
-            NotReadyError: the ACLs are not loaded yet.
-        """
-
-    @abstractmethod
-    def may_ask_about_others(self, state: DecisionState) -> bool:
-        """Return True if, by ``state``, the caller may learn the rights of every principal.
-
-        Raises:
-            NotReadyError: the ACLs are not loaded yet.
-        """
-
-    @abstractmethod
-    def may_list_acls(self, state: DecisionState) -> bool:
-        """Return True if, by ``state``, the caller may see ACLs: DESCRIBE on the cluster.
-
-        Raises:
-            NotReadyError: the ACLs are not loaded yet.
+            ForbiddenError: it may not. The text names the key to set.
         """
 
 
 class Trusted(Caller):
-    """A caller on a port that requires no credentials."""
+    """A caller on a port that requires no credentials.
+
+    Surfaces that list ACLs refuse it nevertheless, since nothing proves who it is.
+    """
 
     @property
     def principal(self) -> None:
         return None
 
-    def may_ask_about(self, principal: str, state: DecisionState) -> bool:
-        return True
-
-    def may_ask_about_others(self, state: DecisionState) -> bool:
-        return True
-
-    def may_list_acls(self, state: DecisionState) -> bool:
-        """Return False: it is trusted to ask, but nothing proves who it is."""
-        return False
+    def check(self, needs: Needs, about: str | None = None) -> None:
+        return
 
 
 class Callers:
     """The callers of all decision ports, known by their tokens or certificates.
 
-    No token is valid until the file's text has been applied.
+    No token is valid until the file's text has been applied, and nobody has a right until
+    ``reconfigure`` is called.
 
     Args:
         tokens_file: the path of ``authorizerd.tokens.file``, or None if it is not set.
         has_client_auth: True if TLS asks clients for certificates.
     """
 
-    def __init__(
-        self, decider: Decider, tokens_file: str | None, *, has_client_auth: bool = False
-    ) -> None:
-        self._decider: Final = decider
+    def __init__(self, tokens_file: str | None, *, has_client_auth: bool = False) -> None:
         self._tokens_file: Final = tokens_file
         self._has_client_auth = has_client_auth
         self._trusted = Trusted() if tokens_file is None and not has_client_auth else None
         self.tokens = Tokens({})
+        self.holders: Mapping[Right, frozenset[str]] = dict.fromkeys(Right, frozenset())
+
+    def reconfigure(self, settings: Reloadable) -> None:
+        """Use other settings at once, on open connections too."""
+        self.holders = {right: settings.callers[right] | settings.super_users for right in Right}
 
     @property
     def trusts_all(self) -> bool:
@@ -125,26 +111,23 @@ class Callers:
         """The text of the tokens file in force, or None if there is no file."""
         return None if self._tokens_file is None else self.tokens.text
 
-    def identify(
-        self, token: str | bytes | None, surface: str, *, certified: str | None = None
-    ) -> Caller | None:
+    def identify(self, token: str | bytes | None, *, certified: str | None = None) -> Caller | None:
         """Return the caller with this ``token`` or certificate, or None if it is unknown.
 
         A caller with a wrong token is unknown even if it has a certificate.
 
         Args:
-            surface: the name of the request in the audit log.
             certified: the principal of the client's certificate, or None.
         """
         if self._trusted is not None:
             return self._trusted
         if token is None:
-            return None if certified is None else _Known(self._decider, certified, surface)
+            return None if certified is None else _Known(self, certified)
         if isinstance(token, str):
             # A lone surrogate must give an unknown token, not an error.
             token = token.encode("utf-8", "surrogatepass")
         found = self.tokens.find(token)
-        return None if found is None else _TokenHolder(self, self._decider, found, surface)
+        return None if found is None else _TokenHolder(self, found)
 
     def prepare_reload(self) -> Callable[[], None]:
         """Read the file again, and return a function that applies it. Reading blocks.
@@ -174,65 +157,48 @@ class Callers:
         return apply
 
 
-def new_callers(configuration: Configuration, decider: Decider) -> Callers:
+def new_callers(configuration: Configuration) -> Callers:
     """Return the callers that the configuration admits."""
     tls = configuration.http_tls
     has_client_auth = tls is not None and tls.client_auth is not ClientAuth.NONE
-    return Callers(decider, configuration.tokens_file, has_client_auth=has_client_auth)
+    callers = Callers(configuration.tokens_file, has_client_auth=has_client_auth)
+    callers.reconfigure(configuration.reloadable)
+    return callers
 
 
 class _Known(Caller):
     """A caller whose principal is known, from its certificate or its token."""
 
-    __slots__ = ("_decider", "_principal", "_surface")
+    __slots__ = ("_callers", "_principal")
 
-    def __init__(self, decider: Decider, principal: str, surface: str) -> None:
-        self._decider: Final = decider
+    def __init__(self, callers: Callers, principal: str) -> None:
+        self._callers: Final = callers
         self._principal: Final = principal
-        self._surface: Final = surface
 
     @property
     def principal(self) -> str:
         return self._principal
 
-    def may_ask_about(self, principal: str, state: DecisionState) -> bool:
-        return principal == self._principal or self.may_ask_about_others(state)
-
-    def may_ask_about_others(self, state: DecisionState) -> bool:
-        """See ``Caller``. The caller's own address is not used, so its host counts as unknown."""
-        return self._may(Operation.CLUSTER_ACTION, state)
-
-    def may_list_acls(self, state: DecisionState) -> bool:
-        """See ``Caller``. The host counts as unknown here, too."""
-        return self._may(Operation.DESCRIBE, state)
-
-    def _may(self, operation: Operation, state: DecisionState) -> bool:
-        """Return True if the caller may do this to the cluster."""
-        try:
-            judge = self._decider.judge(state, self._surface)
-            return judge(self._principal, None, operation, ResourceType.CLUSTER, CLUSTER_NAME)
-        except InvalidQuestionError:
-            return False
+    def check(self, needs: Needs, about: str | None = None) -> None:
+        right = needs.itself if about == self._principal else needs.others
+        if right is not None and self._principal not in self._callers.holders[right]:
+            shown = escape_unprintable(self._principal[:SHOWN_PRINCIPAL_CHARACTERS])
+            raise ForbiddenError(f"{shown} may not {needs.to}: {right.key} does not list it")
 
 
 class _TokenHolder(_Known):
     """A caller with a token. It may ask for as long as the file lists the token."""
 
-    __slots__ = ("_callers", "_token")
+    __slots__ = ("_token",)
 
-    def __init__(self, callers: Callers, decider: Decider, token: Token, surface: str) -> None:
-        super().__init__(decider, token.principal, surface)
-        self._callers: Final = callers
+    def __init__(self, callers: Callers, token: Token) -> None:
+        super().__init__(callers, token.principal)
         self._token: Final = token
 
-    def may_ask_about(self, principal: str, state: DecisionState) -> bool:
-        return self._is_valid and super().may_ask_about(principal, state)
-
-    def may_ask_about_others(self, state: DecisionState) -> bool:
-        return self._is_valid and super().may_ask_about_others(state)
-
-    def may_list_acls(self, state: DecisionState) -> bool:
-        return self._is_valid and super().may_list_acls(state)
+    def check(self, needs: Needs, about: str | None = None) -> None:
+        if not self._is_valid:
+            raise ForbiddenError("the token is no longer in authorizerd.tokens.file")
+        super().check(needs, about)
 
     @property
     def _is_valid(self) -> bool:

@@ -17,8 +17,8 @@ DECISION_DESCRIPTION: Final = (
     "Ask whether a principal may do something, by the ACLs of Apache Kafka. Errors are one line of"
     " plain text that names the field, what was expected and what was found. Unknown fields are"
     " ignored. A JSON object that contains a key twice is rejected, and so is a question of more"
-    " than 32 KiB. A caller may ask about itself; to ask about others, it needs CLUSTER_ACTION on"
-    " the cluster."
+    " than 32 KiB. A caller may ask about itself. For more, a key `authorizerd.callers.*` must list"
+    " its principal."
 )
 
 DECISION_ENDPOINTS: Final = (

@@ -22,6 +22,7 @@ from authorizerd.daemon.decisions.question_surface import QuestionSurface
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.decisions.explanations import encode_in_steps
 from authorizerd.protocol.decisions.past_answers import add_as_of_to_explanation
+from authorizerd.protocol.http.rights import EXPLANATIONS
 
 SURFACE: Final = "Explain"
 EXPLAIN_PATH: Final = "/v1/explain"
@@ -74,7 +75,7 @@ class ExplainHandler(QuestionSurface):
         explainer: Explainer,
         past: Past | None = None,
     ) -> None:
-        super().__init__(SURFACE, decider, vocabulary, callers, past)
+        super().__init__(SURFACE, EXPLANATIONS, decider, vocabulary, callers, past)
         self._explainer: Final = explainer
         self._context: Final = DecisionContext(SURFACE, self._counts)
 
@@ -90,5 +91,5 @@ class ExplainHandler(QuestionSurface):
         async with self._past_at(as_of, caller) as then:
             self._count_past(then.decide(question).allowed)
             explanation = await self._explainer.explain(then.state, question, caller.principal)
-            about = await then.describe(question, lambda: True)
+            about = await then.describe(question)
             return add_as_of_to_explanation(explanation, about)

@@ -1,16 +1,15 @@
 """Histories on the decision port: ``POST /v1/history``, every answer to a question since a moment.
 
 **Invariant:** the answers are those that decisions at each offset would have had with today's
-settings. A caller with a principal also needs the right to list ACLs.
+settings. A caller needs the right to read ACLs.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from authorizerd.acl.as_of import AsOf
-from authorizerd.acl.model import Operation, Question
+from authorizerd.acl.model import Question
 from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.callers import Caller, Callers
@@ -18,6 +17,7 @@ from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.question_surface import QuestionSurface
 from authorizerd.protocol.decisions.authzen import AuthZenError, Vocabulary
 from authorizerd.protocol.decisions.past_answers import encode_answer_history
+from authorizerd.protocol.http.rights import HISTORIES
 
 SURFACE: Final = "History"
 HISTORY_PATH: Final = "/v1/history"
@@ -29,19 +29,12 @@ class HistoryHandler(QuestionSurface):
     def __init__(
         self, decider: StandardDecider, vocabulary: Vocabulary, callers: Callers, past: Past
     ) -> None:
-        super().__init__(SURFACE, decider, vocabulary, callers, past)
+        super().__init__(SURFACE, HISTORIES, decider, vocabulary, callers, past)
 
     def _check_moment(self, as_of: AsOf | None) -> AsOf:
         if as_of is None:
             raise AuthZenError("context.as_of: expected the moment at which the history begins")
         return as_of
-
-    def _check_may_see_acls(self, caller: Caller, state: DecisionState) -> None:
-        to = "get histories, which list changes of ACLs"
-        self._check_right(caller, partial(caller.may_ask_about_others, state), to)
-        if caller.principal is not None:
-            may_list = partial(caller.may_list_acls, state)
-            self._check_right(caller, may_list, to, Operation.DESCRIBE)
 
     async def _find(
         self, caller: Caller, state: DecisionState, question: Question, as_of: AsOf | None

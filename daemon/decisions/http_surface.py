@@ -9,16 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Final
 
 import msgspec
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
-from authorizerd.acl.model import Operation
-from authorizerd.acl.printable import escape_unprintable
-from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.actors.decider import Decider
+from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.past import PAST_SURFACE, Past, PastState
 from authorizerd.daemon.errors import (
@@ -36,10 +34,9 @@ from authorizerd.protocol.http.messages import (
     method_not_allowed,
     text_response,
 )
+from authorizerd.protocol.http.rights import PAST, Needs
 
 JSON: Final = "application/json"
-SHOWN_PRINCIPAL_CHARACTERS: Final = 200
-"""The longest principal in an error: a batch repeats the error for each question."""
 _INVALID: Final = (InvalidQuestionError, PastRefusedError, SearchLimitError)
 _RETRY_SOON: Final = ((b"Retry-After", b"1"),)
 
@@ -78,7 +75,7 @@ class HttpSurface(ABC):
         if request.method != "POST":
             return method_not_allowed(b"POST")
         # Before the body is examined: an unidentified caller must learn nothing from errors.
-        caller = self._callers.identify(token, self._name, certified=request.principal)
+        caller = self._callers.identify(token, certified=request.principal)
         if caller is None:
             return UNIDENTIFIED
         if not has_json_type(request):
@@ -118,7 +115,7 @@ class HttpSurface(ABC):
 
         def answer(body: bytes) -> bytes | Response | None:
             # For each request, because a reload may remove the token.
-            caller = self._callers.identify(token, self._name, certified=request.principal)
+            caller = self._callers.identify(token, certified=request.principal)
             try:
                 return None if caller is None else decide(body, caller)
             except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
@@ -128,7 +125,13 @@ class HttpSurface(ABC):
 
     @asynccontextmanager
     async def _past_at(self, as_of: AsOf, caller: Caller) -> AsyncIterator[PastState]:
-        """Provide the state of an earlier moment; see ``Past.state_at``."""
+        """Provide the state of an earlier moment, if the caller may ask about it.
+
+        Raises:
+            ForbiddenError: it may not.
+            PastRefusedError, PastUnavailableError, NotReadyError: see ``Past.state_at``.
+        """
+        self._check(caller, PAST)
         if self._past is None:
             raise PastRefusedError("as_of: this daemon answers no questions about the past")
         try:
@@ -148,37 +151,15 @@ class HttpSurface(ABC):
         else:
             self._past_counts.denied += 1
 
-    def _check_may_ask(self, caller: Caller, principal: str, state: DecisionState) -> None:
-        """Check that the caller may ask about ``principal``. If it may not, count the question.
+    def _check(self, caller: Caller, needs: Needs, about: str | None = None) -> None:
+        """Check that the caller may ask. If it may not, count the question, and have it audited.
 
         Raises:
-            ForbiddenError: it may not.
-            NotReadyError: the ACLs are not loaded yet.
+            ForbiddenError: see ``Caller.check``.
         """
-        self._check_right(caller, partial(caller.may_ask_about, principal, state))
-
-    def _check_may_ask_about_others(self, caller: Caller, state: DecisionState) -> None:
-        """Check that the caller may ask about every principal. See ``_check_may_ask``."""
-        self._check_right(caller, partial(caller.may_ask_about_others, state))
-
-    def _check_may_see_acls(self, caller: Caller, state: DecisionState) -> None:
-        """Check that the caller may see ACLs that matter for a decision. See ``_check_may_ask``."""
-        has_right = partial(caller.may_ask_about_others, state)
-        self._check_right(caller, has_right, to="get explanations, which show ACLs of others")
-
-    def _check_right(
-        self,
-        caller: Caller,
-        has_right: Callable[[], bool],
-        to: str = "ask about others",
-        operation: Operation = Operation.CLUSTER_ACTION,
-    ) -> None:
         try:
-            if has_right():
-                return
-        except NotReadyError:
-            self._counts.not_ready += 1
+            caller.check(needs, about)
+        except ForbiddenError:
+            self._counts.invalid += 1
+            audit_access(self._decider, caller, self._name, allowed=False)
             raise
-        self._counts.invalid += 1
-        shown = escape_unprintable((caller.principal or "")[:SHOWN_PRINCIPAL_CHARACTERS])
-        raise ForbiddenError(f"{shown} needs {operation.name} on the cluster to {to}")

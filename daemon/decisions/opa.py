@@ -34,6 +34,7 @@ from authorizerd.protocol.http.messages import (
     method_not_allowed,
     text_response,
 )
+from authorizerd.protocol.http.rights import DECISIONS
 
 SURFACE: Final = "OPA"
 DATA_PATH: Final = "/v1/data"
@@ -94,7 +95,7 @@ class OpaHandler(HttpSurface):
         if asked.resource_name is None:
             return None
         state = self._decider.current_state()
-        self._check_may_ask(caller, asked.principal, state)
+        self._check(caller, DECISIONS, asked.principal)
         return ALLOWED if self._decide_one(asked, asked.resource_name, state) else DENIED
 
     async def _decide(self, body: bytes, caller: Caller) -> bool:
@@ -104,7 +105,7 @@ class OpaHandler(HttpSurface):
         except OpaError:
             self._counts.invalid += 1
             raise
-        self._check_may_ask(caller, asked.principal, state)
+        self._check(caller, DECISIONS, asked.principal)
         if asked.resource_name is None:
             return await self._decide_by_type(asked)
         return self._decide_one(asked, asked.resource_name, state)

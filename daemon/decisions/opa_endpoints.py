@@ -17,6 +17,7 @@ from authorizerd.protocol.http.endpoints import (
     Endpoint,
     Parameter,
 )
+from authorizerd.protocol.http.rights import DECISIONS
 
 _POLICY_PATH: Final = Parameter(
     "policy",
@@ -27,6 +28,7 @@ _POLICY_PATH: Final = Parameter(
 _DATA: Final = tuple(
     Endpoint(
         path=path,
+        needs=DECISIONS,
         methods=POST,
         name=name,
         tag="OPA",

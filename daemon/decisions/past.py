@@ -21,7 +21,7 @@ import trio
 from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.decision import Decision, explain, is_allowed
 from authorizerd.acl.errors import PastMismatchError
-from authorizerd.acl.model import WILDCARD_PRINCIPAL, Question
+from authorizerd.acl.model import Question
 from authorizerd.acl.past import (
     AnswerChange,
     PastChange,
@@ -136,20 +136,15 @@ class PastState:
         assert self.state.snapshot is not None, "a state of the past has ACLs"
         return explain(self.state.snapshot, self.state.settings, question)
 
-    async def describe(self, question: Question, may_see_acls: Callable[[], bool]) -> AsOfAnswer:
+    async def describe(self, question: Question) -> AsOfAnswer:
         """Return what an answer says about its moment, and since when the answer is another one.
-
-        Args:
-            may_see_acls: returns True if the caller may see ACLs of all principals. Called only if
-                the ACL that made the difference is neither the principal's own nor everyone's.
 
         Raises as ``find_difference``.
         """
         found = await self.find_difference(question)
         if found is None:
             return make_as_of(self.moment)
-        is_shown = found.change.acl.principal in (question.principal, WILDCARD_PRINCIPAL)
-        since = make_past_change(found.change) if is_shown or may_see_acls() else None
+        since = make_past_change(found.change)
         return make_as_of(self.moment, NowAnswer(found.allowed, self.now.offset, since))
 
     async def find_difference(self, question: Question) -> AnswerChange | None:

@@ -1,6 +1,6 @@
 """What explanations and histories share: one question, whose answer shows ACLs of others.
 
-**Invariant:** a caller needs the right to ask about others, even for its own rights.
+**Invariant:** a caller needs the surface's right, even for a question about itself.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from authorizerd.protocol.decisions.authzen import (
     decode_evaluation,
 )
 from authorizerd.protocol.http.messages import Request, Response, Route, bearer_token
+from authorizerd.protocol.http.rights import Needs
 
 
 class QuestionSurface(HttpSurface):
@@ -30,17 +31,20 @@ class QuestionSurface(HttpSurface):
 
     Args:
         name: the surface's name in the counts and in the audit log.
+        needs: the rights that the surface requires.
     """
 
     def __init__(
         self,
         name: str,
+        needs: Needs,
         decider: StandardDecider,
         vocabulary: Vocabulary,
         callers: Callers,
         past: Past | None,
     ) -> None:
         super().__init__(name, decider, callers, AuthZenError, past)
+        self._needs: Final = needs
         self._vocabulary: Final = vocabulary
 
     async def __call__(self, request: Request) -> Response:
@@ -60,7 +64,7 @@ class QuestionSurface(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
-        self._check_may_see_acls(caller, state)
+        self._check(caller, self._needs, question.principal)
         body = await self._find(caller, state, question, as_of)
         return Response(status=200, body=body, content_type=JSON)
 

@@ -9,8 +9,8 @@ from authorizerd.protocol.http.endpoints import Answer
 INVALID: Final = Answer(400, "The request is invalid: the text names the field to fix.")
 FORBIDDEN: Final = Answer(
     403,
-    "The caller asks about another principal, without CLUSTER_ACTION. The text names the caller's"
-    " principal.",
+    "The caller lacks a right. The text names its principal, and the key that must list it, such as"
+    " `authorizerd.callers.ask`.",
 )
 NOT_READY: Final = Answer(
     503,

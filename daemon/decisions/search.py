@@ -4,7 +4,7 @@
 changed since the page before, the next page is an error. A new log offset alone changes nothing.
 
 A caller may search its own rights. To search those of others, and for subjects, it needs the right
-to ask about others. A search is counted once, and leaves one line in the audit log.
+to search. A search is counted once, and leaves one line in the audit log.
 
 Source: OpenID AuthZEN Authorization API 1.0, section 8 (Search APIs).
 """
@@ -67,6 +67,7 @@ from authorizerd.protocol.decisions.searches import (
     encode_search_answer,
 )
 from authorizerd.protocol.http.messages import Request, Response, Route, bearer_token
+from authorizerd.protocol.http.rights import OWN_SEARCHES, SEARCHES_OF_ALL, Needs
 
 SURFACE: Final = "Search"
 _KINDS: Final[dict[str, type[Search]]] = {
@@ -74,6 +75,12 @@ _KINDS: Final[dict[str, type[Search]]] = {
     SEARCH_RESOURCE_PATH: ResourceSearch,
     SEARCH_ACTION_PATH: ActionSearch,
 }
+SEARCHES: Final[dict[str, Needs]] = {
+    SEARCH_SUBJECT_PATH: SEARCHES_OF_ALL,
+    SEARCH_RESOURCE_PATH: OWN_SEARCHES,
+    SEARCH_ACTION_PATH: OWN_SEARCHES,
+}
+"""What each search requires of its caller."""
 _AUDITED_AS: Final = {
     SEARCH_SUBJECT_PATH: "SubjectSearch",
     SEARCH_RESOURCE_PATH: "ResourceSearch",
@@ -132,10 +139,7 @@ class SearchHandler(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
-        if query.principal is None:
-            self._check_may_ask_about_others(caller, state)
-        else:
-            self._check_may_ask(caller, query.principal, state)
+        self._check(caller, SEARCHES[request.path], query.principal)
         try:
             snapshot = self._searched.check_ready(state)
         except NotReadyError:

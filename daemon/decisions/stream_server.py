@@ -25,8 +25,9 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.configuration import Reloadable
+from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.errors import ClosingError, MemoryBudgetError
+from authorizerd.daemon.errors import ClosingError, ForbiddenError, MemoryBudgetError
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
@@ -46,6 +47,7 @@ from authorizerd.protocol.decisions.stream import (
     encode_answer,
     encode_hello,
 )
+from authorizerd.protocol.http.rights import DECISIONS
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.tls.server import TlsServer
 
@@ -220,7 +222,7 @@ class _Conversation:
             error = ErrorCode.UNSUPPORTED_VERSION
         else:
             self._caller = self._server.callers.identify(
-                hello.token, SURFACE, certified=self._connection.principal
+                hello.token, certified=self._connection.principal
             )
             if self._caller is None:
                 error = ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -248,7 +250,7 @@ class _Conversation:
             error = ErrorCode.REQUEST_TIMED_OUT
             return encode_answer(ask.correlation_id, error, self._offset, b"")
         state = self._server.decider.current_state()
-        error = self._refusal(caller, ask.questions, state)
+        error = self._refusal(caller, ask.questions)
         if error:
             return encode_answer(ask.correlation_id, error, state.offset, b"")
         weight = self._weight_of_each(ask.questions, state)
@@ -295,9 +297,7 @@ class _Conversation:
             return True
         return False
 
-    def _refusal(
-        self, caller: Caller, questions: Sequence[StreamQuestion], state: DecisionState
-    ) -> ErrorCode:
+    def _refusal(self, caller: Caller, questions: Sequence[StreamQuestion]) -> ErrorCode:
         """Return NONE if the caller may ask these questions, otherwise the error.
 
         Raises:
@@ -309,15 +309,14 @@ class _Conversation:
             return ErrorCode.NONE
         # Two principals suffice: at least one is not the caller itself, and the right to ask about
         # that one covers all others.
-        principals = islice({question[0] for question in questions}, 2)
         try:
-            if all(caller.may_ask_about(principal, state) for principal in principals):
-                return ErrorCode.NONE
-        except NotReadyError:
-            self._server.counts.not_ready += len(questions)
-            return ErrorCode.AUTHORIZER_NOT_READY
-        self._server.counts.invalid += len(questions)
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            for principal in islice({question[0] for question in questions}, 2):
+                caller.check(DECISIONS, principal)
+        except ForbiddenError:
+            self._server.counts.invalid += len(questions)
+            audit_access(self._server.decider, caller, SURFACE, allowed=False)
+            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return ErrorCode.NONE
 
     def _decide(self, state: DecisionState, questions: Sequence[StreamQuestion]) -> bytearray:
         # This loop runs for every question, so it uses local names and avoids calls.

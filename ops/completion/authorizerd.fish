@@ -74,7 +74,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using format' -l release-version 
 complete -c authorizerd -n '_shtab_authorizerd_using format' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using; and test $_shtab_authorizerd_npos -eq 0' -a token -d 'create a token for a caller of a decision port'
 complete -c authorizerd -n '_shtab_authorizerd_using token' -s h -l help -d 'show this help message and exit'
-complete -c authorizerd -n '_shtab_authorizerd_using token' -l principal -x -d 'the caller that will use the token: Type:name, for example User:proxy'
+complete -c authorizerd -n '_shtab_authorizerd_using token' -l principal -x -d 'the caller that will use the token: rest-bridge means the principal Service:rest-bridge, which no client of Kafka has; or give Type:name'
 complete -c authorizerd -n '_shtab_authorizerd_using token' -l id -x -d 'the token'"'"'s id (default: a random one)'
 complete -c authorizerd -n '_shtab_authorizerd_using token' -l append -xka "(__fish_complete_path (commandline -ct))" -d 'append the token'"'"'s line to this tokens file (default: print the line)'
 complete -c authorizerd -n '_shtab_authorizerd_using token' -l json -d 'print one JSON document instead of lines'

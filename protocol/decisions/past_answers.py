@@ -29,14 +29,11 @@ class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):
 
 
 class NowAnswer(msgspec.Struct, frozen=True):
-    """The newest answer, at ``offset``, and the change since which it is the answer.
-
-    ``since`` is null if the caller may not see the ACL that was changed.
-    """
+    """The newest answer, at ``offset``, and the change since which it is the answer."""
 
     decision: bool
     offset: int
-    since: PastChangeAnswer | None
+    since: PastChangeAnswer
 
 
 class AsOfAnswer(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,6 +11,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from authorizerd.protocol.http.rights import Needs
+
 OPENAPI_PATH: Final = "/openapi.json"
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"
@@ -125,6 +127,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             necessary.
         if_all_trusted: what replaces ``answers`` on a port that trusts every caller, and so does
             not know who calls; ``()`` if nothing changes.
+        needs: the rights that callers with credentials need. Every endpoint of the decision port
+            that requires credentials has them.
     """
 
     path: str
@@ -140,6 +144,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[Answer, ...]
     credentials: tuple[str, ...] = ANY_CREDENTIALS
     if_all_trusted: tuple[Answer, ...] = ()
+    needs: Needs | None = None
 
 
 SHARED_ANSWERS: Final[Mapping[str, Answer]] = {

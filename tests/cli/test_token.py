@@ -50,7 +50,8 @@ def test_ids_and_secrets_are_random(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--principal", "a"), "expected a principal Type:name, for example"),
+        (("--principal", ""), "expected a principal Type:name, for example"),
+        (("--principal", ":a"), "expected a principal Type:name, for example"),
         (("--principal", "User:*"), "expected one principal, found User:* (everyone)"),
         (("--principal", "User:a", "--id", "a b"), "expected an id of 1 to 64 letters"),
         (("--principal", "User:a", "--id", "a.b"), "expected an id of 1 to 64 letters"),
@@ -98,6 +99,23 @@ def test_append_refuses_a_file_that_every_user_may_write(
     captured = capsys.readouterr()
     assert "everybody may write to it" in captured.err
     assert captured.out == path.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "principal"),
+    [
+        ("rest-bridge", "Service:rest-bridge"),
+        ("a proxy", "Service:a proxy"),
+        ("User:a", "User:a"),
+        ("Service:a", "Service:a"),
+    ],
+)
+def test_name_without_a_type_is_no_user_of_kafka(
+    given: str, principal: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--principal", given) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line.split(" ", 2)[2] == principal
 
 
 def test_principal_that_is_probably_not_meant_is_warned_of(

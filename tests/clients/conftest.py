@@ -22,7 +22,6 @@ def prepared_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     log_dir = new_log(tmp_path_factory.mktemp("prepared"))
     acls = [
         acl("User:alice", "READ", topic="orders"),
-        acl("User:proxy", "CLUSTER_ACTION", cluster=True),
         *(acl("User:alice", "READ", topic=f"topic-{number}") for number in range(0, 1000, 2)),
     ]
     write_log(log_dir, [added(number, each) for number, each in enumerate(acls)])
@@ -42,7 +41,11 @@ def token_daemon(
     tokens = folder / "tokens"
     digest = sha256(b"secret").hexdigest()
     tokens.write_text(f"proxy {digest} User:proxy\nself {digest} User:self\n")
-    config = {"authorizerd.tokens.file": str(tokens), "authorizerd.update.timeout.ms": "300"}
+    config = {
+        "authorizerd.tokens.file": str(tokens),
+        "authorizerd.callers.ask": "User:proxy",
+        "authorizerd.update.timeout.ms": "300",
+    }
     with running(folder, Path(copytree(prepared_log, folder / "log")), config) as daemon:
         yield daemon
 

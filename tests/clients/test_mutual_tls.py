@@ -41,6 +41,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory, prepared_log: Path) -> Ite
         principal_mapping_rules="RULE:^.*[Cc][Nn]=([^,]*).*$/$1/",
     )
     config["authorizerd.decision.stream"] = "tls://127.0.0.1:0"
+    config["authorizerd.callers.ask"] = "User:proxy"
     certificates = {name: authority.issue(name, common_name=name) for name in ("proxy", "self")}
     certificates["foreign"] = Authority(folder, "other").issue("foreign", common_name="proxy")
     log_dir = Path(shutil.copytree(prepared_log, folder / "log"))

@@ -88,6 +88,8 @@ def test_two_keys_suffice() -> None:
         file_values={},
         ignored_keys=(),
         reloadable=Reloadable(
+            super_users=frozenset(),
+            callers={"ask": frozenset(), "search": frozenset(), "read": frozenset()},
             audit_level=AuditLevel.INFO,
             audit_rules=AuditRules(),
             log_level=LogLevel.INFO,
@@ -164,7 +166,10 @@ authorizerd.log.format = json
             "process.roles",
         ),
         reloadable=dataclasses.replace(
-            configure().reloadable, audit_level=AuditLevel.DEBUG, connections_max_idle_ms=540000
+            configure().reloadable,
+            super_users=frozenset({"User:admin", "User:CN=kafka,O=Example"}),
+            audit_level=AuditLevel.DEBUG,
+            connections_max_idle_ms=540000,
         ),
     )
     assert parse(text, source=SOURCE) == expected

@@ -81,8 +81,8 @@ def test_plug_in_cannot_claim_keys_of_kafka_or_with_our_prefix() -> None:
     assert select_plugged_keys(names) == {"mine"}
 
 
-def test_reloadable_audit_keys_are_guarded() -> None:
-    """Future audit keys are, too."""
+def test_reloadable_keys_of_audit_and_callers_are_guarded() -> None:
+    """Future ones are, too."""
     assert {name for name in GUARDED if name.startswith("authorizerd.")} == {
         "authorizerd.audit.level",
         "authorizerd.audit.required",
@@ -92,6 +92,9 @@ def test_reloadable_audit_keys_are_guarded() -> None:
         "authorizerd.audit.resources.include",
         "authorizerd.audit.resources.exclude",
         "authorizerd.audit.filter.denied",
+        "authorizerd.callers.ask",
+        "authorizerd.callers.search",
+        "authorizerd.callers.read",
     }
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from authorizerd.config.hints import find_hints
+from authorizerd.config.configuration import parse_values
+from authorizerd.config.hints import find_exposed_tokens, find_hints
 
+CLIENT_AUTH = "authorizerd.http.ssl.client.auth"
+KEYSTORE = {"authorizerd.http.ssl.keystore.location": "/k.pem"}
 STAR = "* is an ordinary character here; only User:* in an ACL means everyone"
 
 
@@ -33,8 +36,44 @@ STAR = "* is an ordinary character here; only User:* in an ACL means everyone"
         ("User:b;User:a*;User:*", [f"principal 'User:{each}': {STAR}" for each in ("*", "a*")]),
     ],
 )
-def test_super_users(text: str, hints: list[str]) -> None:
-    assert list(find_hints({"super.users": text})) == [f"super.users: {each}" for each in hints]
+@pytest.mark.parametrize("key", ["super.users", "authorizerd.callers.ask"])
+def test_list_of_principals(key: str, text: str, hints: list[str]) -> None:
+    texts = {key: text, "authorizerd.tokens.file": "/tokens"}
+    assert list(find_hints(texts)) == [f"{key}: {each}" for each in hints]
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_hinted"),
+    [
+        ({"authorizerd.callers.read": "User:a"}, True),
+        ({"authorizerd.callers.read": " "}, False),
+        ({"authorizerd.callers.read": "User:a", "authorizerd.tokens.file": "/t"}, False),
+        ({"authorizerd.callers.ask": "User:a", f"{CLIENT_AUTH}": "requested"}, False),
+        ({"authorizerd.callers.ask": "User:a", f"{CLIENT_AUTH}": "none"}, True),
+        ({"super.users": "User:a"}, False),
+    ],
+)
+def test_rights_without_credentials(texts: dict[str, str], is_hinted: bool) -> None:
+    """Nobody could have them, and everybody could ask."""
+    assert any("does not know who calls" in each for each in find_hints(texts)) is is_hinted
+
+
+@pytest.mark.parametrize(
+    ("settings", "keys"),
+    [
+        ({}, []),
+        ({"authorizerd.decision.http": "http://0.0.0.0:1"}, ["authorizerd.decision.http"]),
+        ({"authorizerd.decision.stream": "tcp://10.0.0.1:1"}, ["authorizerd.decision.stream"]),
+        ({"authorizerd.decision.stream": "unix:/run/a.sock"}, []),
+        ({"authorizerd.decision.http": "https://0.0.0.0:1", **KEYSTORE}, []),
+    ],
+)
+def test_tokens_in_the_clear(settings: dict[str, str], keys: list[str]) -> None:
+    values = {"node.id": "1", "log.dirs": "/log", "authorizerd.tokens.file": "/tokens", **settings}
+    found = list(find_exposed_tokens(parse_values(values, source="test")))
+    assert [
+        each.partition(": other machines can reach it, and tokens")[0] for each in found
+    ] == keys
 
 
 def test_other_keys_have_no_hints() -> None:

@@ -10,11 +10,14 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.published import Published
+from authorizerd.config.configuration import Reloadable, parse
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.opa import OpaHandler
+from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.rights import DECISIONS, Needs
 from tests.support.acls import acl, snapshot_of
 from tests.support.audit import RecordingAuditLog
 from tests.support.authorizers import read_only_authorizer
@@ -29,6 +32,22 @@ def entry(name: str, principal: str, secret: str = "secret") -> str:
 
 
 TOKENS = entry("proxy", PROXY) + entry("root", ROOT) + entry("other", OTHER)
+
+
+def settings_of(**principals: str) -> Reloadable:
+    """Return settings in which these principals have rights, and ROOT is the super user."""
+    lines = ["node.id=1", "log.dirs=/log", f"super.users={ROOT}"]
+    lines += [f"authorizerd.callers.{right}={value}" for right, value in principals.items()]
+    return parse("\n".join(lines), source="test").reloadable
+
+
+def may(caller: Caller, needs: Needs, about: str | None = None) -> bool:
+    """Return True if the caller may ask what ``needs`` stands for."""
+    try:
+        caller.check(needs, about)
+    except ForbiddenError:
+        return False
+    return True
 
 
 def cluster_action(principal: str, *, host: str = "*", deny: bool = False) -> Acl:
@@ -63,17 +82,22 @@ class Place:
         self.file = None if folder is None else folder / "tokens"
         if self.file is not None:
             self.file.write_text(TOKENS)
-        self.callers = Callers(self.authorizer, None if self.file is None else str(self.file))
+        self.callers = Callers(None if self.file is None else str(self.file))
         self.callers.prepare_reload()()
+        self.grant()
+
+    def grant(self, **principals: str) -> None:
+        """Apply settings in which only these principals have rights: ``ask="User:a;User:b"``."""
+        self.callers.reconfigure(settings_of(**principals))
 
     def rewrite_tokens(self, text: str) -> None:
         assert self.file is not None
         self.file.write_text(text)
 
     def caller(self, name: str) -> Caller:
-        caller = self.callers.identify(f"{name}.secret", SURFACE)
+        caller = self.callers.identify(f"{name}.secret")
         assert caller is not None
         return caller
 
     def may_ask_about(self, name: str, principal: str) -> bool:
-        return self.caller(name).may_ask_about(principal, self.authorizer.current_state())
+        return may(self.caller(name), DECISIONS, principal)

@@ -11,7 +11,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AclOperation, ResourceType
+from confluent_kafka.admin import ResourceType
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType
 from authorizerd.acl.model import ResourceType as AclType
@@ -34,6 +34,7 @@ from tests.support.daemon_process import (
     new_log,
     running,
     wait_until,
+    write_config,
 )
 from tests.support.log_files import added, read_acls, write_log
 from tests.support.requests import evaluation
@@ -41,12 +42,6 @@ from tests.support.requests import evaluation
 ROOT_TOKEN, CONSOLE_TOKEN = "root.secret", "console.secret"
 CONSOLE = "User:console"
 SETTINGS = {"super.users": "User:ANONYMOUS;User:root"}
-MAY_DESCRIBE = binding(
-    "kafka-cluster",
-    principal=CONSOLE,
-    operation=AclOperation.DESCRIBE,
-    resource_type=ResourceType.BROKER,
-)
 
 
 def write_tokens(folder: Path, *names: str) -> Path:
@@ -212,32 +207,45 @@ def test_acls_with_codes_of_a_later_kafka_never_allow_and_are_kept(tmp_path: Pat
     assert set(read_acls(checkpoint).values()) >= {LATER_TYPE}
 
 
-def test_only_callers_with_describe_see_acls(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_only_callers_with_the_right_to_read_see_acls(workers: str, tmp_path: Path) -> None:
     """The right may be given and taken away while the daemon runs."""
+    settings = {
+        **SETTINGS,
+        "authorizerd.tokens.file": str(tmp_path / "tokens"),
+        "authorizerd.workers": workers,
+    }
+
+    def apply(topic: str, **rights: str) -> None:
+        write_config(tmp_path, tmp_path / "log", settings, **rights)
+        daemon.reload()
+        assert create_acls(admin, binding(topic)) == [None]  # workers apply settings before it
+
     with ExitStack() as stack:
-        daemon = stack.enter_context(daemon_with_tokens(tmp_path))
+        daemon = stack.enter_context(daemon_with_tokens(tmp_path, authorizerd_workers=workers))
         admin = new_admin(daemon)
         for path in ("/v1/acls", "/v1/watch"):
             for token, status in ((CONSOLE_TOKEN, 403), ("console.wrong", 401)):
                 headers = {"Authorization": f"Bearer {token}"}
                 assert ask(daemon.decision, "GET", path, None, headers).status == status
             assert ask(daemon.decision, "GET", path).status == 401
-        assert create_acls(admin, MAY_DESCRIBE) == [None]
+        apply("a", authorizerd_callers_read=CONSOLE)
         watch = Watch(daemon, CONSOLE_TOKEN)
         stack.callback(watch.close)
         watch.expect("begin")
-        assert b'"User:console"' in list_acls(daemon, CONSOLE_TOKEN)
-        delete_acls(admin)
-        assert "needs DESCRIBE" in watch.expect("closed").data["reason"]
+        assert b'"count":1' in list_acls(daemon, CONSOLE_TOKEN)
+        apply("b", authorizerd_callers_ask=CONSOLE, authorizerd_callers_search=CONSOLE)
+        reason = watch.expect("closed").data["reason"]
+        assert "authorizerd.callers.read does not list it" in reason
         assert watch.next() is None
-        assert daemon.metric('authorizerd_watchers_ended_total{reason="forbidden"}') == 1
-        assert create_acls(admin, MAY_DESCRIBE) == [None]
+        ended = 'authorizerd_watchers_ended_total{reason="forbidden"}'
+        wait_until(lambda: daemon.metric(ended) == 1, "the workers have reported their counts")
+        apply("c", authorizerd_callers_read=CONSOLE)
         watch = Watch(daemon, CONSOLE_TOKEN)
         stack.callback(watch.close)
         watch.expect("begin")
         write_tokens(tmp_path, "root")
-        daemon.reload()
-        assert create_acls(admin, binding("orders")) == [None]
+        apply("d", authorizerd_callers_read=CONSOLE)
         watch.expect("closed")
 
 
@@ -266,9 +274,12 @@ def test_watches_end_with_the_daemon(tmp_path: Path, number: signal.Signals) -> 
 def test_watchers_are_limited(tmp_path: Path) -> None:
     with ExitStack() as stack:
         daemon = stack.enter_context(
-            daemon_with_tokens(tmp_path, authorizerd_watch_max_connections="2")
+            daemon_with_tokens(
+                tmp_path,
+                authorizerd_watch_max_connections="2",
+                authorizerd_callers_read=CONSOLE,
+            )
         )
-        assert create_acls(new_admin(daemon), MAY_DESCRIBE) == [None]
         first = Watch(daemon)
         second = Watch(daemon, CONSOLE_TOKEN)
         for watch in (first, second):

@@ -245,9 +245,9 @@ CONSOLE_MUTANTS: Final = (
     Mutant(
         name="failed log-ins keep everyone out",
         file="daemon/console/handler.py",
-        text="        if self._callers.identify(token, _SURFACE) is None:\n",
+        text="        if self._callers.identify(token) is None:\n",
         becomes="""\
-        if self._limit.is_reached or self._callers.identify(token, _SURFACE) is None:
+        if self._limit.is_reached or self._callers.identify(token) is None:
 """,
         found_by=f"{_HANDLER}::test_wrong_tokens_are_slow_and_keep_nobody_out",
     ),
@@ -261,39 +261,39 @@ CONSOLE_MUTANTS: Final = (
     Mutant(
         name="everyone on the machine sees names of the audit log",
         file="daemon/console/pages/live.py",
-        text="            if caller.principal is None:\n",
-        becomes="            if caller is None:\n",
+        text="        if caller.principal is None:\n",
+        becomes="        if caller is None:\n",
         found_by="tests/end_to_end/test_console.py"
         "::test_live_page_counts_decisions_and_shows_trusted_visitors_no_names",
     ),
     Mutant(
         name="anyone with a token sees denials of others",
         file="daemon/console/pages/live.py",
-        text="            if not self._may_see_denials(caller.principal, caller):\n",
-        becomes="            if caller is None:\n",
+        text="            caller.check(DENIALS)\n",
+        becomes="            pass\n",
         found_by="tests/end_to_end/test_console.py::test_denials_need_a_file_and_a_right",
     ),
     Mutant(
-        name="candidates are judged without the right to ask about others",
-        file="daemon/console/pages/plan.py",
-        text="        if not caller.may_ask_about_others(state):\n",
-        becomes="        if caller is None:\n",
-        found_by="tests/daemon/console/pages/test_plan.py::test_both_rights_are_necessary",
+        name="candidates are judged without the right to read",
+        file="daemon/decisions/acl_surface.py",
+        text="    caller.check(ACLS)\n",
+        becomes="",
+        found_by="tests/daemon/console/pages/test_plan.py::test_right_to_read_is_necessary",
     ),
     Mutant(
-        name="anyone who may ask about others may read a history",
+        name="anyone who may search may read a history",
         file="daemon/decisions/history.py",
-        text="            self._check_right(caller, may_list, to, Operation.DESCRIBE)\n",
-        becomes="",
+        text="super().__init__(SURFACE, HISTORIES,",
+        becomes="super().__init__(SURFACE, EXPLANATIONS,",
         found_by="tests/daemon/decisions/test_past_requests.py"
-        "::test_history_needs_the_rights_to_ask_about_others_and_to_list_acls",
+        "::test_question_about_the_past_needs_the_right_to_read",
     ),
     Mutant(
-        name="anyone may read a history",
+        name="anyone gets explanations",
         file="daemon/decisions/question_surface.py",
-        text="        self._check_may_see_acls(caller, state)\n",
+        text="        self._check(caller, self._needs, question.principal)\n",
         becomes="",
-        found_by="tests/daemon/decisions/test_past_requests.py"
-        "::test_history_needs_the_rights_to_ask_about_others_and_to_list_acls",
+        found_by="tests/daemon/decisions/test_search_rights.py"
+        "::test_explanation_shows_acls_so_it_needs_the_right_to_search",
     ),
 )

@@ -172,16 +172,16 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="any caller searches for subjects",
         file="daemon/decisions/search.py",
-        text="self._check_may_ask_about_others(caller, state)",
-        becomes="pass",
+        text="    SEARCH_SUBJECT_PATH: SEARCHES_OF_ALL,\n",
+        becomes="    SEARCH_SUBJECT_PATH: Needs(None, None, ''),\n",
         found_by="tests/daemon/decisions/test_search_rights.py::test_a_caller_searches_only_its_own_rights",
     ),
     Mutant(
         name="any caller gets explanations of its own rights",
-        file="daemon/decisions/http_surface.py",
-        text="has_right = partial(caller.may_ask_about_others, state)",
-        becomes="has_right = partial(caller.may_ask_about, caller.principal or '', state)",
-        found_by="tests/daemon/decisions/test_search_rights.py::test_explanation_shows_acls_so_it_needs_the_right_to_ask_about_others",
+        file="protocol/http/rights.py",
+        text='    Right.SEARCH, Right.SEARCH, "get explanations',
+        becomes='    Right.SEARCH, None, "get explanations',
+        found_by="tests/daemon/decisions/test_search_rights.py::test_explanation_shows_acls_so_it_needs_the_right_to_search",
     ),
     Mutant(
         name="a result is not allowed when it is asked about",
@@ -207,24 +207,67 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a removed token remains valid",
         file="daemon/decisions/callers.py",
-        text="return self._is_valid and super().may_ask_about(",
-        becomes="return super().may_ask_about(",
+        text="        if not self._is_valid:\n",
+        becomes="        if self._token is None:\n",
         found_by="tests/daemon/decisions/test_callers.py::test_a_removed_token_is_invalid",
     ),
     Mutant(
         name="a refusal shows a principal of any length",
-        file="daemon/decisions/http_surface.py",
-        text='(caller.principal or "")[:SHOWN_PRINCIPAL_CHARACTERS]',
-        becomes='caller.principal or ""',
+        file="daemon/decisions/callers.py",
+        text="self._principal[:SHOWN_PRINCIPAL_CHARACTERS]",
+        becomes="self._principal",
         found_by="tests/daemon/decisions/test_authzen_callers.py"
         "::test_refusal_shows_only_the_beginning_of_a_long_principal",
     ),
     Mutant(
-        name="a caller with a token may ask about others without CLUSTER_ACTION",
+        name="a caller with a token may ask about others without the right",
         file="daemon/decisions/callers.py",
-        text="return principal == self._principal or self.may",
-        becomes="return bool(principal) or self.may",
+        text="needs.itself if about == self._principal else needs.others",
+        becomes="needs.itself",
         found_by="tests/daemon/decisions/test_callers.py::test_callers_may_ask_about_themselves_and_super_users_about_all",
+    ),
+    *(
+        Mutant(
+            name=f"the right to {right} implies another one",
+            file="daemon/decisions/callers.py",
+            text="settings.callers[right] |",
+            becomes=f'settings.callers[right] | settings.callers["{right}"] |',
+            found_by="tests/daemon/decisions/test_callers.py::test_no_right_implies_another",
+        )
+        for right in ("ask", "search", "read")
+    ),
+    Mutant(
+        name="a reload leaves the rights of callers as they were",
+        file="daemon/components.py",
+        text="        self.settings.follow(self.callers.reconfigure)\n",
+        becomes="",
+        found_by="tests/end_to_end/test_watch.py"
+        "::test_only_callers_with_the_right_to_read_see_acls",
+    ),
+    Mutant(
+        name="an open decision stream keeps the right that a reload has taken",
+        file="daemon/decisions/stream_server.py",
+        text="in islice({question[0] for question in questions}, 2):",
+        becomes="in () if self._server.counts.allowed else {each[0] for each in questions}:",
+        found_by="tests/daemon/decisions/test_stream_server_callers.py"
+        "::test_with_the_right_to_ask_a_caller_may_ask_about_all",
+    ),
+    Mutant(
+        name="clients may give callers rights",
+        file="config/dynamic.py",
+        text='_GUARDED_PREFIXES: Final = (f"{OWN_PREFIX}audit.", CALLERS_PREFIX)',
+        becomes='_GUARDED_PREFIXES: Final = (f"{OWN_PREFIX}audit.",)',
+        found_by="tests/config/test_dynamic.py"
+        "::test_reloadable_keys_of_audit_and_callers_are_guarded",
+    ),
+    Mutant(
+        name="a listing of ACLs ignores that the audit cannot be written",
+        file="daemon/decisions/acl_surface.py",
+        text="    return decider.check_ready(decider.current_state())\n",
+        becomes="    snapshot = decider.current_state().snapshot\n"
+        "    return snapshot or decider.check_ready(decider.current_state())\n",
+        found_by="tests/daemon/decisions/test_acl_list.py"
+        "::test_nobody_lists_while_a_required_audit_cannot_be_written",
     ),
     Mutant(
         name="requests that a browser may send without preflight are answered",
@@ -341,26 +384,26 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="callers that are trusted to ask may see ACLs",
-        file="daemon/decisions/callers.py",
-        text='nothing proves who it is."""\n        return False',
-        becomes='nothing proves who it is."""\n        return True',
+        file="daemon/decisions/acl_surface.py",
+        text="    if caller.principal is None:\n",
+        becomes="    if caller is None:\n",
         found_by="tests/daemon/decisions/test_acl_list.py"
         "::test_callers_that_are_trusted_to_ask_may_not_list",
     ),
     Mutant(
         name="a removed token keeps its watches",
         file="daemon/decisions/callers.py",
-        text="return self._is_valid and super().may_list_acls",
-        becomes="return super().may_list_acls",
+        text="        if not self._is_valid:\n",
+        becomes="        if needs.itself is None and not self._is_valid:\n",
         found_by="tests/daemon/decisions/test_acl_watch.py::test_removed_token_ends_its_watches",
     ),
     Mutant(
-        name="a watch sends the change that takes its right away",
+        name="a watch sends changes after a reload has taken its right away",
         file="daemon/decisions/acl_watch.py",
         text="check_may_list(self._decider, self._caller)\n            await send(_encode(",
         becomes="await send(_encode(",
         found_by="tests/daemon/decisions/test_acl_watch.py"
-        "::test_change_that_takes_the_right_away_is_not_sent",
+        "::test_no_change_is_sent_after_a_reload_that_takes_the_right_away",
     ),
     Mutant(
         name="a search of own rights shows names in others' ACLs",

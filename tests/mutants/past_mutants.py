@@ -20,9 +20,16 @@ PAST_MUTANTS: Final = (
     Mutant(
         name="anyone may ask about the past of others",
         file="daemon/decisions/authzen.py",
-        text="        self._check_may_ask(caller, question.principal, now)\n",
+        text='are those of now."""\n        self._check(caller, EVALUATIONS, question.principal)\n',
+        becomes='are those of now."""\n',
+        found_by=f"{_REQUESTS}::test_question_about_the_past_needs_the_right_to_read",
+    ),
+    Mutant(
+        name="a question about the past needs no right to read",
+        file="daemon/decisions/http_surface.py",
+        text="        self._check(caller, PAST)\n",
         becomes="",
-        found_by=f"{_REQUESTS}::test_right_to_ask_is_that_of_now",
+        found_by=f"{_REQUESTS}::test_question_about_the_past_needs_the_right_to_read",
     ),
     Mutant(
         name="an evaluation's own moment is ignored in a batch",
@@ -30,13 +37,6 @@ PAST_MUTANTS: Final = (
         text="if request.context is None or request.context.as_of != evaluation.context.as_of:",
         becomes="if request.context is evaluation.context is None:",
         found_by=f"{_REQUESTS}::test_moment_of_one_evaluation_is_not_ignored",
-    ),
-    Mutant(
-        name="an answer about the past names ACLs that the caller may not see",
-        file="daemon/decisions/past.py",
-        text="if is_shown or may_see_acls() else None",
-        becomes="if True else None",
-        found_by=f"{_REQUESTS}::test_acl_of_another_principal_is_shown_only_to_callers_that_may_see_it",
     ),
     Mutant(
         name="a log that belongs to another state is used for the past",

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import trio
 
-from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.decider import DecisionCounts
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS
@@ -18,15 +17,15 @@ from authorizerd.daemon.console.samples import Samples
 from authorizerd.daemon.console.visits import View, Visit
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
+from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.telemetry.metrics import Measured, count_in_workers, sum_decisions
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.counters import Counted
 from authorizerd.protocol.decisions.acl_filters import check_names
+from authorizerd.protocol.http.rights import DENIALS
 
-REFUSED_SECONDS: Final = 60.0
-_REFUSED_MAX: Final = 256
 _RESULTS: Final = tuple(field.name for field in fields(DecisionCounts))
 
 
@@ -34,7 +33,7 @@ class LivePage:
     """Show what the daemon does now.
 
     The numbers are those of /metrics. The denials are read from the audit log's file, which not
-    everyone on the machine may read, so only visitors who log in and may ask about others see them.
+    everyone on the machine may read, so only visitors who log in and may read ACLs see them.
     """
 
     def __init__(self, configuration: Configuration, measured: Measured) -> None:
@@ -44,7 +43,6 @@ class LivePage:
             None if target is None or target in STANDARD_STREAMS else Path(target)
         )
         self._samples: Final = Samples(trio.current_time())
-        self._refused_until: Final[dict[str, float]] = {}
 
     async def __call__(self, visit: Visit) -> View:
         """Show the page."""
@@ -101,35 +99,17 @@ class LivePage:
         """Return the latest denials, or why there are none to see."""
         if self._audit_file is None:
             return None, "Set authorizerd.audit.log to a file to see denials here."
+        if caller.principal is None:
+            return None, "To see denials, log in: this port trusts everyone on its machine."
         try:
-            if caller.principal is None:
-                return None, "To see denials, log in: this port trusts everyone on its machine."
-            if not self._may_see_denials(caller.principal, caller):
-                return None, "To see denials, your principal needs CLUSTER_ACTION on the cluster."
-        except NotReadyError as error:
-            return None, f"Denials are shown once your rights are known: {error}."
+            caller.check(DENIALS)
+        except ForbiddenError as error:
+            return None, f"{error}."
         try:
             return await run_in_thread(read_denials, self._audit_file), ""
         except OSError as error:
             reason = error.strerror or "it is not a file"
             return None, f"The audit log's file cannot be read: {reason}."
-
-    def _may_see_denials(self, principal: str, caller: Caller) -> bool:
-        """Return True if the caller may ask about others.
-
-        A refusal holds for a minute: each one is a line of the audit log, and the page is refreshed
-        every two seconds.
-        """
-        now = trio.current_time()
-        if now < self._refused_until.get(principal, 0):
-            return False
-        self._refused_until.pop(principal, None)
-        if caller.may_ask_about_others(self._measured.authorizer.current_state()):
-            return True
-        if len(self._refused_until) >= _REFUSED_MAX:
-            self._refused_until.clear()
-        self._refused_until[principal] = now + REFUSED_SECONDS
-        return False
 
 
 def _flatten(decisions: Mapping[str, Any]) -> dict[str, int]:

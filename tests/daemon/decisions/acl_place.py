@@ -18,7 +18,7 @@ from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
-from tests.daemon.decision_place import PROXY, ROOT, TOKENS
+from tests.daemon.decision_place import PROXY, ROOT, TOKENS, settings_of
 from tests.support.acl_events import AclCopy, Event, EventReader
 from tests.support.acls import acl
 
@@ -66,8 +66,9 @@ class AclPlace:
         self.file = None if folder is None else folder / "tokens"
         if self.file is not None:
             self.file.write_text(text)
-        self.callers = Callers(self.decider, None if self.file is None else str(self.file))
+        self.callers = Callers(None if self.file is None else str(self.file))
         self.callers.prepare_reload()()
+        self.callers.reconfigure(settings_of(read=PROXY))
         self.watchers = Watchers(self.journal, connections_max)
         self.handlers = {
             ACLS_PATH: AclListHandler(self.decider, self.callers),

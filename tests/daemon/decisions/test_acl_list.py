@@ -30,10 +30,12 @@ from authorizerd.daemon.decisions.acl_list import (
     LISTING_SECONDS_MAX,
     LISTINGS_AT_ONCE_MAX,
     LISTINGS_OF_A_CALLER_MAX,
+    AclListHandler,
 )
 from authorizerd.daemon.errors import ClosingError
+from authorizerd.protocol.http.messages import Request
 from authorizerd.protocol.http.streamed import StreamedResponse
-from tests.daemon.decision_place import OTHER
+from tests.daemon.decision_place import OTHER, PROXY, Place, settings_of
 from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace
 from tests.support.acl_events import AclCopy, copy_of, shown, shown_id
 from tests.support.acls import acl
@@ -192,6 +194,7 @@ async def test_listings_at_once_are_limited(nursery: trio.Nursery, tmp_path: Pat
     await place.load(
         nursery, numbered(1, DESCRIBE), numbered(2, acl(OTHER, "DESCRIBE", cluster=True))
     )
+    place.callers.reconfigure(settings_of(read=f"{PROXY};{OTHER}"))
     begun = [
         await place.ask(ACLS_PATH, token=token)
         for token in ("root.secret", "proxy.secret")
@@ -228,14 +231,14 @@ async def test_invalid_filter_is_refused(
     assert text.startswith(expected)
 
 
-async def test_caller_needs_describe_on_the_cluster(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_caller_needs_the_right_to_read(nursery: trio.Nursery, tmp_path: Path) -> None:
     place = AclPlace(tmp_path)
     await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
     lines = (await place.list(token="proxy.secret")).splitlines()
     assert json.loads(lines[1])["acl"] == shown(DESCRIBE)
     assert await place.refusal(ACLS_PATH, token="other.secret") == (
         403,
-        f"{OTHER} needs DESCRIBE on the cluster to list or watch ACLs\n",
+        f"{OTHER} may not list or watch ACLs: authorizerd.callers.read does not list it\n",
     )
     assert (await place.refusal(ACLS_PATH, token=None))[0] == 401
 
@@ -251,3 +254,18 @@ async def test_callers_that_are_trusted_to_ask_may_not_list(nursery: trio.Nurser
 async def test_nobody_lists_before_the_acls_are_loaded(tmp_path: Path) -> None:
     place = AclPlace(tmp_path)
     assert (await place.refusal(ACLS_PATH))[0] == 503
+
+
+async def test_nobody_lists_while_a_required_audit_cannot_be_written(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    handler = AclListHandler(place.authorizer, place.callers)
+    headers = {b"authorization": b"Bearer root.secret"}
+    request = Request(
+        method="GET", path=ACLS_PATH, query="", headers=headers, body=b"", keep_alive=True
+    )
+    assert isinstance(await handler(request), StreamedResponse)
+    assert [line.partition(" from ")[0] for line in place.audit_log.lines] == [
+        "DEBUG Principal = User:root is Allowed operation = ANY"
+    ]
+    place.audit_log.is_refusing = True
+    assert (await handler(request)).status == 503

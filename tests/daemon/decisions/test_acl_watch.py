@@ -25,7 +25,7 @@ from authorizerd.daemon.decisions.watchers import WatchStatistics
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.protocol.http.messages import Response
 from authorizerd.protocol.http.streamed import StreamedResponse
-from tests.daemon.decision_place import OTHER, PROXY, entry
+from tests.daemon.decision_place import OTHER, entry, settings_of
 from tests.daemon.decisions.acl_place import (
     DESCRIBE,
     DESCRIBE_ID,
@@ -277,14 +277,14 @@ async def test_heartbeat_does_not_skip_a_change_that_has_just_come(
     assert len(session.events) == rounds + 1
 
 
-async def test_caller_needs_describe_on_the_cluster(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_caller_needs_the_right_to_read(nursery: trio.Nursery, tmp_path: Path) -> None:
     place = AclPlace(tmp_path)
     await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
     await watch(nursery, place, token=PROXY_TOKEN)
     for token, expected in (
         (None, (401, "expected a valid token")),
         ("proxy.wrong", (401, "expected a valid token")),
-        ("other.secret", (403, f"{OTHER} needs DESCRIBE on the cluster to list or watch ACLs")),
+        ("other.secret", (403, f"{OTHER} may not list or watch ACLs")),
     ):
         status, text = await place.refusal(WATCH_PATH, token=token)
         assert (status, text[: len(expected[1])]) == expected
@@ -315,15 +315,16 @@ async def test_nobody_watches_before_the_acls_are_loaded(tmp_path: Path) -> None
         assert (status, text) == (503, "AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n")
 
 
-async def test_change_that_takes_the_right_away_is_not_sent(
+async def test_no_change_is_sent_after_a_reload_that_takes_the_right_away(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     place = AclPlace(tmp_path)
     await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
     session = await watch(nursery, place, token=PROXY_TOKEN)
-    await place.change(AclRemoved(DESCRIBE_ID), added(1))
+    place.callers.reconfigure(settings_of())
+    await place.change(added(1))
     assert session.names() == ["begin", "closed"]
-    assert f"{PROXY} needs DESCRIBE" in session.events[-1].data["reason"]
+    assert "authorizerd.callers.read does not list it" in session.events[-1].data["reason"]
     assert session.has_ended
     assert session.reader.last_id == "0"
     assert place.watchers.statistics.watchers_ended_forbidden == 1

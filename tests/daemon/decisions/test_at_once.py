@@ -15,7 +15,7 @@ from authorizerd.daemon.decisions.opa import DATA_PATH, OpaHandler
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon import opa_requests
-from tests.daemon.decision_place import TOKENS, Place, authzen_handler, cluster_action
+from tests.daemon.decision_place import PROXY, TOKENS, Place, authzen_handler
 from tests.support.acls import acl
 from tests.support.requests import evaluation
 
@@ -24,7 +24,6 @@ ACLS = (
     acl("User:a", "READ", topic="t:", deny=True),
     acl("User:*", "DESCRIBE", topic='"\\', host="10.0.0.1"),
     acl("User:proxy", "ALL", topic="u"),
-    cluster_action("User:a proxy"),
 )
 VALUES = st.sampled_from(
     [
@@ -154,6 +153,8 @@ async def test_any_text_gets_the_answer_of_the_general_path(
 ) -> None:
     tokens = folder if token else None
     places = [Place(tokens, *ACLS, loaded=loaded) for _ in range(2)]
+    for each in places:
+        each.grant(ask=PROXY)
     await answers_alike(post(*asked, token), *places)
 
 

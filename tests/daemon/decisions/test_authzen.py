@@ -25,7 +25,7 @@ VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
 def new_handler(snapshot: Published[AclSnapshot | None]) -> AuthZenHandler:
     authorizer = read_only_authorizer(snapshot)
     authorizer.configure({"super.users": "User:root"})
-    return AuthZenHandler(authorizer, VOCABULARY, Callers(authorizer, None))
+    return AuthZenHandler(authorizer, VOCABULARY, Callers(None))
 
 
 def evaluation(name: str, count: int = 0) -> Request:

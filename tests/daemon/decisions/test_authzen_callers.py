@@ -23,6 +23,7 @@ from tests.support.acls import acl
 from tests.support.requests import evaluation
 
 READ = acl("User:alice", "READ", topic="t")
+REFUSAL = "User:a proxy may not ask about others: authorizerd.callers.ask does not list it"
 ITSELF, ALICE = PROXY.removeprefix("User:"), "alice"
 
 
@@ -73,13 +74,14 @@ async def test_a_caller_is_answered_about_itself(scheme: str, tmp_path: Path) ->
     assert json.loads(response.body)["decision"] is True
 
 
-async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> None:
+async def test_asking_about_others_requires_the_right_to_ask(tmp_path: Path) -> None:
     """Without it, the answer is 403 in plain text, and no question is counted as decided."""
-    place = Place(tmp_path, READ, cluster_action(OTHER))
+    place = Place(tmp_path, READ, cluster_action(PROXY))
+    place.grant(ask=OTHER, search=PROXY, read=PROXY)
     handler = authzen_handler(place)
     refused = await ask(handler, "Bearer proxy.secret", ALICE)
     assert (refused.status, refused.content_type) == (403, "text/plain; charset=utf-8")
-    assert refused.body == b"User:a proxy needs CLUSTER_ACTION on the cluster to ask about others\n"
+    assert refused.body == f"{REFUSAL}\n".encode()
     counts = place.authorizer.counts["AuthZEN"]
     assert (counts.allowed, counts.denied, counts.invalid) == (0, 0, 1)
     answered = await ask(handler, "Bearer other.secret", ALICE)
@@ -107,19 +109,39 @@ async def test_the_right_to_ask_is_checked_for_each_evaluation(tmp_path: Path) -
         "context": {
             "error": {
                 "status": 403,
-                "message": "User:a proxy needs CLUSTER_ACTION on the cluster to ask about others",
+                "message": REFUSAL,
             }
         },
     }
 
 
-@pytest.mark.parametrize("names", [(ALICE,), (ALICE, ALICE)])
-async def test_before_the_acls_are_loaded_no_right_is_known(
-    names: tuple[str, ...], tmp_path: Path
+@pytest.mark.parametrize("count", [1, 2])
+async def test_before_the_acls_are_loaded_only_super_users_are_decided_about(
+    count: int, tmp_path: Path
 ) -> None:
-    """The answer is 503, as for a decision. Only a super user's right is known."""
-    handler = authzen_handler(Place(tmp_path, loaded=False))
-    for token in ("proxy", "root"):
-        assert (await ask(handler, f"Bearer {token}.secret", *names)).status == 503
-    assert (await ask(handler, "Bearer proxy.secret", *("root",) * len(names))).status == 503
-    assert (await ask(handler, "Bearer root.secret", *("root",) * len(names))).status == 200
+    """The answer is 503. A caller without the right is refused already."""
+    place = Place(tmp_path, loaded=False)
+    place.grant(ask=OTHER)
+    handler = authzen_handler(place)
+    for token, name, status in (
+        ("other", ALICE, 503),
+        ("root", ALICE, 503),
+        ("proxy", ITSELF, 503),
+        ("other", "root", 200),
+        ("root", "root", 200),
+    ):
+        response = await ask(handler, f"Bearer {token}.secret", *(name,) * count)
+        assert response.status == status
+    refused = await ask(handler, "Bearer proxy.secret", *("root",) * count)
+    assert b"may not ask about others" in refused.body
+
+
+async def test_refusal_is_audited(tmp_path: Path) -> None:
+    """Its line names the caller, and no decision: the operation is ANY."""
+    place = Place(tmp_path, READ)
+    await ask(authzen_handler(place), "Bearer proxy.secret", ALICE)
+    assert place.audit_log.lines == [
+        "INFO Principal = User:a proxy is Denied operation = ANY from host = unknown"
+        " on resource = Cluster:LITERAL:kafka-cluster for request = AuthZEN"
+        " with resourceRefCount = 1 based on rule Callers"
+    ]

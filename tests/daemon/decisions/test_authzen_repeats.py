@@ -105,7 +105,7 @@ async def test_a_plugged_in_authorizer_is_asked_each_time() -> None:
     authorizer = PluggedAuthorizer(
         plug, name="plug", snapshot=place.snapshot, on_failure=lambda error: None
     )
-    handler = AuthZenHandler(authorizer, VOCABULARY, Callers(authorizer, None))
+    handler = AuthZenHandler(authorizer, VOCABULARY, Callers(None))
     assert (await ask(handler, ALICE))[0]["decision"] is True
     plug.answers = [False]
     assert (await ask(handler, ALICE))[0]["decision"] is False

@@ -1,33 +1,50 @@
-"""The right to ask about principals: tokens, CLUSTER_ACTION and super users."""
+"""The rights of callers: tokens, certificates, authorizerd.callers.* and super users."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.errors import NotReadyError
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.daemon.decisions.callers import Callers, Trusted
+from authorizerd.daemon.decisions.callers import Caller, Callers, Trusted
+from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.protocol.http.rights import (
+    ACLS,
+    DECISIONS,
+    EXPLANATIONS,
+    HISTORIES,
+    OWN_SEARCHES,
+    PAST,
+    SEARCHES_OF_ALL,
+    Needs,
+    Right,
+)
 from tests.daemon.decision_place import (
     OTHER,
     PROXY,
     ROOT,
-    SURFACE,
     TOKENS,
     Place,
-    cluster_action,
     entry,
+    may,
+    settings_of,
 )
-from tests.support.acls import snapshot_of
+from tests.support.acls import acl
+
+
+def has(caller: Caller, right: Right) -> bool:
+    """Return True if the caller has this right, which it needs even for itself."""
+    return may(caller, Needs(right, right, ""), caller.principal)
 
 
 @pytest.mark.parametrize("token", [None, "", "nonsense", "proxy.secret", b"\xff"])
 def test_without_a_tokens_file_every_caller_is_trusted(token: str | bytes | None) -> None:
     place = Place(None)
-    caller = place.callers.identify(token, SURFACE)
+    caller = place.callers.identify(token)
     assert isinstance(caller, Trusted)
-    assert caller.may_ask_about(PROXY, place.authorizer.current_state())
+    assert may(caller, DECISIONS, PROXY)
 
 
 @pytest.mark.parametrize(
@@ -37,26 +54,28 @@ def test_without_a_tokens_file_every_caller_is_trusted(token: str | bytes | None
 def test_with_a_tokens_file_every_caller_needs_a_token(
     token: str | bytes | None, tmp_path: Path
 ) -> None:
-    assert Place(tmp_path).callers.identify(token, SURFACE) is None
+    assert Place(tmp_path).callers.identify(token) is None
 
 
 @pytest.mark.parametrize("token", ["", "proxy.wrong", b"\xff"])
 def test_wrong_token_is_refused_despite_a_certificate(token: str | bytes, tmp_path: Path) -> None:
-    assert Place(tmp_path).callers.identify(token, SURFACE, certified=ROOT) is None
+    assert Place(tmp_path).callers.identify(token, certified=ROOT) is None
 
 
-def test_caller_with_a_certificate_has_the_rights_of_its_principal(tmp_path: Path) -> None:
-    place = Place(tmp_path, cluster_action(PROXY))
-    state = place.authorizer.current_state()
-    for certified, may_ask in ((PROXY, True), (ROOT, True), (OTHER, False)):
-        caller = place.callers.identify(None, SURFACE, certified=certified)
+@pytest.mark.parametrize("right", list(Right))
+def test_caller_with_a_certificate_has_the_rights_of_its_principal(
+    right: Right, tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    place.grant(**{right: PROXY})
+    for certified, expected in ((PROXY, True), (ROOT, True), (OTHER, False)):
+        caller = place.callers.identify(None, certified=certified)
         assert caller is not None
-        assert caller.may_ask_about(certified, state)
-        assert caller.may_ask_about("User:third", state) is may_ask
+        assert may(caller, DECISIONS, certified)
+        assert has(caller, right) is expected
 
 
 def test_callers_may_ask_about_themselves_and_super_users_about_all(tmp_path: Path) -> None:
-    """Neither needs an ACL. Other callers need one to ask about others."""
     place = Place(tmp_path)
     assert place.may_ask_about("proxy", PROXY)
     assert place.may_ask_about("root", OTHER)
@@ -64,68 +83,123 @@ def test_callers_may_ask_about_themselves_and_super_users_about_all(tmp_path: Pa
     assert not place.may_ask_about("proxy", ROOT)
 
 
-def test_cluster_action_is_the_right_to_ask_about_others(tmp_path: Path) -> None:
-    """The ACL must be the caller's own. The token may be text or bytes."""
-    place = Place(tmp_path, cluster_action(PROXY))
+@pytest.mark.parametrize("right", list(Right))
+def test_no_right_implies_another(right: Right, tmp_path: Path) -> None:
+    """Each is given to exactly the principals that its own key lists, as in super.users."""
+    place = Place(tmp_path)
+    place.grant(**{right: f"User:x; {PROXY} ;{OTHER}x"})
+    assert {each for each in Right if has(place.caller("proxy"), each)} == {right}
+    assert not any(has(place.caller("other"), each) for each in Right)
+    assert all(has(place.caller("root"), each) for each in Right)
+
+
+@pytest.mark.parametrize(
+    ("right", "allowed"),
+    [
+        (None, [(DECISIONS, PROXY), (OWN_SEARCHES, PROXY)]),
+        (Right.ASK, [(DECISIONS, PROXY), (DECISIONS, OTHER), (OWN_SEARCHES, PROXY)]),
+        (
+            Right.SEARCH,
+            [
+                (DECISIONS, PROXY),
+                (OWN_SEARCHES, PROXY),
+                (OWN_SEARCHES, OTHER),
+                (SEARCHES_OF_ALL, None),
+                (EXPLANATIONS, PROXY),
+                (EXPLANATIONS, OTHER),
+            ],
+        ),
+        (
+            Right.READ,
+            [
+                (DECISIONS, PROXY),
+                (OWN_SEARCHES, PROXY),
+                (PAST, None),
+                (HISTORIES, PROXY),
+                (HISTORIES, OTHER),
+                (ACLS, None),
+            ],
+        ),
+    ],
+)
+def test_right_allows_what_its_surfaces_need(
+    right: Right | None, allowed: list[tuple[Needs, str | None]], tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    if right is not None:
+        place.grant(**{right: PROXY})
+    caller = place.caller("proxy")
+    asked = [
+        *((DECISIONS, each) for each in (PROXY, OTHER)),
+        *((OWN_SEARCHES, each) for each in (PROXY, OTHER)),
+        (SEARCHES_OF_ALL, None),
+        *((EXPLANATIONS, each) for each in (PROXY, OTHER)),
+        (PAST, None),
+        *((HISTORIES, each) for each in (PROXY, OTHER)),
+        (ACLS, None),
+    ]
+    assert [each for each in asked if may(caller, *each)] == allowed
+
+
+def test_refusal_names_the_key_to_set(tmp_path: Path) -> None:
+    caller = Place(tmp_path).caller("proxy")
+    with pytest.raises(ForbiddenError) as refused:
+        caller.check(DECISIONS, OTHER)
+    text = f"{PROXY} may not ask about others: authorizerd.callers.ask does not list it"
+    assert str(refused.value) == text
+
+
+def test_acls_give_no_right(tmp_path: Path) -> None:
+    """Neither CLUSTER_ACTION, which is a right of brokers, nor any other operation."""
+    rights = [acl(PROXY, each, cluster=True) for each in ("CLUSTER_ACTION", "DESCRIBE", "ALL")]
+    place = Place(tmp_path, *rights)
+    place.authorizer.reconfigure({"allow.everyone.if.no.acl.found": "true"})
+    assert not any(has(place.caller("proxy"), each) for each in Right)
+
+
+def test_reload_holds_for_known_callers_at_once(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    caller, root = place.caller("proxy"), place.caller("root")
+    for right in Right:
+        place.grant(**{right: PROXY})
+        assert has(caller, right)
+        place.grant()
+        assert not has(caller, right)
+    settings = settings_of(ask=PROXY)
+    place.callers.reconfigure(replace(settings, super_users=frozenset({OTHER})))
+    assert [may(each, DECISIONS, "User:x") for each in (caller, root)] == [True, False]
+
+
+def test_rights_do_not_depend_on_the_acls(tmp_path: Path) -> None:
+    """So they are known before the ACLs are loaded."""
+    place = Place(tmp_path, loaded=False)
+    place.grant(ask=PROXY)
+    assert place.may_ask_about("root", OTHER)
     assert place.may_ask_about("proxy", OTHER)
     assert not place.may_ask_about("other", PROXY)
-    caller = place.callers.identify(b"proxy.secret", SURFACE)
-    assert caller is not None
-    assert caller.may_ask_about(OTHER, place.authorizer.current_state())
 
 
-def test_a_callers_host_counts_as_unknown(tmp_path: Path) -> None:
-    """An ALLOW for one host does not apply, but a DENY for any host does."""
-    here = "127.0.0.1"
-    assert not Place(tmp_path, cluster_action(PROXY, host=here)).may_ask_about("proxy", OTHER)
-    place = Place(tmp_path, cluster_action(PROXY), cluster_action(PROXY, host=here, deny=True))
-    assert not place.may_ask_about("proxy", OTHER)
-
-
-def test_one_state_decides_the_right_and_the_question(tmp_path: Path) -> None:
-    """Later changes apply to later requests."""
-    place = Place(tmp_path, cluster_action(PROXY))
-    caller, state = place.caller("proxy"), place.authorizer.current_state()
-    place.snapshot.publish(snapshot_of())
-    assert caller.may_ask_about(OTHER, state)
-    assert not caller.may_ask_about(OTHER, place.authorizer.current_state())
-
-
-def test_before_the_acls_are_loaded_only_super_users_may_ask_about_others(tmp_path: Path) -> None:
-    """The right of any other caller is not known yet."""
-    place = Place(tmp_path, loaded=False)
-    assert place.may_ask_about("root", OTHER)
-    assert place.may_ask_about("proxy", PROXY)
-    with pytest.raises(NotReadyError):
-        place.may_ask_about("proxy", OTHER)
-
-
-def test_the_right_is_audited_and_not_counted(tmp_path: Path) -> None:
-    """The metrics count only the callers' own questions."""
+def test_nobody_has_a_right_before_settings_are_applied(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    place.may_ask_about("proxy", OTHER)
-    place.may_ask_about("proxy", PROXY)
-    assert place.audit_log.lines == [
-        "INFO Principal = User:a proxy is Denied operation = CLUSTER_ACTION from host = unknown"
-        " on resource = Cluster:LITERAL:kafka-cluster for request = AuthZEN"
-        " with resourceRefCount = 1 based on rule DefaultDeny"
-    ]
-    assert not place.authorizer.counts
+    callers = Callers(str(place.file))
+    caller = callers.identify(None, certified=ROOT)
+    assert caller is not None
+    assert not any(has(caller, each) for each in Right)
 
 
 def test_a_removed_token_is_invalid(tmp_path: Path) -> None:
     """It is invalid on open connections, too. Other tokens stay valid."""
-    place = Place(tmp_path, cluster_action(PROXY))
+    place = Place(tmp_path)
+    place.grant(ask=PROXY)
     proxy, root = place.caller("proxy"), place.caller("root")
     place.rewrite_tokens(entry("root", ROOT) + entry("new", OTHER))
     apply = place.callers.prepare_reload()
-    assert proxy.may_ask_about(OTHER, place.authorizer.current_state())
+    assert may(proxy, DECISIONS, OTHER)
     apply()
-    state = place.authorizer.current_state()
-    assert not proxy.may_ask_about(OTHER, state)
-    assert not proxy.may_ask_about(PROXY, state)
-    assert root.may_ask_about(OTHER, state)
-    assert place.callers.identify("proxy.secret", SURFACE) is None
+    assert not may(proxy, DECISIONS, OTHER)
+    assert not may(proxy, DECISIONS, PROXY)
+    assert may(root, DECISIONS, OTHER)
+    assert place.callers.identify("proxy.secret") is None
     assert place.may_ask_about("new", OTHER)
 
 
@@ -142,18 +216,18 @@ def test_no_token_is_valid_before_the_text_is_applied(tmp_path: Path) -> None:
     """A worker uses the text that its daemon has in force, even if the file has changed."""
     place = Place(tmp_path)
     place.rewrite_tokens(entry("new", OTHER))
-    worker = Callers(place.authorizer, str(place.file))
-    assert worker.identify("proxy.secret", SURFACE) is None
+    worker = Callers(str(place.file))
+    assert worker.identify("proxy.secret") is None
     worker.parse(place.callers.text)()
-    assert worker.identify("proxy.secret", SURFACE) is not None
-    assert worker.identify("new.secret", SURFACE) is None
+    assert worker.identify("proxy.secret") is not None
+    assert worker.identify("new.secret") is None
 
 
 def test_a_reload_without_a_tokens_file_does_nothing() -> None:
     """Callers stay trusted until a restart."""
     place = Place(None)
     place.callers.prepare_reload()()
-    assert isinstance(place.callers.identify(None, SURFACE), Trusted)
+    assert isinstance(place.callers.identify(None), Trusted)
 
 
 def test_callers_never_show_their_tokens(tmp_path: Path) -> None:

@@ -187,7 +187,8 @@ async def test_a_token_is_read_from_the_header_or_the_query(
     authorization: bytes | None, query: str, status: int, tmp_path: Path
 ) -> None:
     """The plugin cannot send headers, so the query is accepted. A header takes precedence."""
-    place = Place(tmp_path, DESCRIBE, cluster_action(OTHER))
+    place = Place(tmp_path, DESCRIBE)
+    place.grant(ask=OTHER)
     headers = {} if authorization is None else {b"authorization": authorization}
     response = await opa_answer(place, post(headers=headers, query=query))
     if status == 200:
@@ -196,9 +197,10 @@ async def test_a_token_is_read_from_the_header_or_the_query(
         assert_no_decision(response, status)
 
 
-async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> None:
+async def test_asking_about_others_requires_the_right_to_ask(tmp_path: Path) -> None:
     """This applies to one resource and to a type. Any caller may ask about itself."""
-    place = Place(tmp_path, acl(PROXY, "DESCRIBE", topic="topic-1"))
+    place = Place(tmp_path, acl(PROXY, "DESCRIBE", topic="topic-1"), cluster_action(PROXY))
+    place.grant(search=PROXY, read=PROXY)
     for changes in ((), BY_TYPE):
         refused = await opa_answer(place, post(asked(*changes), query="token=proxy.secret"))
         assert_no_decision(refused, 403)
@@ -207,14 +209,17 @@ async def test_asking_about_others_requires_cluster_action(tmp_path: Path) -> No
     assert place.authorizer.counts["OPA"].invalid == 2
 
 
-async def test_a_right_that_is_not_known_yet_gives_no_decision(tmp_path: Path) -> None:
-    """The answer is 503, so that the caller can retry."""
+async def test_before_the_acls_are_loaded_there_is_no_decision(tmp_path: Path) -> None:
+    """The answer is 503, so that the caller can retry. Without the right, it is 403 already."""
     place = Place(tmp_path, loaded=False)
-    about_root = asked(by_principal(ROOT))
-    refused = await opa_answer(place, post(about_root, query="token=proxy.secret"))
+    place.grant(ask=OTHER)
+    about_root, about_other = asked(by_principal(ROOT)), asked(by_principal(OTHER))
+    for token, status in (("proxy", 403), ("other", 503)):
+        refused = await opa_answer(place, post(asked(), query=f"token={token}.secret"))
+        assert_no_decision(refused, status)
+    assert (await opa_answer(place, post(about_root, query="token=other.secret"))).body == TRUE
+    refused = await opa_answer(place, post(about_other, query="token=root.secret"))
     assert_no_decision(refused, 503)
-    assert (await opa_answer(place, post(about_root, query="token=root.secret"))).body == TRUE
-    assert place.authorizer.counts["OPA"].not_ready == 1
 
 
 def test_requests_never_show_their_tokens() -> None:

@@ -55,7 +55,8 @@ async def test_a_caller_searches_only_its_own_rights(
     assert response.status == status
     if status == 403:
         assert response.body == (
-            b"User:a proxy needs CLUSTER_ACTION on the cluster to ask about others\n"
+            b"User:a proxy may not search the rights of others:"
+            b" authorizerd.callers.search does not list it\n"
         )
         counts = place.authorizer.counts["Search"]
         assert (counts.allowed, counts.denied, counts.invalid) == (0, 0, 1)
@@ -90,8 +91,9 @@ async def test_a_search_of_own_rights_shows_no_names_of_others(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_cluster_action_gives_the_right_to_search(kind: str, tmp_path: Path) -> None:
-    place = SearchPlace(tmp_path, READ, cluster_action(OTHER))
+async def test_right_to_search(kind: str, tmp_path: Path) -> None:
+    place = SearchPlace(tmp_path, READ)
+    place.grant(search=OTHER)
     for caller in ("other", "root"):
         response = await place.post(kind, search_body(kind), caller=caller)
         assert json.loads(response.body)["results"]
@@ -99,7 +101,8 @@ async def test_cluster_action_gives_the_right_to_search(kind: str, tmp_path: Pat
 
 async def test_the_right_is_checked_for_each_page(tmp_path: Path) -> None:
     """A page may not be read after the right is gone. Nor may another caller go on."""
-    place = SearchPlace(tmp_path, READ, acl("User:bob", "READ", topic="t"), cluster_action(OTHER))
+    place = SearchPlace(tmp_path, READ, acl("User:bob", "READ", topic="t"))
+    place.grant(search=OTHER)
     first = await place.post("subject", search_body("subject", limit=1), caller="other")
     token = json.loads(first.body)["page"]["next_token"]
     body = search_body("subject", token=token)
@@ -107,6 +110,8 @@ async def test_the_right_is_checked_for_each_page(tmp_path: Path) -> None:
     stranger = await place.post("subject", body, caller="root")
     assert (stranger.status, b"page.token: unknown" in stranger.body) == (400, True)
     assert (await place.post("subject", body, caller="proxy")).status == 403
+    place.grant(ask=OTHER, read=OTHER)
+    assert (await place.post("subject", body, caller="other")).status == 403
     place.rewrite_tokens("")
     place.callers.prepare_reload()()
     assert (await place.post("subject", body, caller="other")).status == 401
@@ -201,20 +206,25 @@ async def test_explanation_is_counted_and_audited_as_a_decision() -> None:
     assert "for request = Explain with" in line
 
 
-async def test_explanation_shows_acls_so_it_needs_the_right_to_ask_about_others(
+async def test_explanation_shows_acls_so_it_needs_the_right_to_search(
     tmp_path: Path,
 ) -> None:
     """Even one of the caller's own rights."""
-    place = SearchPlace(tmp_path, READ, cluster_action(OTHER))
+    place = SearchPlace(tmp_path, READ, cluster_action(PROXY))
+    place.grant(search=OTHER, ask=PROXY, read=PROXY)
     asked = evaluation(ITSELF, topic="t") | {"context": {"explain": True}}
     for refused in (await explain(place, ITSELF, "proxy"), await evaluate(place, asked, "proxy")):
         assert (refused.status, refused.body) == (
             403,
-            b"User:a proxy needs CLUSTER_ACTION on the cluster to get explanations, which show ACLs"
-            b" of others\n",
+            b"User:a proxy may not get explanations, which show ACLs of others:"
+            b" authorizerd.callers.search does not list it\n",
         )
     assert (await explain(place, ITSELF)).status == 401
     assert (await explain(place, "alice", "other")).status == 200
+    own = evaluation(OTHER.removeprefix("User:"), topic="t") | {"context": {"explain": True}}
+    assert (await evaluate(place, own, "other")).status == 200
+    assert (await evaluate(place, asked, "other")).status == 403
+    place.grant(search=OTHER, ask=OTHER)
     assert (await evaluate(place, asked, "other")).status == 200
 
 
@@ -323,7 +333,8 @@ async def test_waiting_long_work_is_limited() -> None:
 
 async def test_one_caller_cannot_take_all_places(tmp_path: Path) -> None:
     """Searches of its own rights, which every caller may make, would keep all others out."""
-    place = SearchPlace(tmp_path, cluster_action(PROXY))
+    place = SearchPlace(tmp_path)
+    place.grant(search=PROXY)
     body, released, answers = search_body("action", "other"), trio.Event(), list[Response]()
 
     def wait_for_release() -> Steps[None]:

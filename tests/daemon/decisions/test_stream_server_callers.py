@@ -20,7 +20,6 @@ from tests.daemon.stream_questions import (
     DENIED,
     MAY,
     NOT_READY,
-    at_offset,
     question,
 )
 from tests.daemon.stream_service import connected, new_server, start
@@ -63,11 +62,12 @@ def about(*principals: str) -> list[StreamQuestion]:
 
 
 async def test_a_caller_may_ask_about_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """One question about another principal without CLUSTER_ACTION refuses the whole frame."""
-    place = Place(tmp_path, *ACLS, acl(PROXY, "READ", topic="orders"))
+    """One question about another principal without the right refuses the whole frame."""
+    place = Place(tmp_path, *ACLS, acl(PROXY, "READ", topic="orders"), cluster_action(PROXY))
+    place.grant(search=PROXY, read=PROXY)
     server, client = await connected(nursery, place, "proxy.secret")
     assert await client.ask(about(PROXY, PROXY)) == Answer(1, 0, 0, ALLOWED * 2)
-    assert [line for line in place.audit_log.lines if "CLUSTER" in line] == []
+    assert [line for line in place.audit_log.lines if "Cluster" in line] == []
     refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
     for others in (about(ALICE), about(ALICE, OTHER), about(ROOT)):
         assert await client.ask(others) == refused
@@ -78,32 +78,35 @@ async def test_a_caller_may_ask_about_itself(nursery: trio.Nursery, tmp_path: Pa
 
 
 @pytest.mark.parametrize("token", ["proxy.secret", "root.secret"])
-async def test_with_cluster_action_a_caller_may_ask_about_all(
+async def test_with_the_right_to_ask_a_caller_may_ask_about_all(
     nursery: trio.Nursery, tmp_path: Path, token: str
 ) -> None:
-    """A super user may do so, too. The check is not counted as a question."""
-    place = Place(tmp_path, *ACLS, cluster_action(PROXY))
+    """A super user may do so, too. A reload takes the right from the open connection."""
+    place = Place(tmp_path, *ACLS)
+    place.grant(ask=PROXY)
     server, client = await connected(nursery, place, token)
     assert await client.ask(about(ALICE, PROXY, OTHER)) == Answer(1, 0, 0, ALLOWED + DENIED * 2)
     assert (server.counts.allowed, server.counts.denied) == (1, 2)
-    place.snapshot.publish(at_offset(1, cluster_action(PROXY, deny=True)))
+    place.grant(search=PROXY, read=PROXY)
     error = 0 if token == "root.secret" else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (await client.ask(about(ALICE))).error_code == error
 
 
-async def test_a_caller_whose_right_is_not_known_yet_is_refused(
+async def test_before_the_acls_are_loaded_only_super_users_are_decided_about(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """It gets AUTHORIZER_NOT_READY, even about a super user. A super user's frame is answered."""
+    """A caller without the right is refused already."""
     place = Place(tmp_path, loaded=False)
+    place.grant(ask=OTHER)
     server = new_server(place)
     listener = await start(nursery, server)
-    proxy, root = listener.connect(), listener.connect()
+    proxy, other = listener.connect(), listener.connect()
     await proxy.greet("proxy.secret")
-    await root.greet("root.secret")
-    assert await proxy.ask(about(ROOT)) == Answer(1, ErrorCode.AUTHORIZER_NOT_READY, -1, b"")
-    assert server.counts.not_ready == 1
-    assert await root.ask(about(ROOT, ALICE)) == Answer(1, 0, -1, ALLOWED + NOT_READY)
+    await other.greet("other.secret")
+    refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, -1, b"")
+    assert await proxy.ask(about(ROOT)) == refused
+    assert await other.ask(about(ALICE)) == Answer(1, ErrorCode.AUTHORIZER_NOT_READY, -1, b"")
+    assert await other.ask(about(ROOT, ALICE)) == Answer(1, 0, -1, ALLOWED + NOT_READY)
 
 
 async def test_a_removed_token_is_invalid_on_an_open_connection(

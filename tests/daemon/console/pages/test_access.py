@@ -151,7 +151,7 @@ async def test_rights_are_those_of_everybody(tmp_path: Path) -> None:
     ):
         status, page = await place.get(path, "other", **fields)
         assert status == 403
-        assert "User:other needs CLUSTER_ACTION on the cluster" in check_page(page)
+        assert "authorizerd.callers.search does not list it" in check_page(page)
 
 
 async def test_many_results_are_collected_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

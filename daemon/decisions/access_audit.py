@@ -1,0 +1,26 @@
+"""Audit lines about the rights of callers.
+
+**Invariant:** such a line names the caller and the right, and no question that an ACL decides: its
+operation is ``ANY``, so no tool takes it for a decision. It is not counted as a question.
+"""
+
+from __future__ import annotations
+
+from authorizerd.acl.decision import Decision, NamedRule
+from authorizerd.acl.model import CLUSTER_NAME, Operation, Question, ResourceType
+from authorizerd.actors.decider import Decider, DecisionContext, DecisionCounts
+from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.daemon.decisions.callers import Caller
+
+
+def audit_access(decider: Decider, caller: Caller, request_name: str, *, allowed: bool) -> None:
+    """Have it audited that the caller was refused, or that it sees ACLs.
+
+    Other authorizers than the built-in one audit by themselves, and only what they decide.
+    """
+    if caller.principal is None or not isinstance(decider, StandardDecider):
+        return
+    question = Question(caller.principal, None, Operation.ANY, ResourceType.CLUSTER, CLUSTER_NAME)
+    decision = Decision(allowed, NamedRule("Callers"))
+    context = DecisionContext(request_name, DecisionCounts())
+    decider.report(decider.current_state(), question, decision, context)

@@ -1,0 +1,58 @@
+"""The rights of callers: what the settings of the daemon let a principal ask.
+
+**Invariant:** no right implies another one.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+
+class Right(StrEnum):
+    """What a caller may do beyond asking about itself."""
+
+    ASK = "ask"
+    SEARCH = "search"
+    READ = "read"
+
+    @property
+    def key(self) -> str:
+        """The key that lists the principals with this right."""
+        return f"authorizerd.callers.{self}"
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """The rights that a surface requires of a caller with credentials.
+
+    Args:
+        others: the right to ask about others, None if none is necessary.
+        itself: the right to ask about itself, None if none is necessary.
+        to: what a caller without the right may not do, for errors.
+        past: the right that a question about an earlier moment requires besides; None if the
+            surface takes no such question.
+    """
+
+    others: Right | None
+    itself: Right | None
+    to: str
+    past: Right | None = None
+
+
+_OTHERS: Final = "search the rights of others"
+
+DECISIONS: Final = Needs(Right.ASK, None, "ask about others")
+EVALUATIONS: Final = Needs(Right.ASK, None, "ask about others", Right.READ)
+OWN_SEARCHES: Final = Needs(Right.SEARCH, None, _OTHERS, Right.READ)
+SEARCHES_OF_ALL: Final = Needs(Right.SEARCH, Right.SEARCH, _OTHERS, Right.READ)
+EXPLANATIONS: Final = Needs(
+    Right.SEARCH, Right.SEARCH, "get explanations, which show ACLs of others", Right.READ
+)
+HISTORIES: Final = Needs(
+    Right.READ, Right.READ, "get histories, which list changes of ACLs", Right.READ
+)
+ACLS: Final = Needs(Right.READ, Right.READ, "list or watch ACLs", Right.READ)
+DENIALS: Final = Needs(Right.READ, Right.READ, "see denials of others")
+PAST: Final = Needs(Right.READ, Right.READ, "ask about the past", Right.READ)
