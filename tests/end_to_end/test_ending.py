@@ -107,20 +107,35 @@ _HELD = """
 import os, signal, sys
 from types import SimpleNamespace
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it, and children inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)
+number = int(sys.argv.pop())
 sys.argv[:] = ["authorizerd", *sys.argv[1:]]
 from authorizerd.cli import __main__
 assert not {"trio", "msgspec", "logging"} & set(sys.modules)
-stub = SimpleNamespace(run_and_exit=lambda: os.kill(os.getpid(), signal.SIGHUP))
+stub = SimpleNamespace(run_and_exit=lambda: os.kill(os.getpid(), number))
 sys.modules["authorizerd.cli.main"] = sys.modules["authorizerd.cli"].main = stub
 __main__.run_and_exit()
 """
 
 
-@pytest.mark.parametrize(("word", "code"), [("serve", 0), ("explain", -signal.SIGHUP)])
-def test_sighup_while_a_daemon_is_imported_does_not_end_it(word: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("word", "number", "code"),
+    [
+        ("serve", signal.SIGHUP, 0),
+        ("explain", signal.SIGHUP, -signal.SIGHUP),
+        ("serve", signal.SIGINT, -signal.SIGINT),
+    ],
+)
+def test_signals_while_a_daemon_is_imported(word: str, number: int, code: int) -> None:
     """Imports take most of the time of a start. SIGHUP ends other commands as usual."""
-    done = subprocess.run([sys.executable, "-c", _HELD, word], cwd=ROOT, check=False)
-    assert done.returncode == code
+    done = subprocess.run(
+        [sys.executable, "-c", _HELD, word, str(int(number))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 def test_hanging_shutdown_is_forced(tmp_path: Path) -> None:

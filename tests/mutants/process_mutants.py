@@ -209,7 +209,7 @@ PROCESS_MUTANTS: Final = (
         name="SIGHUP ends a daemon during its imports",
         file="cli/__main__.py",
         text="    hold_sighup(sys.argv[1:])\n",
-        found_by="tests/end_to_end/test_ending.py::test_sighup_while_a_daemon_is_imported_does_not_end_it",
+        found_by="tests/end_to_end/test_ending.py::test_signals_while_a_daemon_is_imported",
     ),
     Mutant(
         name="a closed standard stream stays closed",
@@ -243,7 +243,7 @@ PROCESS_MUTANTS: Final = (
         file="daemon/early_signals.py",
         text="            signal.signal(signal.SIGINT, signal.SIG_DFL)\n",
         becomes="            pass\n",
-        found_by="tests/end_to_end/test_ending.py::test_sigint_at_a_start_leaves_no_traceback",
+        found_by="tests/end_to_end/test_ending.py::test_signals_while_a_daemon_is_imported",
     ),
     Mutant(
         name="a server does not wait for the gate",
