@@ -16,7 +16,12 @@ from authorizerd.config.endpoints import HttpEndpoint, is_loopback
 from authorizerd.config.follow import FollowSettings, SourceKind, Writes
 from authorizerd.config.follow_keys import CLUSTER_ID, FORWARD_PRIVILEGED, WRITES
 from authorizerd.config.values import PLAIN
-from authorizerd.daemon.sources.remedies import missing_alter, missing_right, remedy
+from authorizerd.daemon.sources.remedies import (
+    excess_rights,
+    missing_alter,
+    missing_right,
+    remedy,
+)
 from authorizerd.kafka_client.errors import UnusableNodeError
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
@@ -127,7 +132,9 @@ def _judge_right(follow: FollowSettings, answer: NodeAnswer, expected: str | Non
             " reset-copy"
         )
         return error(_CHECK, text, advice)
-    who = "without a log-in" if user is None else f"as {user}"
+    who = f"as {user}"
+    if user is None:
+        who = "by its certificate" if _has_certificate(follow) else "without a log-in"
     place = f", cluster {answer.cluster_id}" if answer.cluster_id else ""
     text = f"{answer.address}: reached {who}, {_NEEDED[follow.kind].name} is allowed{place}"
     return ok(_CHECK, text)
@@ -135,9 +142,8 @@ def _judge_right(follow: FollowSettings, answer: NodeAnswer, expected: str | Non
 
 def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Finding]:
     """Compare the rights in the cluster with those that the daemon needs."""
-    has_certificate = follow.tls is not None and follow.tls.keystore is not None
     is_allowed = answer.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    if follow.log_in is None and not has_certificate and is_allowed:
+    if follow.log_in is None and not _has_certificate(follow) and is_allowed:
         text = f"{_NEEDED[follow.kind].name} is allowed to everyone who reaches {answer.address}"
         yield warning(_CHECK, text, "let clients log in there (SASL_SSL), and grant rights by user")
     needed = {_NEEDED[follow.kind]}
@@ -147,15 +153,16 @@ def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Fi
             text, _, advice = missing_alter(follow.username).partition(": ")
             yield error(_CHECK, f"{WRITES}=as-self: {text}", advice)
     harmless = {Operation.DESCRIBE}
-    more = sorted(each.name for each in answer.operations - needed - harmless)
-    if more:
-        text = f"the daemon's user may do more in the cluster than it needs: {', '.join(more)}"
-        advice = f"use a user of its own, with {' and '.join(sorted(map(_name, needed)))} only"
-        yield warning(_CHECK, text, advice)
+    if more := answer.operations - needed - harmless:
+        names = ", ".join(sorted(each.name for each in more))
+        text = f"the daemon's user may do more in the cluster than it needs: {names}"
+        if Operation.CLUSTER_ACTION in more:
+            text += " (with CLUSTER_ACTION, it reads topics and acts as anybody)"
+        yield warning(_CHECK, text, excess_rights(follow.username, answer.operations, more))
 
 
-def _name(operation: Operation) -> str:
-    return operation.name
+def _has_certificate(follow: FollowSettings) -> bool:
+    return follow.tls is not None and follow.tls.keystore is not None
 
 
 def read_copied_cluster(log_dir: Path) -> str | None:

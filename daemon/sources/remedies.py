@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Final
 
 import msgspec
 
+from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.acl.operations import SUPPORTED
 from authorizerd.config.follow import SourceKind
 from authorizerd.kafka_client.errors import Cause
 
@@ -67,9 +69,9 @@ _REMEDIES: Final[Mapping[Cause, str]] = {
     ),
 }
 
-_RIGHTS: Final[Mapping[SourceKind, str]] = {
-    SourceKind.QUORUM: "CLUSTER_ACTION",
-    SourceKind.BROKERS: "DESCRIBE",
+_RIGHTS: Final[Mapping[SourceKind, Operation]] = {
+    SourceKind.QUORUM: Operation.CLUSTER_ACTION,
+    SourceKind.BROKERS: Operation.DESCRIBE,
 }
 
 
@@ -80,24 +82,53 @@ def remedy(kind: SourceKind, cause: Cause | None) -> str:
     return template.format_map({name: getattr(keys, name) for name in keys.__struct_fields__})
 
 
+_COMMAND: Final = "kafka-acls --{verb} --cluster --operation {operations} --allow-principal {user}"
+_WORTH: Final[Mapping[SourceKind, str]] = {
+    SourceKind.QUORUM: (
+        "; with this right, the user reads topics and acts as anybody, while"
+        " authorizerd.source=brokers needs DESCRIBE alone"
+    ),
+    SourceKind.BROKERS: "",
+}
+
+
 def missing_right(kind: SourceKind, user: str | None) -> str:
     """Return the reason and the remedy for CLUSTER_AUTHORIZATION_FAILED from a node.
 
     Args:
         user: the name that the daemon logs in with; None if it does not log in.
     """
-    return _describe_lack(_RIGHTS[kind], user)
+    return _describe_lack(_RIGHTS[kind], user) + _WORTH[kind]
 
 
 def missing_alter(user: str | None) -> str:
     """Return the same for a change of ACLs that the daemon makes in its own name."""
-    return _describe_lack("ALTER", user)
+    return _describe_lack(Operation.ALTER, user)
 
 
-def _describe_lack(right: str, user: str | None) -> str:
+def excess_rights(user: str | None, held: Set[Operation], excess: Set[Operation]) -> str:
+    """Return how to take operations on the cluster from the daemon's user, which holds others too.
+
+    A super user holds every operation, and so does a user with an ACL for ALL.
+    """
+    if held >= set(SUPPORTED[ResourceType.CLUSTER]):
+        return (
+            "remove the user from super.users of the nodes, or its ACL for ALL, and grant only what"
+            " it needs"
+        )
+    return f"remove the ACLs, of this user or of User:* ({_write_command('remove', user, excess)})"
+
+
+def _describe_lack(right: Operation, user: str | None) -> str:
     who = "the daemon's principal" if user is None else f"User:{user}"
-    command = "kafka-acls --add --cluster --operation"
-    return (
-        f"{who} lacks {right} on the cluster: grant it ({command} {right.title().replace('_', '')}"
-        f" --allow-principal {'PRINCIPAL' if user is None else shlex.quote(who)})"
+    command = _write_command("add", user, {right})
+    return f"{who} lacks {right.name} on the cluster: grant it ({command})"
+
+
+def _write_command(verb: str, user: str | None, operations: Set[Operation]) -> str:
+    names = sorted(each.name.title().replace("_", "") for each in operations)
+    return _COMMAND.format(
+        verb=verb,
+        operations=" --operation ".join(names),
+        user="PRINCIPAL" if user is None else shlex.quote(f"User:{user}"),
     )

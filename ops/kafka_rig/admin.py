@@ -29,6 +29,7 @@ from authorizerd.protocol.kafka.acl_client import (
 from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requested_apis import RequestedKey
 from ops.kafka_rig.properties import HOST
 from ops.kafka_rig.rig import RigError
 
@@ -107,7 +108,7 @@ class Admin:
             RigError: an ACL was refused; the text has the first reason.
         """
         body = encode_create_acls_request(_ACLS_VERSION, acls)
-        answer = self._exchange(ApiKey.CREATE_ACLS, _ACLS_VERSION, body)
+        answer = self.exchange(ApiKey.CREATE_ACLS, _ACLS_VERSION, body)
         for error in decode_create_acls_response(_ACLS_VERSION, answer):
             self._demand(error)
 
@@ -118,7 +119,7 @@ class Admin:
             RigError: a filter was refused.
         """
         body = encode_delete_acls_request(_ACLS_VERSION, filters)
-        answer = self._exchange(ApiKey.DELETE_ACLS, _ACLS_VERSION, body)
+        answer = self.exchange(ApiKey.DELETE_ACLS, _ACLS_VERSION, body)
         deleted: list[Acl] = []
         for result in decode_delete_acls_response(_ACLS_VERSION, answer):
             self._demand(result.error)
@@ -130,7 +131,7 @@ class Admin:
     def describe(self) -> list[Acl]:
         """Return every ACL of the node's own image; a controller refuses."""
         body = encode_describe_acls_request(_ACLS_VERSION, AclFilter())
-        answer = self._exchange(ApiKey.DESCRIBE_ACLS, _ACLS_VERSION, body)
+        answer = self.exchange(ApiKey.DESCRIBE_ACLS, _ACLS_VERSION, body)
         described = decode_describe_acls_response(_ACLS_VERSION, answer)
         if isinstance(described, ApiError):
             raise RigError(f"{self._address}: {described}")
@@ -183,6 +184,16 @@ class Admin:
             observers={each.replica_id: each.log_end_offset for each in described.observers},
         )
 
+    def exchange(self, api_key: RequestedKey, version: int, body: bytes) -> bytes | bytearray:
+        """Send the body of any request; return that of the answer."""
+        self._socket.sendall(self._connection.frame_request(api_key, version, body))
+        while (response := self._connection.next_response()) is None:
+            data = self._socket.recv(_RECEIVE_BYTES)
+            if not data:
+                raise RigError(f"{self._address}: the node closed the connection")
+            self._connection.receive_data(data)
+        return response.body
+
     def _log_in(self, user: str, password: str) -> None:
         self._ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
         token = f"\0{user}\0{password}".encode()
@@ -199,13 +210,4 @@ class Admin:
 
     def _ask(self, api_key: ApiKey, version: int, **fields: object) -> object:
         body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
-        return finish(decode_response(api_key, version, self._exchange(api_key, version, body)))
-
-    def _exchange(self, api_key: ApiKey, version: int, body: bytes) -> bytes | bytearray:
-        self._socket.sendall(self._connection.frame_request(api_key, version, body))
-        while (response := self._connection.next_response()) is None:
-            data = self._socket.recv(_RECEIVE_BYTES)
-            if not data:
-                raise RigError(f"{self._address}: the node closed the connection")
-            self._connection.receive_data(data)
-        return response.body
+        return finish(decode_response(api_key, version, self.exchange(api_key, version, body)))

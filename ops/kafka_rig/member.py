@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +22,12 @@ _RANDOM: Final = random.SystemRandom()
 
 @dataclass(slots=True)
 class Member:
-    """A controller or a broker. Its configuration and logs are in ``directory``."""
+    """A controller or a broker. Its configuration and logs are in ``directory``.
+
+    Attributes:
+        listeners: further listeners of this node alone, as in ``BrokerSettings``.
+        more: lines of server.properties of this node alone.
+    """
 
     node_id: int
     is_controller: bool
@@ -30,6 +35,8 @@ class Member:
     directory: Path
     ports: Ports
     process: KafkaProcess
+    listeners: dict[str, tuple[str, int]] = field(default_factory=dict)
+    more: dict[str, str] = field(default_factory=dict)
 
     @property
     def log_dir(self) -> Path:
@@ -70,7 +77,12 @@ class Member:
         node = settings.node
         properties = server_properties(
             self.log_dir,
-            replace(node, roles=_role(self.is_controller), more={**node.more, **more}),
+            replace(
+                node,
+                roles=_role(self.is_controller),
+                listeners={**node.listeners, **self.listeners},
+                more={**node.more, **more, **self.more},
+            ),
             self.ports,
             node_id=self.node_id,
             quorum={"controller.quorum.bootstrap.servers": bootstrap_controllers},

@@ -9,6 +9,7 @@ from __future__ import annotations
 import lzma
 import os
 import random
+import shlex
 import shutil
 from collections.abc import Iterator
 from datetime import date
@@ -27,14 +28,23 @@ from ops.kafka_rig.rig import (
     SOURCES,
     VERSION,
     Absent,
+    Program,
     Rig,
     prepare,
 )
 from tests.client_matrix.table import Matrix, document
 from tests.conformance.audit_topic import AuditTopic
+from tests.end_to_end.page_shell import PATH, Shell
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"
+PAGE_SECONDS_MAX = 300
+"""Time limit of a page's command: the tools start slowly on a busy machine."""
+TOOLS = {
+    "kafka-acls": Program.ACLS,
+    "kafka-configs": Program.CONFIGS,
+    "kafka-configs.sh": Program.CONFIGS,
+}
 
 _MATRIX = pytest.StashKey[Matrix]()
 
@@ -148,6 +158,20 @@ def connector() -> str:
     except SubmissionError as error:
         pytest.skip(str(error))
     return ",".join(jar for jar in prepared.classpath.split(os.pathsep) if jar.endswith(".jar"))
+
+
+@pytest.fixture
+def shell(rig: Rig, tmp_path: Path) -> Iterator[Shell]:
+    """Return a shell that finds Kafka's tools."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, program in TOOLS.items():
+        options = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+        command = shlex.join(rig.command(program.main_class, options=options))
+        (tools / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        (tools / name).chmod(0o755)
+    with Shell(tmp_path, PAGE_SECONDS_MAX, PATH=f"{tools}:{PATH}") as shell:
+        yield shell
 
 
 @pytest.fixture

@@ -47,6 +47,9 @@ def check_rights(folder: Path, cluster: Cluster) -> None:
     code, lines = examine(folder, quorum_source(cluster, "admin"))
     assert code == 0
     assert "more in the cluster than it needs: ALTER" in lines
+    code, lines = examine(folder, brokers_source(cluster, "admin"))
+    assert code == 0
+    assert "CLUSTER_ACTION, it reads topics and acts as anybody). Do: remove the user from" in lines
 
 
 def check_places(folder: Path, cluster: Cluster) -> None:

@@ -5,14 +5,11 @@ Kafka's tools are scripts on the path. The hosts and files of a page are replace
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-
-import pytest
 
 from authorizerd.acl.model import AclFilter
 from ops.kafka_rig.broker import ADMIN, running_broker
@@ -22,13 +19,12 @@ from ops.kafka_rig.rig import Program, Rig
 from ops.release.source import export_commit
 from tests.end_to_end.documents import ROOT
 from tests.end_to_end.example_daemon import Ports
-from tests.end_to_end.page_shell import PATH, Names, Shell, run_page
+from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.support.acls import acl
 
 SECONDS_MAX = 300
-"""Time limit of a command: pip downloads, and the tools start slowly on a busy machine."""
+"""Time limit of a command: pip downloads."""
 TEST = "tests/conformance/test_pages.py"
-TOOLS = {"kafka-acls": Program.ACLS, "kafka-configs.sh": Program.CONFIGS}
 FREE_PORTS = " ".join(
     f"--override {each}:0"
     for each in (
@@ -38,20 +34,6 @@ FREE_PORTS = " ".join(
         "authorizerd.admin.http=http://127.0.0.1",
     )
 )
-
-
-@pytest.fixture
-def shell(rig: Rig, tmp_path: Path) -> Iterator[Shell]:
-    """Return a shell that finds Kafka's tools."""
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for name, program in TOOLS.items():
-        options = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-        command = shlex.join(rig.command(program.main_class, options=options))
-        (tools / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        (tools / name).chmod(0o755)
-    with Shell(tmp_path, SECONDS_MAX, PATH=f"{tools}:{PATH}") as shell:
-        yield shell
 
 
 def names(real: Mapping[str, str]) -> Names:

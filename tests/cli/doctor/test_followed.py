@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from authorizerd.acl.model import Operation
+from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.steps import finish
 from authorizerd.cli.doctor.certificates import examine_client_stores
 from authorizerd.cli.doctor.command import EXIT_ERRORS, run_doctor
@@ -121,7 +122,36 @@ def shown(findings: list[Finding]) -> list[str]:
             QUORUM,
             [node(0, "id", Operation.CLUSTER_ACTION, Operation.DESCRIBE, Operation.ALTER)],
             None,
-            ["ok: ", "warning: source: the daemon's user may do more in the cluster than it needs"],
+            [
+                "ok: ",
+                "warning: source: the daemon's user may do more in the cluster than it needs: ALTER. Do:"
+                " remove the ACLs, of this user or of User:* (kafka-acls --remove --cluster --operation"
+                " Alter --allow-principal User:us).",
+            ],
+        ),
+        (
+            BROKERS,
+            [node(0, "id", Operation.DESCRIBE, Operation.CLUSTER_ACTION)],
+            None,
+            [
+                "ok: ",
+                "warning: source: the daemon's user may do more in the cluster than it needs:"
+                " CLUSTER_ACTION (with CLUSTER_ACTION, it reads topics and acts as anybody). Do: remove"
+                " the ACLs, of this user or of User:* (kafka-acls --remove --cluster --operation"
+                " ClusterAction --allow-principal User:us).",
+            ],
+        ),
+        (
+            BROKERS,
+            [node(0, "id", *SUPPORTED[ResourceType.CLUSTER])],
+            None,
+            [
+                "ok: ",
+                "warning: source: the daemon's user may do more in the cluster than it needs: ALTER,"
+                " ALTER_CONFIGS, CLUSTER_ACTION, CREATE, DESCRIBE_CONFIGS, IDEMPOTENT_WRITE (with"
+                " CLUSTER_ACTION, it reads topics and acts as anybody). Do: remove the user from"
+                " super.users of the nodes, or its ACL for ALL, and grant only what it needs.",
+            ],
         ),
         (
             replace(QUORUM, writes=Writes.AS_SELF),

@@ -1,0 +1,240 @@
+"""The page of the daemon's own user: what its right is worth, and how to create it.
+
+The controller is a separate process. The page's lines are used as they are, but for addresses.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+from confluent_kafka import Producer, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from kio.index import load_request_schema
+
+from authorizerd.acl.steps import finish
+from authorizerd.config.properties import parse_properties
+from authorizerd.protocol.kafka.message_codec import encode_entity
+from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from ops.kafka_rig.broker import ADMIN
+from ops.kafka_rig.cluster import FIRST_BROKER, FIRST_CONTROLLER, Cluster, running_cluster
+from ops.kafka_rig.cluster_settings import FOLLOWER, POLLER, ClusterSettings
+from ops.kafka_rig.member import Member
+from ops.kafka_rig.properties import (
+    HOST,
+    client_properties,
+    find_lasting_ports,
+    local_address,
+    write_properties,
+)
+from ops.kafka_rig.rig import Rig
+from tests.end_to_end.documents import ROOT, Block, blocks_of, commands_of
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Names, Shell, check
+from tests.support.certificates import Authority, convert_key
+
+PAGE = ROOT / "docs" / "own-user.md"
+TEST = "tests/conformance/test_own_user.py"
+SECOND_BROKER = FIRST_BROKER + 1
+CONSUMER = -1
+FETCH_VERSION = 13
+SECONDS_MAX = 20.0
+MECHANISMS = ("plain", "scram", "certificate")
+FREE_PORTS = """
+listeners=PLAINTEXT://127.0.0.1:0
+authorizerd.decision.http=http://127.0.0.1:0
+authorizerd.decision.stream=
+authorizerd.admin.http=http://127.0.0.1:0
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Run a controller and two brokers."""
+    settings = ClusterSettings(controllers=1, brokers=2)
+    with running_cluster(rig, tmp_path_factory.mktemp("cluster"), settings) as cluster:
+        yield cluster
+
+
+def write_record(cluster: Cluster, topic: str, replicas: int) -> tuple[UUID, int]:
+    """Write the topic's name as its only record; return the topic's id and leader."""
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": cluster.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": ADMIN,
+        "sasl.password": cluster.settings.node.users[ADMIN],
+    }
+    admin = AdminClient(settings)
+    new = NewTopic(topic, num_partitions=1, replication_factor=replicas)
+    admin.create_topics([new])[topic].result(SECONDS_MAX)
+    producer = Producer(settings)
+    producer.produce(topic, topic.encode())
+    assert producer.flush(SECONDS_MAX) == 0
+    described = admin.describe_topics(TopicCollection([topic]))[topic].result(SECONDS_MAX)
+    id = UUID(bytes=urlsafe_b64decode(f"{described.topic_id}=="))
+    return id, described.partitions[0].leader.id
+
+
+def fetch(cluster: Cluster, node_id: int, user: str, topic_id: UUID, replica_id: int) -> bytes:
+    """Return the answer to a Fetch that claims to come from a replica, as bytes."""
+    partition = SimpleNamespace(
+        partition=0,
+        current_leader_epoch=-1,
+        fetch_offset=0,
+        last_fetched_epoch=-1,
+        log_start_offset=-1,
+        partition_max_bytes=1 << 20,
+    )
+    request = SimpleNamespace(
+        cluster_id=None,
+        replica_id=replica_id,
+        max_wait=timedelta(0),
+        min_bytes=0,
+        max_bytes=1 << 20,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=(SimpleNamespace(topic_id=topic_id, partitions=(partition,)),),
+        forgotten_topics_data=(),
+        rack_id="",
+    )
+    schema = load_request_schema(QuorumKey.FETCH, FETCH_VERSION)
+    body = finish(encode_entity(schema, request))
+    with cluster.admin(node_id, user) as admin:
+        return bytes(admin.exchange(QuorumKey.FETCH, FETCH_VERSION, body))
+
+
+def test_cluster_action_alone_reads_topics_with_several_replicas(cluster: Cluster) -> None:
+    """DESCRIBE alone does not, and neither reads as a consumer."""
+    brokers = (FIRST_BROKER, SECOND_BROKER)
+    readers = set()
+    for topic, replicas in (("only-replica", 1), ("two-replicas", 2)):
+        topic_id, leader = write_record(cluster, topic, replicas)
+        for user in (FOLLOWER, POLLER):
+            for claimed in (CONSUMER, *brokers):
+                answers = [fetch(cluster, each, user, topic_id, claimed) for each in brokers]
+                if any(topic.encode() in each for each in answers):
+                    readers.add((topic, user, "leader" if claimed == leader else "other replica"))
+    assert readers == {("two-replicas", FOLLOWER, "other replica")}
+
+
+def test_describe_alone_lists_acls_quorum_and_partitions(cluster: Cluster) -> None:
+    tools = "org.apache.kafka.tools"
+    for words, said in (
+        ((f"{tools}.AclCommand", "--list"), f"principal=User:{FOLLOWER}"),
+        ((f"{tools}.MetadataQuorumCommand", "describe", "--status"), "HighWatermark:"),
+        ((f"{tools}.LogDirsCommand", "--describe"), '"partition":"'),
+    ):
+        for user, is_allowed in ((POLLER, True), (FOLLOWER, False)):
+            servers = ("--bootstrap-server", cluster.bootstrap_servers)
+            login = ("--command-config", str(cluster.client_config(user)))
+            done = cluster.rig.run_class(words[0], *servers, *login, *words[1:])
+            assert (said in done.stdout) is is_allowed, done
+
+
+class OwnListeners:
+    """The listeners where the daemon logs in, of one node, by the page's names in lower case."""
+
+    def __init__(self, member: Member, authority: Authority) -> None:
+        self._member = member
+        prefix = "OWN_" if member.is_controller else ""
+        self._names = {each: f"{prefix}{each}".lower() for each in ("SASL_SSL", "SSL")}
+        ports = find_lasting_ports(len(self._names))
+        for (protocol, name), port in zip(self._names.items(), ports, strict=True):
+            member.listeners[name.upper()] = (protocol, port)
+        keystore = convert_key(authority.issue(f"node-{member.node_id}", HOST))
+        for store, path in (("keystore", keystore), ("truststore", authority.ca_file)):
+            member.more |= {f"ssl.{store}.type": "PEM", f"ssl.{store}.location": str(path)}
+        if member.is_controller:
+            member.more["controller.listener.names"] = ",".join(("CONTROLLER", *member.listeners))
+
+    def address(self, mechanism: str) -> str:
+        protocol = "SSL" if mechanism == "certificate" else "SASL_SSL"
+        return local_address(self._member.listeners[self._names[protocol].upper()][1])
+
+    def add(self, block: Block) -> None:
+        """Add lines of the page to the node's file."""
+        for key, line in parse_properties(block.text, source=block.place).items():
+            for protocol, name in self._names.items():
+                prefix = f"listener.name.{protocol.lower()}."
+                if key.startswith(prefix):
+                    self._member.more[f"listener.name.{name}.{key.removeprefix(prefix)}"] = (
+                        line.value
+                    )
+
+
+def write_authority(folder: Path) -> Authority:
+    """Return a CA whose key and certificate are in files, for OpenSSL."""
+    authority = Authority(folder)
+    key = load_pem_private_key(authority.ca.private_key_pem.bytes(), None)
+    (folder / "ca.key").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    return authority
+
+
+def test_own_user_is_created_as_on_the_page(cluster: Cluster, shell: Shell) -> None:
+    """For each source and each mechanism, doctor is content and the daemon becomes ready."""
+    folder, page = shell.folder, [each for each in blocks_of(PAGE) if each.test == TEST]
+    files = {each.file: each for each in page if each.file is not None}
+    consoles = [each for each in page if each.file is None]
+    create_scram, create_certificate, grant_brokers, grant_quorum, examine = consoles
+    authority = write_authority(folder)
+    write_properties(
+        folder / "admin.properties",
+        client_properties(ADMIN, cluster.settings.node.users[ADMIN]),
+    )
+    broker = OwnListeners(cluster.members[FIRST_BROKER], authority)
+    controller = OwnListeners(cluster.members[FIRST_CONTROLLER], authority)
+
+    def run(block: Block, mechanism: str = "plain") -> None:
+        real = {
+            "broker1.example.com:9092": cluster.bootstrap_servers,
+            "192.0.2.7": HOST,
+            "broker1.example.com:9093,broker2.example.com:9093": broker.address(mechanism),
+            "controller1.example.com:9094,controller2.example.com:9094": controller.address(
+                mechanism
+            ),
+            "/etc/authorizerd/": f"{folder}/",
+            "/var/lib/authorizerd/": f"{folder}/",
+        }
+        names = Names(real, Ports())
+        if block.file is not None:
+            with (folder / "server.properties").open("a") as file:
+                file.write(names.to_real(block.text))
+        for command in commands_of(block.text) if block.file is None else ():
+            check(command, shell, names)
+
+    for mechanism in MECHANISMS:
+        for node in (broker, controller):
+            node.add(files[f"kafka-{mechanism}.properties"])
+    for node_id in (FIRST_CONTROLLER, FIRST_BROKER):
+        cluster.stop(node_id)
+        cluster.start(node_id)
+    run(create_scram)
+    run(create_certificate)
+    for source, grant in (("brokers", grant_brokers), ("quorum", grant_quorum)):
+        run(grant)
+        for mechanism in MECHANISMS:
+            with suppress(FileNotFoundError):
+                (folder / "server.properties").unlink()
+            for name in (source, f"{source}-{mechanism}"):
+                run(files[f"{name}.properties"], mechanism)
+            with (folder / "server.properties").open("a") as file:
+                file.write(FREE_PORTS)
+            run(examine)
+            with Shell(folder) as daemon:
+                daemon.serve("authorizerd serve --config server.properties")
