@@ -249,8 +249,8 @@ class _Import:
             return
         self._made.notes.append(
             f"the daemon logs in as {user.username}, the broker's own user. Give it a user of its"
-            " own, with CLUSTER_ACTION on the cluster and no other right. Even that right lets it act as"
-            " anybody: authorizerd.source=brokers needs DESCRIBE alone."
+            " own, with CLUSTER_ACTION on the cluster and no other right. Even that right lets it"
+            " act as anybody: authorizerd.source=brokers needs DESCRIBE alone."
         )
         module = PLAIN_LOGIN_MODULE if mechanism == PLAIN else SCRAM_LOGIN_MODULE
         options = f"username={_quote(user.username)} password={_quote(user.password)}"

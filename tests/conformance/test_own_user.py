@@ -84,8 +84,8 @@ def write_record(cluster: Cluster, topic: str, replicas: int) -> tuple[UUID, int
     producer.produce(topic, topic.encode())
     assert producer.flush(SECONDS_MAX) == 0
     described = admin.describe_topics(TopicCollection([topic]))[topic].result(SECONDS_MAX)
-    id = UUID(bytes=urlsafe_b64decode(f"{described.topic_id}=="))
-    return id, described.partitions[0].leader.id
+    topic_id = UUID(bytes=urlsafe_b64decode(f"{described.topic_id}=="))
+    return topic_id, described.partitions[0].leader.id
 
 
 def fetch(cluster: Cluster, node_id: int, user: str, topic_id: UUID, replica_id: int) -> bytes:
@@ -171,9 +171,8 @@ class OwnListeners:
             for protocol, name in self._names.items():
                 prefix = f"listener.name.{protocol.lower()}."
                 if key.startswith(prefix):
-                    self._member.more[f"listener.name.{name}.{key.removeprefix(prefix)}"] = (
-                        line.value
-                    )
+                    own = f"listener.name.{name}.{key.removeprefix(prefix)}"
+                    self._member.more[own] = line.value
 
 
 def write_authority(folder: Path) -> Authority:

@@ -234,6 +234,13 @@ COMMAND_MUTANTS: Final = (
         found_by="tests/cli/test_import_config.py::test_what_cannot_be_taken_over_is_said",
     ),
     Mutant(
+        name="doctor does not say what to remove from a user who may do more than following needs",
+        file="cli/doctor/followed.py",
+        text="if more := answer.operations - needed - harmless:",
+        becomes="if more := answer.operations - answer.operations:",
+        found_by="tests/cli/doctor/test_followed.py::test_answers_are_judged",
+    ),
+    Mutant(
         name="doctor approves of a user who lacks the right to follow",
         file="cli/doctor/followed.py",
         text="    if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:\n",

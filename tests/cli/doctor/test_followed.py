@@ -46,6 +46,9 @@ QUORUM = FollowSettings(kind=SourceKind.QUORUM, servers=(Server("c", 1),), log_i
 BROKERS = replace(QUORUM, kind=SourceKind.BROKERS)
 FENCED = ErrorCode.FENCED_LEADER_EPOCH
 DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+EXCESS = "warning: source: the daemon's user may do more in the cluster than it needs"
+WORTH = "(with CLUSTER_ACTION, it reads topics and acts as anybody)"
+REMOVE = "Do: remove the ACLs, of this user or of User:* (kafka-acls --remove --cluster --operation"
 DOWN = NodeAnswer(address=SECOND, failure=ConnectionFailedError(f"{SECOND}: refused"))
 
 
@@ -124,9 +127,7 @@ def shown(findings: list[Finding]) -> list[str]:
             None,
             [
                 "ok: ",
-                "warning: source: the daemon's user may do more in the cluster than it needs: ALTER. Do:"
-                " remove the ACLs, of this user or of User:* (kafka-acls --remove --cluster --operation"
-                " Alter --allow-principal User:us).",
+                f"{EXCESS}: ALTER. {REMOVE} Alter --allow-principal User:us).",
             ],
         ),
         (
@@ -135,10 +136,7 @@ def shown(findings: list[Finding]) -> list[str]:
             None,
             [
                 "ok: ",
-                "warning: source: the daemon's user may do more in the cluster than it needs:"
-                " CLUSTER_ACTION (with CLUSTER_ACTION, it reads topics and acts as anybody). Do: remove"
-                " the ACLs, of this user or of User:* (kafka-acls --remove --cluster --operation"
-                " ClusterAction --allow-principal User:us).",
+                f"{EXCESS}: CLUSTER_ACTION {WORTH}. {REMOVE} ClusterAction --allow-principal",
             ],
         ),
         (
@@ -147,10 +145,8 @@ def shown(findings: list[Finding]) -> list[str]:
             None,
             [
                 "ok: ",
-                "warning: source: the daemon's user may do more in the cluster than it needs: ALTER,"
-                " ALTER_CONFIGS, CLUSTER_ACTION, CREATE, DESCRIBE_CONFIGS, IDEMPOTENT_WRITE (with"
-                " CLUSTER_ACTION, it reads topics and acts as anybody). Do: remove the user from"
-                " super.users of the nodes, or its ACL for ALL, and grant only what it needs.",
+                f"{EXCESS}: ALTER, ALTER_CONFIGS, CLUSTER_ACTION, CREATE, DESCRIBE_CONFIGS,"
+                f" IDEMPOTENT_WRITE {WORTH}. Do: remove the user from super.users of the nodes, or",
             ],
         ),
         (
