@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
-from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
 
+import msgspec
 import pytest
 from confluent_kafka import Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -24,13 +26,15 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from kio.index import load_request_schema
 
+from authorizerd.acl.filters import filter_of
 from authorizerd.acl.steps import finish
 from authorizerd.config.properties import parse_properties
 from authorizerd.protocol.kafka.message_codec import encode_entity
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from ops.kafka_rig.admin import Admin
 from ops.kafka_rig.broker import ADMIN
 from ops.kafka_rig.cluster import FIRST_BROKER, FIRST_CONTROLLER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import FOLLOWER, POLLER, ClusterSettings
+from ops.kafka_rig.cluster_settings import FOLLOWER, GRANTS, POLLER, ClusterSettings
 from ops.kafka_rig.member import Member
 from ops.kafka_rig.properties import (
     HOST,
@@ -49,10 +53,12 @@ PAGE = ROOT / "docs" / "own-user.md"
 TEST = "tests/conformance/test_own_user.py"
 SECOND_BROKER = FIRST_BROKER + 1
 CONSUMER = -1
+OTHER_HOST = "127.0.0.9"
 FETCH_VERSION = 13
 SECONDS_MAX = 20.0
+PASSWORD = "authorizerd-secret"
 MECHANISMS = ("plain", "scram", "certificate")
-FREE_PORTS = """
+FREE_PORTS = """\
 listeners=PLAINTEXT://127.0.0.1:0
 authorizerd.decision.http=http://127.0.0.1:0
 authorizerd.decision.stream=
@@ -88,7 +94,7 @@ def write_record(cluster: Cluster, topic: str, replicas: int) -> tuple[UUID, int
     return topic_id, described.partitions[0].leader.id
 
 
-def fetch(cluster: Cluster, node_id: int, user: str, topic_id: UUID, replica_id: int) -> bytes:
+def fetch(admin: Admin, topic_id: UUID, replica_id: int) -> bytes:
     """Return the answer to a Fetch that claims to come from a replica, as bytes."""
     partition = SimpleNamespace(
         partition=0,
@@ -113,8 +119,7 @@ def fetch(cluster: Cluster, node_id: int, user: str, topic_id: UUID, replica_id:
     )
     schema = load_request_schema(QuorumKey.FETCH, FETCH_VERSION)
     body = finish(encode_entity(schema, request))
-    with cluster.admin(node_id, user) as admin:
-        return bytes(admin.exchange(QuorumKey.FETCH, FETCH_VERSION, body))
+    return bytes(admin.exchange(QuorumKey.FETCH, FETCH_VERSION, body))
 
 
 def test_cluster_action_alone_reads_topics_with_several_replicas(cluster: Cluster) -> None:
@@ -124,11 +129,33 @@ def test_cluster_action_alone_reads_topics_with_several_replicas(cluster: Cluste
     for topic, replicas in (("only-replica", 1), ("two-replicas", 2)):
         topic_id, leader = write_record(cluster, topic, replicas)
         for user in (FOLLOWER, POLLER):
-            for claimed in (CONSUMER, *brokers):
-                answers = [fetch(cluster, each, user, topic_id, claimed) for each in brokers]
-                if any(topic.encode() in each for each in answers):
+            for claimed, node_id in product((CONSUMER, *brokers), brokers):
+                with cluster.admin(node_id, user) as admin:
+                    answer = fetch(admin, topic_id, claimed)
+                if topic.encode() in answer:
                     readers.add((topic, user, "leader" if claimed == leader else "other replica"))
     assert readers == {("two-replicas", FOLLOWER, "other replica")}
+
+
+def test_right_for_one_host_ends_for_others_on_open_connections(cluster: Cluster) -> None:
+    [right] = [each for each in GRANTS if each.principal == f"User:{FOLLOWER}"]
+    topic_id, leader = write_record(cluster, "for-one-host", 2)
+    [other] = {FIRST_BROKER, SECOND_BROKER} - {leader}
+    here, there = (cluster.admin(leader, FOLLOWER, host) for host in (HOST, OTHER_HOST))
+    narrowed = msgspec.structs.replace(right, host=OTHER_HOST)
+
+    def readers() -> list[bool]:
+        return [b"for-one-host" in fetch(each, topic_id, other) for each in (here, there)]
+
+    with here, there:
+        assert readers() == [True, True]
+        cluster.create(narrowed)
+        assert cluster.delete(filter_of(right)) == [right]
+        cluster.wait_for(lambda: readers() == [False, True], "the right is for one host")
+        assert cluster.delete(filter_of(narrowed)) == [narrowed]
+        cluster.wait_for(lambda: readers() == [False, False], "nobody has the right")
+        cluster.create(right)
+        cluster.wait_for(lambda: readers() == [True, True], "everybody has the right")
 
 
 def test_describe_alone_lists_acls_quorum_and_partitions(cluster: Cluster) -> None:
@@ -185,55 +212,72 @@ def write_authority(folder: Path) -> Authority:
     return authority
 
 
-def test_own_user_is_created_as_on_the_page(cluster: Cluster, shell: Shell) -> None:
-    """For each source and each mechanism, doctor is content and the daemon becomes ready."""
-    folder, page = shell.folder, [each for each in blocks_of(PAGE) if each.test == TEST]
-    files = {each.file: each for each in page if each.file is not None}
-    consoles = [each for each in page if each.file is None]
-    create_scram, create_certificate, grant_brokers, grant_quorum, examine = consoles
-    authority = write_authority(folder)
-    write_properties(
-        folder / "admin.properties",
-        client_properties(ADMIN, cluster.settings.node.users[ADMIN]),
-    )
-    broker = OwnListeners(cluster.members[FIRST_BROKER], authority)
-    controller = OwnListeners(cluster.members[FIRST_CONTROLLER], authority)
+class Walk:
+    """A reader of the page, who has a cluster, a CA and an empty folder."""
 
-    def run(block: Block, mechanism: str = "plain") -> None:
-        real = {
+    def __init__(self, cluster: Cluster, shell: Shell) -> None:
+        self.shell = shell
+        self.config = shell.folder / "server.properties"
+        blocks = [each for each in blocks_of(PAGE) if each.test == TEST]
+        self.files = {each.file: each for each in blocks if each.file is not None}
+        self.consoles = [each for each in blocks if each.file is None]
+        login = client_properties(ADMIN, cluster.settings.node.users[ADMIN])
+        write_properties(shell.folder / "admin.properties", login)
+        authority = write_authority(shell.folder)
+        members = [cluster.members[each] for each in (FIRST_CONTROLLER, FIRST_BROKER)]
+        self.controller, self.broker = (OwnListeners(each, authority) for each in members)
+        for mechanism, node in product(MECHANISMS, (self.controller, self.broker)):
+            node.add(self.files[f"kafka-{mechanism}.properties"])
+        for member in members:
+            cluster.stop(member.node_id)
+            cluster.start(member.node_id)
+        self._real = {
             "broker1.example.com:9092": cluster.bootstrap_servers,
             "192.0.2.7": HOST,
-            "broker1.example.com:9093,broker2.example.com:9093": broker.address(mechanism),
-            "controller1.example.com:9094,controller2.example.com:9094": controller.address(
-                mechanism
-            ),
-            "/etc/authorizerd/": f"{folder}/",
-            "/var/lib/authorizerd/": f"{folder}/",
+            "/etc/authorizerd/": f"{shell.folder}/",
+            "/var/lib/authorizerd/": f"{shell.folder}/",
         }
-        names = Names(real, Ports())
-        if block.file is not None:
-            with (folder / "server.properties").open("a") as file:
-                file.write(names.to_real(block.text))
-        for command in commands_of(block.text) if block.file is None else ():
-            check(command, shell, names)
 
-    for mechanism in MECHANISMS:
-        for node in (broker, controller):
-            node.add(files[f"kafka-{mechanism}.properties"])
-    for node_id in (FIRST_CONTROLLER, FIRST_BROKER):
-        cluster.stop(node_id)
-        cluster.start(node_id)
-    run(create_scram)
-    run(create_certificate)
+    def names(self, mechanism: str) -> Names:
+        brokers = "broker1.example.com:9093,broker2.example.com:9093"
+        controllers = "controller1.example.com:9094,controller2.example.com:9094"
+        addresses = {
+            brokers: self.broker.address(mechanism),
+            controllers: self.controller.address(mechanism),
+        }
+        return Names(self._real | addresses, Ports())
+
+    def run(self, block: Block) -> None:
+        for command in commands_of(block.text):
+            check(command, self.shell, self.names("plain"))
+
+    def configure(self, source: str, mechanism: str) -> None:
+        """Write the daemon's file, from two blocks of the page."""
+        parts = (source, f"{source}-{mechanism}")
+        text = "".join(self.files[f"{each}.properties"].text for each in parts)
+        self.config.write_text(self.names(mechanism).to_real(text) + FREE_PORTS)
+        self.config.chmod(0o600)
+
+    def change_password(self, create: Block) -> None:
+        """Change it in the cluster, where the old one is then refused, and back."""
+        for password, code in (("second-secret", 2), (PASSWORD, 0)):
+            self.run(replace(create, text=create.text.replace(PASSWORD, password)))
+            printed, exit_code = self.shell.run(f"authorizerd doctor --config {self.config}")
+            assert exit_code == code, printed
+
+
+def test_own_user_is_created_as_on_the_page(cluster: Cluster, shell: Shell) -> None:
+    """For each source and each mechanism, doctor is content and the daemon becomes ready."""
+    walk = Walk(cluster, shell)
+    create_scram, create_certificate, grant_brokers, grant_quorum, examine = walk.consoles
+    walk.run(create_scram)
+    walk.run(create_certificate)
     for source, grant in (("brokers", grant_brokers), ("quorum", grant_quorum)):
-        run(grant)
+        walk.run(grant)
         for mechanism in MECHANISMS:
-            with suppress(FileNotFoundError):
-                (folder / "server.properties").unlink()
-            for name in (source, f"{source}-{mechanism}"):
-                run(files[f"{name}.properties"], mechanism)
-            with (folder / "server.properties").open("a") as file:
-                file.write(FREE_PORTS)
-            run(examine)
-            with Shell(folder) as daemon:
-                daemon.serve("authorizerd serve --config server.properties")
+            walk.configure(source, mechanism)
+            walk.run(examine)
+            with Shell(shell.folder) as daemon:
+                daemon.serve(f"authorizerd serve --config {walk.config}")
+            if mechanism == "scram":
+                walk.change_password(create_scram)
