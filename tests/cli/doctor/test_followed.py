@@ -78,7 +78,11 @@ def shown(findings: list[Finding]) -> list[str]:
             QUORUM,
             [node(DENIED)],
             None,
-            ["error: source: host0:9000: User:us lacks CLUSTER_ACTION on the cluster. Do: grant"],
+            [
+                "error: source: host0:9000: User:us lacks CLUSTER_ACTION on the cluster. Do: grant"
+                " it (kafka-acls --add --cluster --operation ClusterAction --allow-principal"
+                " User:us); with this right, the user reads topics and acts as anybody",
+            ],
         ),
         (
             BROKERS,
