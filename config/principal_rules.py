@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from authorizerd.config.errors import InvalidValueError, PrincipalMappingError
@@ -17,9 +18,9 @@ from authorizerd.config.java_regex.replacement import (
     Replacement,
     find_all,
     parse_replacement,
-    replace_all,
+    replace,
 )
-from authorizerd.config.java_regex.translation import Translation, translate
+from authorizerd.config.java_regex.translation import LINE_ENDS, Translation, translate
 from authorizerd.config.values import trim
 
 # Kafka's own patterns, which decide where a rule ends.
@@ -30,6 +31,8 @@ _PARSER: Final = translate(_RULE).pattern
 _BACK_REFERENCE: Final = re.compile(r"\$([0-9]+)")
 _INTEGER_MAX: Final = 2**31 - 1
 _LAST_OF_ONE_UNIT: Final = "\uffff"  # Java stores each higher character as two
+_SIGMA: Final = "\u03a3"  # its lower case depends on whether a word ends with it
+_REPLACEMENTS_MAX: Final = 32  # each searches the rest of the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +47,28 @@ class Rule:
         """Return the principal, or None if the pattern does not match the whole name.
 
         Raises:
-            PrincipalMappingError: the name has characters that Java may treat differently.
+            PrincipalMappingError: Java may treat the name differently, or the rule replaces too
+                many parts of it.
         """
-        if name and ord(max(name)) > self.translation.last_code_point:
+        if (construct := self.translation.find_doubt(name)) is not None:
             raise PrincipalMappingError(
-                f"the pattern of a rule supports no characters above U+"
-                f"{self.translation.last_code_point:04X}, found '{name}': remove \\b and "
-                f"look-behind from the pattern"
+                f"the answer of a rule with {construct} for '{name}' depends on Java's release, or "
+                f"is unknown: remove {construct} from the pattern"
             )
         pattern = self.translation.pattern
-        if pattern.fullmatch(name) is None:
-            return None
-        if name and max(name) > _LAST_OF_ONE_UNIT:
-            _check_whole(pattern, name)
-        principal = replace_all(pattern, self.replacement, name)
+        try:
+            if pattern.fullmatch(name) is None:
+                return None
+        except UnicodeEncodeError as error:
+            raise PrincipalMappingError(f"'{name}' has half of a character") from error
+        matches = list(islice(find_all(pattern, name), _REPLACEMENTS_MAX + 1))
+        _check_matches(matches, name)
+        principal = replace(matches, self.replacement, name)
+        if self.case == "L" and _SIGMA in principal:
+            raise PrincipalMappingError(
+                f"the lower case of '{principal}' is unknown, because Java finds the ends of words "
+                f"with rules of its own: remove L from the rule, or {_SIGMA} from the name"
+            )
         # Like Java for English, Python follows Unicode's SpecialCasing.
         match self.case:
             case "L":
@@ -74,7 +85,10 @@ def parse_rules(text: str) -> Iterator[Rule | None]:
     Raises:
         InvalidValueError: see ``PrincipalMapping.parse``.
     """
-    for found in find_all(_SPLITTER, trim(text)):
+    rules = trim(text)
+    if rules.endswith(LINE_ENDS):
+        raise InvalidValueError("expected a rule, found a line terminator at the end: remove it")
+    for found in find_all(_SPLITTER, rules):
         rule = found[1]
         if not rule:
             continue
@@ -124,14 +138,19 @@ def _escape_unknown_references(replacement: str, groups: int) -> str:
     return escaped
 
 
-def _check_whole(pattern: re.Pattern[str], name: str) -> None:
-    """Check that the first match is the whole name.
+def _check_matches(matches: list[re.Match[str]], name: str) -> None:
+    """Check that the matches are Java's, and few.
 
     Raises:
-        PrincipalMappingError: Kafka would search between the two halves of a character.
+        PrincipalMappingError: they are many, or Kafka would search between the two halves of a
+            character.
     """
-    first = pattern.search(name)
-    if first is None or first.span() != (0, len(name)):
+    if len(matches) > _REPLACEMENTS_MAX:
+        raise PrincipalMappingError(
+            f"a rule replaces more than {_REPLACEMENTS_MAX} parts of '{name}': let its pattern "
+            f"match the whole name, for example with .* at the end"
+        )
+    if max(name, default="") > _LAST_OF_ONE_UNIT and matches[0].span() != (0, len(name)):
         raise PrincipalMappingError(
             f"a rule replaces only a part of '{name}', which has characters above U+FFFF: let its "
             f"pattern match the whole name, for example with .* at the end"

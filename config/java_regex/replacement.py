@@ -6,11 +6,11 @@ Source: java.util.regex.Matcher.find, replaceAll and appendExpandedReplacement.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.java_regex.translation import Translation
+from authorizerd.config.java_regex.translation import Pattern, Translation
 
 _PART: Final = re.compile(
     r"(?P<literal>[^\\$]+)|\\(?P<escaped>.)|\$(?P<digits>[0-9]+)|\$\{(?P<name>[a-zA-Z][a-zA-Z0-9]*)\}",
@@ -66,7 +66,7 @@ def _error(text: str, position: int, reason: str) -> InvalidValueError:
     )
 
 
-def find_all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def find_all(pattern: Pattern, text: str) -> Iterator[re.Match[str]]:
     """Yield the matches that Java finds in a text.
 
     After an empty match, Java searches from the next character; ``re.finditer`` does not.
@@ -77,11 +77,11 @@ def find_all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
         position = found.end() + (not found[0])
 
 
-def replace_all(pattern: re.Pattern[str], replacement: Replacement, text: str) -> str:
+def replace(matches: Iterable[re.Match[str]], replacement: Replacement, text: str) -> str:
     """Return ``text`` with each match replaced."""
     written: list[str] = []
     position = 0
-    for found in find_all(pattern, text):
+    for found in matches:
         written.append(text[position : found.start()])
         written += (part if isinstance(part, str) else found[part] or "" for part in replacement)
         position = found.end()

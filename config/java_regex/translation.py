@@ -1,11 +1,13 @@
-r"""Translate a Java regular expression to one of Python's ``re``.
+r"""Translate a Java regular expression to one of RE2.
 
 The parser follows java.util.regex.Pattern. It resolves flags and classes itself, so the result has
 no flags. Some constructs are rejected, although Java accepts them:
 
-- those for which ``re`` has no equivalent, such as ``\G``, ``\X`` and look-behind of any length;
+- those that RE2 cannot express without backtracking: look-around, back references, possessive
+  quantifiers and atomic groups;
+- those that no known rule uses, such as ``(?m)``, ``\h`` and classes in classes;
 - those whose meaning depends on Java's version or Unicode data, such as ``(?u)``;
-- capturing groups in places where the engines disagree about what is captured after backtracking;
+- capturing groups in places where the engines disagree about what is captured;
 - quantifiers after something that may match the empty string.
 
 Source: java.util.regex.Pattern of Java 17 and 25.
@@ -14,38 +16,57 @@ Source: java.util.regex.Pattern of Java 17 and 25.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
+from unicodedata import ucd_3_2_0
+
+import re2
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.java_regex.bracketed_class import BracketReader, read_class_escape
-from authorizerd.config.java_regex.code_points import LAST, escape
-from authorizerd.config.java_regex.flags import FLAG_NAMES, Flags
+from authorizerd.config.java_regex.character_class import ClassReader, write_range
 from authorizerd.config.java_regex.pattern_text import END, PatternText
 
+Pattern = re.Pattern[str]
+"""A pattern of RE2, whose Python interface is that of ``re``."""
+
+LINE_ENDS: Final = ("\n", "\r", "\x85", "\u2028", "\u2029")
+PROGRAM_SIZE_MAX: Final = 5000
+"""The most instructions that a pattern may have for RE2, which bounds the time for a character."""
+
+_MEMORY_MAX: Final = 2**20  # in bytes; RE2 keeps states of its automaton in it
 _DEPTH_MAX: Final = 50
-_REPETITIONS_MAX: Final = 2**31 - 1
+_REPETITIONS_MAX: Final = 1000  # as in RE2
 _GROUP_NAME: Final = re.compile("([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
+_FLAG_NAMES: Final = {"i": "ignore_case", "s": "dot_all"}
 _QUANTIFIER: Final = re.compile(r"(?:([?*+])|\{([0-9]+)(,?)([0-9]*)\})([?+]?)")
-_SIMPLE: Final = {"?": (0, 1), "*": (0, _REPETITIONS_MAX), "+": (1, _REPETITIONS_MAX)}
+_ANY: Final = "(?s:.)"
+_NO_LINE_END: Final = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 
-_WORD_BOUNDARY: Final = "(?a:\\b)"
-_ASSERTIONS: Final = {"A": "\\A", "z": "\\Z", "b": _WORD_BOUNDARY, "B": f"(?!{_WORD_BOUNDARY})"}
+Doubt = tuple[str, Callable[[str], bool]]
+"""A construct, and whether Java may treat a text differently because of it."""
+
+_BOUNDARY: Final[Doubt] = ("\\b or \\B", lambda text: not text.isascii())  # Java 19 changed it
+_END: Final[Doubt] = ("$ or \\Z", lambda text: text.endswith(LINE_ENDS))
+_CATEGORY: Final[Doubt] = (  # what was assigned in 2002 has the same category in each release
+    "a class such as \\p{L}",
+    lambda text: any(ucd_3_2_0.category(character) == "Cn" for character in text),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A pattern for ``re``, whose groups have the numbers that they have in Java.
+    """A pattern for RE2, whose groups have the numbers that they have in Java."""
 
-    It means the same as in Java for texts without code points above ``last_code_point``.
-    """
-
-    pattern: re.Pattern[str]
+    pattern: Pattern
     group_names: Mapping[str, int]
-    last_code_point: int
+    doubts: tuple[Doubt, ...]
+
+    def find_doubt(self, text: str) -> str | None:
+        """Return the construct because of which Java's answer for a text is unknown, or None."""
+        return next((construct for construct, holds in self.doubts if holds(text)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +85,14 @@ class _Piece:
     fixed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Flags:
+    """The flags that apply at one place of a pattern."""
+
+    ignore_case: bool = False
+    dot_all: bool = False
+
+
 def translate(pattern: str) -> Translation:
     """Return the translation of a Java pattern.
 
@@ -73,12 +102,20 @@ def translate(pattern: str) -> Translation:
     """
     parser = _Parser(pattern)
     text = parser.parse().text
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY_MAX
     try:
-        compiled = re.compile(text)
-    except (re.error, OverflowError) as error:
-        raise InvalidValueError(f"invalid pattern '{pattern}': unsupported: {error}") from error
-    names = MappingProxyType(parser.group_names)
-    return Translation(compiled, names, parser.last_code_point)
+        compiled = re2.compile(text, options)
+    except re2.error as error:
+        reason = error.args[0].decode()
+        raise InvalidValueError(f"invalid pattern '{pattern}': unsupported: {reason}") from error
+    if compiled.programsize > PROGRAM_SIZE_MAX:
+        raise InvalidValueError(
+            f"invalid pattern '{pattern}': RE2 needs {compiled.programsize} instructions for it, "
+            f"expected at most {PROGRAM_SIZE_MAX}: use smaller numbers of repetitions"
+        )
+    return Translation(compiled, MappingProxyType(parser.group_names), parser.doubts)
 
 
 class _Parser:
@@ -86,13 +123,17 @@ class _Parser:
 
     def __init__(self, pattern: str) -> None:
         self._text = PatternText(pattern)
-        self._flags = Flags()
+        self._classes = ClassReader(self._text)
+        self._flags = _Flags()
         self._groups = 0
-        self._open_groups: list[int] = []
         self._depth = 0
-        self._look_behinds = 0
+        self._doubts: list[Doubt] = []
         self.group_names: dict[str, int] = {}
-        self.last_code_point = LAST
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Return when Java may treat a text differently."""
+        return (*self._doubts, _CATEGORY) if self._classes.has_category else (*self._doubts,)
 
     def parse(self) -> _Piece:
         """Return the whole pattern."""
@@ -116,8 +157,9 @@ class _Parser:
         pieces: list[_Piece] = []
         while self._text.peek() not in ("|", ")", END):
             start = self._text.position
-            piece = self._read_piece()
-            if piece is not None:  # else it was a group of flags
+            if self._text.skip("\\Q"):
+                pieces += self._read_quoted(start)
+            elif (piece := self._read_piece()) is not None:  # else it was a group of flags
                 pieces.append(self._read_quantifier(start, piece))
         return _Piece(
             "".join(each.text for each in pieces),
@@ -125,14 +167,23 @@ class _Parser:
             captures=any(each.captures for each in pieces),
         )
 
+    def _read_quoted(self, start: int) -> list[_Piece]:
+        r"""Read the rest of ``\Q…\E``. A quantifier after it is for the last character."""
+        pieces: list[_Piece] = []
+        while self._text.peek() != END:
+            if self._text.skip("\\E"):
+                return [*pieces[:-1], *(self._read_quantifier(start, each) for each in pieces[-1:])]
+            pieces.append(self._literal(ord(self._text.read())))
+        return pieces
+
     def _read_piece(self) -> _Piece | None:
         start = self._text.position
         match self._text.peek():
             case "(":
                 return self._read_group()
             case "[":
-                reader = BracketReader(self._text, ignore_case=self._flags.ignore_case)
-                return _Piece(reader.read().to_regex())
+                ignore_case = self._flags.ignore_case
+                return _Piece(self._classes.read_bracketed(ignore_case=ignore_case))
             case "?" | "*" | "+" | "{":
                 self._text.position += 1
                 raise self._text.error(start, "expected an expression before the quantifier")
@@ -140,72 +191,46 @@ class _Parser:
             case "\\":
                 return self._read_escape(start)
             case "^":
-                return _Piece(self._flags.start_of_line(), may_be_empty=True, fixed=True)
+                return _Piece("\\A", may_be_empty=True, fixed=True)
             case "$":
-                return _Piece(self._flags.end_of_line(), may_be_empty=True, fixed=True)
+                return self._read_end()
             case ".":
-                return _Piece(self._flags.dot().to_regex())
+                return _Piece(_ANY if self._flags.dot_all else _NO_LINE_END)
             case character:
                 return self._literal(ord(character))
 
     # Characters and escapes
 
     def _literal(self, code_point: int) -> _Piece:
-        character = chr(code_point)
-        if self._flags.ignore_case and character.isascii() and character.isalpha():
-            return _Piece(f"[{character.lower()}{character.upper()}]")
-        return _Piece(escape(code_point))
+        ignore_case = self._flags.ignore_case
+        return _Piece(f"[{write_range(code_point, code_point, ignore_case=ignore_case)}]")
 
     def _read_escape(self, start: int) -> _Piece:
         code_point = self._text.read_character_escape(start)
         if code_point is not None:
             return self._literal(code_point)
         letter = self._text.peek()
-        if letter in "123456789":
-            return self._read_reference(start)
-        if letter == "k":
-            return self._read_named_reference(start)
-        if letter == "R":
+        if letter in "123456789k":
             self._text.position += 1
-            return _Piece("(?:\r\n|[\n-\r\x85\u2028\u2029])", fixed=True)
+            raise self._text.error(start, "back references are not supported")
         if letter in "AbBzZ":
             return self._read_assertion(start)
-        points = read_class_escape(self._text, start, ignore_case=self._flags.ignore_case)
-        return _Piece(points.to_regex())
+        return _Piece(f"[{self._classes.read_escape(start, self._flags.ignore_case)}]")
 
     def _read_assertion(self, start: int) -> _Piece:
         letter = self._text.read()
+        if letter == "Z":
+            return self._read_end()
         if letter in "bB":
             if self._text.peek() == "{":
                 raise self._text.error(start, "grapheme boundaries are not supported")
-            self.last_code_point = 0x7F  # Java 19 changed the meaning for higher ones
-        text = self._flags.end_of_text() if letter == "Z" else _ASSERTIONS[letter]
-        return _Piece(text, may_be_empty=True, fixed=True)
+            self._doubts.append(_BOUNDARY)
+        return _Piece(f"\\{letter}", may_be_empty=True, fixed=True)
 
-    def _read_reference(self, start: int) -> _Piece:
-        number = int(self._text.read())
-        while self._text.peek() in tuple("0123456789"):
-            longer = number * 10 + int(self._text.peek())
-            if longer > self._groups:
-                break
-            number = longer
-            self._text.position += 1
-        return self._refer_to(start, number)
-
-    def _read_named_reference(self, start: int) -> _Piece:
-        self._text.position += 1
-        name = self._text.match(_GROUP_NAME) if self._text.skip("<") else None
-        if name is None or name[1] not in self.group_names:
-            raise self._text.error(start, "expected \\k<name> with the name of an earlier group")
-        return self._refer_to(start, self.group_names[name[1]])
-
-    def _refer_to(self, start: int, number: int) -> _Piece:
-        if number > self._groups or number in self._open_groups:
-            raise self._text.error(start, "expected the number of a group that ends before here")
-        if self._look_behinds:
-            raise self._text.error(start, "expected a fixed length in a look-behind")
-        flags = "ai" if self._flags.ignore_case else ""
-        return _Piece(f"(?{flags}:\\{number})", may_be_empty=True)
+    def _read_end(self) -> _Piece:
+        """Translate what matches at the end, and for Java also before a final line terminator."""
+        self._doubts.append(_END)
+        return _Piece("\\z", may_be_empty=True, fixed=True)
 
     # Groups
 
@@ -228,7 +253,7 @@ class _Parser:
     def _read_special_group(self, start: int) -> _Piece | None:
         for head in ("=", "!", "<=", "<!", ">"):
             if self._text.skip(head):
-                return self._read_independent(start, head)
+                raise self._text.error(start, "look-around and atomic groups are not supported")
         if self._text.skip("<"):
             name = self._text.match(_GROUP_NAME)
             if name is None or name[1] in self.group_names:
@@ -248,27 +273,9 @@ class _Parser:
 
     def _read_capture(self, start: int) -> _Piece:
         self._groups += 1
-        number = self._groups
-        self._open_groups.append(number)
         body = self._read_body(start)
-        self._open_groups.pop()
         inside = body.captures
         return replace(body, text=f"({body.text})", captures=True, captures_inside=inside)
-
-    def _read_independent(self, start: int, head: str) -> _Piece:
-        """Read a look-around or an atomic group."""
-        is_behind = head.startswith("<")
-        self._look_behinds += is_behind
-        body = self._read_body(start)
-        self._look_behinds -= is_behind
-        if body.captures:
-            raise self._text.error(start, "capturing groups are not supported in this group")
-        if is_behind:
-            # Java steps back by UTF-16 code units.
-            self.last_code_point = min(self.last_code_point, 0xFFFF)
-        is_assertion = head != ">"
-        is_empty = is_assertion or body.may_be_empty
-        return _Piece(f"(?{head}{body.text})", may_be_empty=is_empty, fixed=is_assertion)
 
     def _read_flags(self, start: int) -> bool:
         """Set the flags of ``(?i)`` or ``(?i:``, and return True if a group follows."""
@@ -277,11 +284,11 @@ class _Parser:
             self._text.position += 1
             raise self._text.error(start, "unknown kind of group")
         for letter in found[1]:
-            if letter not in FLAG_NAMES:
-                raise self._text.error(start, f"the flag {letter} is not supported: use i, m, s, d")
-        on = dict.fromkeys((FLAG_NAMES[each] for each in found[1]), True)
+            if letter not in _FLAG_NAMES:
+                raise self._text.error(start, f"the flag {letter} is not supported: use i or s")
+        on = dict.fromkeys((_FLAG_NAMES[each] for each in found[1]), True)
         off = dict.fromkeys(
-            (FLAG_NAMES[each] for each in found[2] or "" if each in FLAG_NAMES), False
+            (_FLAG_NAMES[each] for each in found[2] or "" if each in _FLAG_NAMES), False
         )
         self._flags = replace(self._flags, **(on | off))
         return found[3] == ":"
@@ -295,33 +302,29 @@ class _Parser:
         if found is None:
             self._text.position += 1
             raise self._text.error(start, "expected {n}, {n,} or {n,m}")
-        least, most = self._repetitions(start, found)
-        if piece.fixed or (piece.may_be_empty and most > 1):
+        if found[5] == "+":
+            raise self._text.error(start, "possessive quantifiers are not supported")
+        count = found[1] or self._check_count(start, found)
+        is_repeated = count not in ("?", "{0}", "{1}", "{0,1}", "{1,1}")
+        if piece.fixed or (piece.may_be_empty and is_repeated):
             raise self._text.error(start, "quantifiers after what may be empty are not supported")
-        if piece.captures_inside and most > 1:
+        if piece.captures_inside and is_repeated:
             raise self._text.error(start, "capturing groups in a repeated group are not supported")
-        if self._look_behinds and least != most:
-            raise self._text.error(start, "expected a fixed length in a look-behind")
-        may_be_empty = piece.may_be_empty or least == 0
-        count = f"{{{least},{'' if most == _REPETITIONS_MAX else most}}}"
-        if found[5] != "+":
-            text = f"{piece.text}{count}{found[5]}"
-            return _Piece(text, may_be_empty=may_be_empty, captures=piece.captures)
-        if piece.captures:
-            raise self._text.error(start, "possessive quantifiers after a group are not supported")
-        # In Java, each repetition is atomic by itself.
-        return _Piece(f"(?>(?>{piece.text}){count})", may_be_empty=may_be_empty)
+        return _Piece(
+            f"{piece.text}{count}{found[5]}",
+            may_be_empty=piece.may_be_empty or count in "?*" or count.startswith("{0"),
+            captures=piece.captures,
+        )
 
-    def _repetitions(self, start: int, found: re.Match[str]) -> tuple[int, int]:
-        if found[1]:
-            return _SIMPLE[found[1]]
+    def _check_count(self, start: int, found: re.Match[str]) -> str:
+        """Return ``{n}``, ``{n,}`` or ``{n,m}`` as RE2 reads it."""
+        if not found[3] and found[4]:
+            raise self._text.error(start, "expected {n}, {n,} or {n,m}")
         if max(len(found[2]), len(found[4])) > len(str(_REPETITIONS_MAX)):
             raise self._text.error(start, "the numbers of this quantifier are too large")
-        least = int(found[2])
-        if not found[3]:
-            most = int(found[2] + found[4])
-        else:
-            most = int(found[4]) if found[4] else _REPETITIONS_MAX
+        least, most = int(found[2]), int(found[4] or found[2])
         if not least <= most <= _REPETITIONS_MAX:
-            raise self._text.error(start, "expected {n,m} with n not above m, and m below 2^31")
-        return least, most
+            raise self._text.error(start, "expected {n,m} with n not above m, and m up to 1000")
+        if not found[3]:
+            return f"{{{least}}}"
+        return f"{{{least},{most if found[4] else ''}}}"

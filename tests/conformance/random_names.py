@@ -126,20 +126,21 @@ class _NameMaker:
 
 _LETTERS: Final = (*"abcAB1 ", ",", "=", "CN=", "OU=", "é", "ß", "É", "\n", "\r", "\U0001f600")
 _ESCAPES: Final = (
-    r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", r"\h", r"\H", r"\v", r"\V", r"\R",
-    r"\p{Alpha}", r"\p{Lower}", r"\P{Upper}", r"\p{Punct}", r"\p{L}", r"\pL", r"\p{Lu}", r"\P{Ll}",
-    r"\p{IsL}", r"\p{javaLowerCase}", r"\p{gc=Lu}", r"\p{IsUppercase}", r"\p{Alnum}", r"\p{ASCII}",
-    r"\x61", r"\u0062", r"\x{63}", r"\0101", r"\cJ", r"\t", r"\n", r"\,", r"\=", r"\\", r"\/",
-    r"\Qa.b\E", r"\Q,\E", r"\p{javaWhitespace}", r"\p{IsAlphabetic}", r"\x{1F600}",
-    r"\uD83D\uDE00", r"\e", r"\a", r"\y", r"\p{IsLatin}", r"\p{InGreek}", r"\p{Foo}", r"\G", r"\X",
+    *(r"\d", r"\D", r"\w", r"\W", r"\s", r"\S") * 2,
+    *(r"\p{Alpha}", r"\p{Lower}", r"\P{Upper}", r"\p{Punct}", r"\p{L}", r"\pL", r"\p{Lu}") * 2,
+    *(r"\P{Ll}", r"\P{Alnum}", r"\p{Alnum}", r"\p{ASCII}", r"\p{Zs}", r"\pN", r"\P{P}") * 2,
+    *(r"\x61", r"\u0062", r"\x{63}", r"\t", r"\n", r"\,", r"\=", r"\\", r"\/") * 2,
+    *(r"\Qa.b\E", r"\Q,\E", r"\Q\E", r"\x{1F600}", r"\e", r"\a", r"\xE9") * 2,
+    r"\0101", r"\cJ", r"\h", r"\R", r"\uD83D\uDE00", r"\y", r"\p{IsLatin}", r"\p{Foo}", r"\G",
 )  # fmt: skip
 _MEMBERS: Final = (
-    "a", "b", "a-c", "A-Z", "^", "-", ",", "=", "&", "é", "\\d", "\\w", "\\]", "[", "0-9", " ",
-    "\\p{Upper}", "\\x41", "\\Q^]\\E", "[^b]", "[ab]", "[a-c&&[^b]]", "\\-", "\\n", "\U0001f600",
+    *("a", "b", "a-c", "A-Z", "^", "-", ",", "=", "&", "é", "\\d", "\\w", "\\]", "0-9", " ") * 2,
+    *("\\p{Upper}", "\\x41", "\\-", "\\n", "\U0001f600", "\\S", "\\W", "\\P{Lu}", "X-c", "\\[") * 2,
+    "[", "[ab]", "\\Q^]\\E", "[a-c&&[^b]]",
 )  # fmt: skip
 _QUANTIFIERS: Final = ("*", "+", "?", "{2}", "{1,2}", "{0,1}", "{1,}", "{0}")
 _ANCHORS: Final = ("^", "$", "\\A", "\\Z", "\\z", "\\b", "\\B")
-_FLAGS: Final = ("i", "m", "s", "d", "is", "-i", "i-s", "u", "x", "")
+_FLAGS: Final = (*("i", "s", "is", "-i", "i-s", "") * 3, "m", "d", "u", "x")
 _REPLACEMENTS: Final = (
     "$0", "<$0>", "$1", "[$1]", "$1@$2", "$1$0", "User $1", "$12", "$1$5$9", "$10x$4", "x", "",
     "\\$1", "\\\\", "a\\/b", "$01", "é$1ß", "$0İΣ", "${n}",
@@ -200,7 +201,9 @@ class _RuleMaker:
 
     def _wild_rule(self) -> str:
         flags = (
-            self._choose(("(?m)", "(?s)", "(?ms)", "(?i)", "(?md)")) if self._happens(0.2) else ""
+            self._choose(("(?s)", "(?i)", "(?is)", "(?s)", "(?i)", "(?m)"))
+            if self._happens(0.2)
+            else ""
         )
         pattern = flags + self._alternatives(3) + self._choose(("", "", ".*", "(.*)", "[^c]*"))
         end = self._choose(("", "L", "U", " ")) if self._happens(0.97) else "LU"
@@ -215,7 +218,7 @@ class _RuleMaker:
     def _quantified(self, depth: int) -> str:
         atom = self._atom(depth)
         if self._happens(0.4):
-            atom += self._choose(_QUANTIFIERS) + self._choose(("", "", "", "?", "+"))
+            atom += self._choose(_QUANTIFIERS) + self._choose((*("", "", "", "?", "?") * 4, "+"))
         return atom
 
     def _atom(self, depth: int) -> str:
@@ -226,7 +229,7 @@ class _RuleMaker:
             (lambda _: self._choose(_ESCAPES), 12),
             (lambda _: self._class(), 12),
             (lambda _: self._choose(_ANCHORS), 6),
-            (lambda _: self._choose(("\\1", "\\2", "\\k<n>", "\\11")), 3),
+            (lambda _: self._choose(("\\1", "\\2", "\\k<n>", "\\11")), 1),
             (self._group, 24 if depth else 0),
         )
         (maker,) = self._random.choices(
@@ -236,13 +239,13 @@ class _RuleMaker:
 
     def _class(self) -> str:
         members = "".join(self._random.choices(_MEMBERS, k=self._random.randint(1, 4)))
-        if self._happens(0.25):
+        if self._happens(0.05):
             members += "&&" + "".join(self._random.choices(_MEMBERS, k=self._random.randint(1, 2)))
         return f"[{'^' if self._happens(0.3) else ''}{members}]"
 
     def _group(self, depth: int) -> str:
         body = self._alternatives(depth - 1)
-        kinds = ("(", "(", "(", "(?:", "(?:", "(?<n>", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i)(")
+        kinds = (*("(", "(", "(", "(?:", "(?:", "(?<n>", "(?i)(") * 6, "(?=", "(?!", "(?<=", "(?>")
         if self._happens(0.15):
             return f"(?{self._choose(_FLAGS)}:{body})"
         return f"{self._choose(kinds)}{body})"

@@ -54,9 +54,56 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     Mutant(
         name="an unknown flag of a Java pattern is ignored",
         file="config/java_regex/translation.py",
-        text="            if letter not in FLAG_NAMES:",
-        becomes='            if letter not in {*FLAG_NAMES, *"uxU"}:',
+        text="            if letter not in _FLAG_NAMES:",
+        becomes='            if letter not in {*_FLAG_NAMES, *"uxU"}:',
         found_by="tests/config/java_regex/test_translation.py"
         "::test_unsupported_construct_is_rejected_with_its_place",
+    ),
+    Mutant(
+        name="a mapping rule is applied to a name that Java may treat differently",
+        file="config/principal_rules.py",
+        text="        if (construct := self.translation.find_doubt(name)) is not None:",
+        becomes="        if (construct := self.translation.find_doubt('')) is not None:",
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
+        name="a mapping rule may replace any number of parts",
+        file="config/principal_rules.py",
+        text="    if len(matches) > _REPLACEMENTS_MAX:",
+        becomes="    if len(matches) > 2**31:",
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
+        name="a mapping rule may replace half of a character",
+        file="config/principal_rules.py",
+        text="> _LAST_OF_ONE_UNIT and",
+        becomes="> chr(0x10FFFF) and",
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
+        name="the lower case of a sigma is guessed",
+        file="config/principal_rules.py",
+        text='if self.case == "L" and _SIGMA in principal:',
+        becomes='if self.case == "-" and _SIGMA in principal:',
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
+        name="a mapping rule may have a program of any size",
+        file="config/java_regex/translation.py",
+        text="    if compiled.programsize > PROGRAM_SIZE_MAX:",
+        becomes="    if compiled.programsize > 2**31:",
+        found_by="tests/config/java_regex/test_translation.py"
+        "::test_pattern_that_re2_cannot_bound_is_rejected",
+    ),
+    Mutant(
+        name="mapping rules are matched by an engine that backtracks",
+        file="config/java_regex/translation.py",
+        text="    return Translation(compiled,",
+        becomes="    return Translation(re.compile(text.replace('\\\\z', '\\\\Z')),",
+        found_by="tests/config/java_regex/test_translation.py::test_patterns_are_matched_by_re2",
     ),
 )
