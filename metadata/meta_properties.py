@@ -174,12 +174,15 @@ def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: St
 
 
 def write_whole(path: Path, data: bytes, storage: Storage) -> None:
-    """Write a small file atomically and durably: after a crash it has all of ``data``, or none."""
+    """Write a small file atomically and durably: after a crash it has all of ``data``, or none.
+
+    If it replaces a file, it keeps that file's owner, group and permissions.
+    """
     part = path.with_name(f"{path.name}.part")
     # Files are opened for appending, so an earlier attempt would stay at the beginning.
     with suppress(FileNotFoundError):
         storage.remove(part)
-    with closing(storage.append_to(part)) as file:
+    with closing(storage.append_to(part, path)) as file:
         file.append([data])
         file.sync()
     storage.rename(part, path)

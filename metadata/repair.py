@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.metadata.directory import Checkpoint, LogFiles, Segment, find_files, segment_name
+from authorizerd.metadata.directory import (
+    METADATA_TOPIC_DIRECTORY,
+    Checkpoint,
+    LogFiles,
+    Segment,
+    find_files,
+    segment_name,
+)
 from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
 from authorizerd.metadata.findings import Fault, FaultKind
 from authorizerd.metadata.inspection import Inspection
@@ -30,7 +37,7 @@ from authorizerd.metadata.repair_steps import (
     copy,
     make,
 )
-from authorizerd.metadata.storage import Storage
+from authorizerd.metadata.storage import Storage, find_unused
 
 STEPS_MAX: Final = 1000
 
@@ -212,7 +219,7 @@ def repair(
 ) -> Path:
     """Make the plan's steps, after copies of the files are durable.
 
-    Return the directory of the copies.
+    Return the directory of the copies: ``copy_name``, with a number if there is one already.
 
     The caller must have held the directory's lock since before planning.
 
@@ -222,6 +229,7 @@ def repair(
     """
     copies = log_dir / copy_name
     try:
+        copies = find_unused(copies, storage)
         needed = (
             sum(storage.size(path) for path in plan.files) * 2
         )  # the copies, and the rewritten files
@@ -240,8 +248,8 @@ def repair(
 
 
 def _copy_all(files: Sequence[Path], copies: Path, storage: Storage) -> None:
-    storage.make_directory(copies)
+    storage.make_directory(copies, copies.parent / METADATA_TOPIC_DIRECTORY)
     for path in files:
-        copy(storage, path, copies / path.name, storage)
+        copy(storage, path, copies / path.name, storage, like=path)
     storage.sync_directory(copies)
     storage.sync_directory(copies.parent)

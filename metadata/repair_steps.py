@@ -205,25 +205,30 @@ def make(step: Step, storage: Storage) -> None:
             _write(path, step, storage)
 
 
-def _write(path: Path, step: Step, storage: Storage) -> None:
+def _write(path: Path, step: SetEpoch | MoveTail, storage: Storage) -> None:
     """Write ``path`` as the step leaves it, under another name until it is complete."""
     # Copy from the planned view, so that the file is exactly what was inspected.
     planned = PlannedStorage(storage)
     planned.plan(step)
     part = path.with_name(path.name + PART_SUFFIX)
-    copy(planned, path, part, storage)
+    copy(planned, path, part, storage, like=step.source if isinstance(step, MoveTail) else path)
     storage.rename(part, path)
     storage.sync_directory(path.parent)
 
 
-def copy(source_storage: Storage, source: Path, target: Path, storage: Storage) -> None:
-    """Write all of ``source`` over ``target``. The contents become durable, the name does not."""
+def copy(
+    source_storage: Storage, source: Path, target: Path, storage: Storage, *, like: Path
+) -> None:
+    """Write all of ``source`` over ``target``. The contents become durable, the name does not.
+
+    The new file has the owner, the group and the permissions of ``like``.
+    """
     # Files are opened for appending, so an earlier attempt would stay at the beginning.
     if target.name in storage.names(target.parent):
         storage.remove(target)
     with (
         closing(source_storage.open(source)) as read,
-        closing(storage.append_to(target)) as written,
+        closing(storage.append_to(target, like)) as written,
     ):
         for piece in _pieces(read, source_storage.size(source)):
             written.append([piece])

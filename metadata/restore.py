@@ -34,11 +34,10 @@ from authorizerd.metadata.inspection import Inspection
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.meta_properties import (
     NAME,
-    MetaProperties,
     write_meta_properties,
 )
 from authorizerd.metadata.restore_target import RestoreTarget
-from authorizerd.metadata.storage import DISK, NO_EXCHANGE, Storage
+from authorizerd.metadata.storage import DISK, NO_EXCHANGE, Storage, find_unused
 
 _OLD_NAME = "replaced"
 """The old log's name for a moment, on a file system that cannot exchange two names."""
@@ -100,7 +99,7 @@ def restore(
     """
     log_dir = target.log_dir
     time = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-    part = log_dir / f"{RESTORE_PREFIX}{time}"
+    part = find_unused(log_dir / f"{RESTORE_PREFIX}{time}", storage)
     state = replace(
         backup.state,
         end_offset=target.end_offset,
@@ -108,9 +107,9 @@ def restore(
         # Not the backup's time: before the restore, another state was in force.
         timestamp_ms=int(now.timestamp() * 1000),
     )
-    storage.make_directory(part)
+    storage.make_directory(part, log_dir / METADATA_TOPIC_DIRECTORY)
     try:
-        _build(part, state, target.properties, storage)
+        _build(part, state, target, storage)
         _prove(part, state, backup, storage)
     except Exception:
         with suppress(OSError):
@@ -124,7 +123,7 @@ def restore(
         write_meta_properties(log_dir, target.properties, storage)
     replaced = None
     if target.has_log:
-        replaced = log_dir / f"{REPLACED_PREFIX}{time}"
+        replaced = find_unused(log_dir / f"{REPLACED_PREFIX}{time}", storage)
         _exchange(part, log_dir, storage)
         storage.rename(part, replaced)
         storage.sync_directory(log_dir)
@@ -136,15 +135,15 @@ def restore(
     return Restored(end_offset=state.end_offset, epoch=state.epoch, replaced=replaced)
 
 
-def _build(
-    part: Path, state: CheckpointState, properties: MetaProperties, storage: Storage
-) -> None:
-    """Write a whole log directory, durably."""
+def _build(part: Path, state: CheckpointState, target: RestoreTarget, storage: Storage) -> None:
+    """Write a whole log directory, durably, with the permissions of the one that it replaces."""
+    replaced = target.log_dir / METADATA_TOPIC_DIRECTORY
+    names = storage.names(replaced) if target.has_log else []
     storage.sync_directory(part.parent)
-    write_meta_properties(part, properties, storage)
-    storage.make_directory(part / METADATA_TOPIC_DIRECTORY)
+    write_meta_properties(part, target.properties, storage)
+    storage.make_directory(part / METADATA_TOPIC_DIRECTORY, replaced)
     storage.sync_directory(part)
-    write_checkpoint(part, state, storage)
+    write_checkpoint(part, state, storage, replaced / max(names) if names else None)
 
 
 def _prove(part: Path, state: CheckpointState, backup: Backup, storage: Storage) -> None:

@@ -11,7 +11,7 @@ import os
 import os.path
 import stat
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol
 
@@ -19,6 +19,8 @@ _PIECES_PER_CALL: Final = 512  # writev accepts at most 1,024 (IOV_MAX)
 SMALL_FILE_BYTES_MAX: Final = 64 * 1024
 
 NO_EXCHANGE: Final = frozenset((errno.EINVAL, errno.ENOSYS, errno.ENOTSUP))
+_PRIVATE_FILE: Final = 0o600
+_PRIVATE_DIRECTORY: Final = 0o700
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 
@@ -77,11 +79,17 @@ class Storage(ReadableFiles, Protocol):
     def modified_ms(self, path: Path) -> int:
         """Return when ``path`` was last written, in milliseconds since 1970."""
 
-    def make_directory(self, path: Path) -> None:
-        """Make a directory. It is durable once its parent is synced."""
+    def make_directory(self, path: Path, like: Path | None = None) -> None:
+        """Make a directory. It is durable once its parent is synced.
 
-    def append_to(self, path: Path) -> AppendFile:
-        """Open ``path`` for appending. Create it if it is missing."""
+        If there is a directory ``like``, the new one gets its owner, group and permissions.
+        """
+
+    def append_to(self, path: Path, like: Path | None = None) -> AppendFile:
+        """Open ``path`` for appending. Create it if it is missing.
+
+        If there is a file ``like``, a new file gets its owner, group and permissions.
+        """
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut ``path`` to ``size`` bytes, durably."""
@@ -125,9 +133,17 @@ class _DiskDirectory:
 class _DiskFile:
     """A file on the disk."""
 
-    def __init__(self, path: Path, mode: int, more_flags: int) -> None:
+    def __init__(
+        self, path: Path, mode: int, more_flags: int, access: os.stat_result | None = None
+    ) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | more_flags
         self._descriptor = os.open(path, flags, mode)
+        if access is not None:
+            try:
+                _set_access(self._descriptor, access)
+            except OSError:
+                os.close(self._descriptor)
+                raise
 
     def append(self, pieces: Sequence[bytes]) -> None:
         for start in range(0, len(pieces), _PIECES_PER_CALL):
@@ -197,11 +213,21 @@ class DiskStorage:
         finally:
             os.close(descriptor)
 
-    def make_directory(self, path: Path) -> None:
-        path.mkdir(self._directory_mode)
+    def make_directory(self, path: Path, like: Path | None = None) -> None:
+        access = _find_access(like)
+        path.mkdir(self._directory_mode if access is None else _PRIVATE_DIRECTORY)
+        if access is not None:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                _set_access(descriptor, access)
+            finally:
+                os.close(descriptor)
 
-    def append_to(self, path: Path) -> AppendFile:
-        return _DiskFile(path, self._file_mode, self._append_flags)
+    def append_to(self, path: Path, like: Path | None = None) -> AppendFile:
+        access = _find_access(like)
+        if access is None:
+            return _DiskFile(path, self._file_mode, self._append_flags)
+        return _DiskFile(path, _PRIVATE_FILE, self._append_flags | os.O_EXCL, access)
 
     def truncate(self, path: Path, size: int) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -239,6 +265,43 @@ class DiskStorage:
     def sync_directory(self, directory: Path) -> None:
         with closing(self.open_directory(directory)) as opened:
             opened.sync()
+
+
+def _find_access(like: Path | None) -> os.stat_result | None:
+    """Return the owner, group and permissions of a file or directory; None if there is none."""
+    with suppress(FileNotFoundError):
+        return None if like is None else like.stat()
+    return None
+
+
+def _set_access(descriptor: int, access: os.stat_result) -> None:
+    """Give a new file or directory an owner, a group and permissions.
+
+    If this process may not change the owner, only the file's own user gets permissions: those of
+    the group and of others would be for other users than before.
+    """
+    own = os.fstat(descriptor)
+    mode = stat.S_IMODE(access.st_mode)
+    if (own.st_uid, own.st_gid) != (access.st_uid, access.st_gid):
+        try:
+            os.fchown(descriptor, access.st_uid, access.st_gid)
+        except PermissionError:
+            mode &= stat.S_IRWXU
+    os.fchmod(descriptor, mode)
+
+
+def find_unused(path: Path, storage: Storage) -> Path:
+    """Return ``path``, or if there is such a file, the first of ``path-2``, ``path-3``, … that is
+    free.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    unused, number = path, 1
+    while storage.exists(unused):
+        number += 1
+        unused = path.with_name(f"{path.name}-{number}")
+    return unused
 
 
 def _check_regular(descriptor: int, path: Path) -> None:

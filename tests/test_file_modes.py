@@ -17,6 +17,7 @@ from authorizerd.daemon.audit.file import AuditFile
 from authorizerd.daemon.audit.turns import AuditTurns
 from authorizerd.daemon.net.binding import bind_unix
 from authorizerd.daemon.telemetry.ready_file import ReadyFile, write_ready_file
+from authorizerd.replay.text import write_file
 from tests.support.acls import acl
 from tests.support.copies import open_copy
 from tests.support.log_files import added, write_log
@@ -141,3 +142,38 @@ def test_what_is_created_has_a_safe_mode(
     expected = {name: mode if name in ANY_UMASK else mode & ~mask for name, mode in modes.items()}
     assert found.items() >= expected.items()
     assert [name for name, mode in found.items() if mode & stat.S_IWOTH] == []
+
+
+EXPORT = ("acls", "export", "--log-dir", "log", "--overwrite", "--to")
+CHECKPOINT = "00000000000000000009-0000000001.checkpoint"
+
+
+def result_of_replay(folder: Path) -> None:
+    write_file(folder / "result.json", "{}")
+
+
+@pytest.mark.parametrize(
+    ("replace", "name"),
+    [
+        (command(*EXPORT, "{new}/acls.yaml"), "acls.yaml"),
+        (command(*EXPORT, f"{{new}}/{CHECKPOINT}"), CHECKPOINT),
+        (command(*PLAN, "--out", "{new}/plan.json"), "plan.json"),
+        (result_of_replay, "result.json"),
+    ],
+)
+def test_what_replaces_a_file_has_its_mode(
+    inputs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    replace: Callable[[Path], None],
+    name: str,
+) -> None:
+    monkeypatch.chdir(inputs)
+    before = os.umask(0)
+    try:
+        replace(tmp_path)
+        (tmp_path / name).chmod(0o600)
+        replace(tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600

@@ -288,7 +288,7 @@ class _OpenCheckpoint:
             if storage.exists(part):  # of an interrupted command; files are opened for appending
                 storage.remove(part)
             with removed_on_error(part, storage):
-                write_part(part, state, storage)
+                write_part(part, state, storage, like=path)
                 storage.rename(part, path)
             storage.sync_directory(path.parent)
         except OSError as error:

@@ -158,7 +158,10 @@ export interface WatchOptions {
   token?: string | null;
   /** Options of `https.request`, such as `ca`, `cert` and `key`, for `https://`. */
   tls?: object | null;
-  /** How long the daemon may be silent before the watch connects again; 30,000 by default. */
+  /**
+   * How long the daemon may be silent before the watch connects again; 30,000 by default. The head of
+   * its answer must arrive within this time.
+   */
   silenceMs?: number;
   /** How long to try without an answer before an error is thrown; without a limit by default. */
   retryMs?: number;

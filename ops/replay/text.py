@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from stat import S_IMODE
 from typing import Any, Final
 
 import msgspec
@@ -51,7 +52,7 @@ def encode_json(value: Any) -> str:  # noqa: ANN401 - anything that msgspec enco
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write or replace a file, so that no reader sees a part of it.
+    """Write or replace a file, so that no reader sees a part of it. Its permissions stay.
 
     Raises:
         OSError: it cannot be written.
@@ -59,6 +60,7 @@ def write_file(path: Path, text: str) -> None:
     # Named by the process, because two of them may write the file at once.
     aside = path.with_name(f"_{path.name}.{os.getpid()}.being-written")
     try:
+        aside.touch(S_IMODE(path.stat().st_mode) if path.exists() else 0o666)
         aside.write_text(text, encoding="utf-8")
         aside.replace(path)
     except OSError:

@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,5 +175,25 @@ async def test_silent_daemon_is_left(nursery: trio.Nursery) -> None:
     listeners = await nursery.start(trio.serve_tcp, serve, 0)
     address = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
     found, text = await run(FIRST_ERROR, address, {"retryMs": 100, "silenceMs": 100})
-    assert (found, "silent for 100 ms" in text) == ("ConnectionLostError", True)
+    assert (found, "not answered for 100 ms" in text) == ("ConnectionLostError", True)
+    nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\nX: ", b""])
+async def test_dripped_head_ends_at_the_limit(nursery: trio.Nursery, start: bytes) -> None:
+    """The peer closes after two seconds, which would be another error."""
+
+    async def serve(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):
+            await stream.receive_some()
+            await stream.send_all(start)
+            for byte in b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100:
+                await trio.sleep(0.02)
+                await stream.send_all(bytes((byte,)))
+            await stream.aclose()
+
+    listeners = await nursery.start(trio.serve_tcp, serve, 0)
+    address = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+    found, text = await run(FIRST_ERROR, address, {"retryMs": 100, "silenceMs": 200})
+    assert (found, "has not answered for 200 ms" in text) == ("ConnectionLostError", True)
     nursery.cancel_scope.cancel()

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 from unittest.mock import patch
@@ -410,8 +410,55 @@ def test_silent_daemon_is_left(kind: str) -> None:
     async def story(new_events: Callable[..., Events]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             address = f"http://127.0.0.1:{server.getsockname()[1]}"
-            with pytest.raises(ConnectionLostError, match=r"silent for 0\.1 s"):
+            with pytest.raises(ConnectionLostError, match=r"not answered for 0\.1 s"):
                 await new_events(address, silence_seconds=0.1, retry_seconds=0.2).next()
+
+    run_with(kind, story)
+
+
+@contextmanager
+def dripping_peer(start: bytes) -> Iterator[int]:
+    """Answer each request with ``start`` and then byte by byte, for two seconds; yield the port."""
+
+    def drip(connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            connection.recv(4096)
+            connection.sendall(start)
+            for _ in range(100):
+                time.sleep(0.02)
+                connection.sendall(b"a")
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=drip, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@CLIENTS
+def test_dripped_head_ends_at_the_limit(kind: str) -> None:
+    async def story(new_events: Callable[..., Events]) -> None:
+        with dripping_peer(b"HTTP/1.1 200 OK\r\nX: ") as port:
+            events = new_events(f"http://127.0.0.1:{port}", silence_seconds=0.2, retry_seconds=0.1)
+            with pytest.raises(ConnectionLostError, match=r"has not answered for 0\.2 s"):
+                await events.next()
+
+    run_with(kind, story)
+
+
+@CLIENTS
+def test_dripped_handshake_ends_at_the_limit(kind: str) -> None:
+    async def story(new_events: Callable[..., Events]) -> None:
+        with dripping_peer(b"\x16\x03\x03" + (16_000).to_bytes(2)) as port:
+            events = new_events(
+                f"https://127.0.0.1:{port}", connect_timeout_seconds=0.2, retry_seconds=0.1
+            )
+            with pytest.raises(ConnectionLostError, match="did not answer in time"):
+                await events.next()
 
     run_with(kind, story)
 

@@ -188,10 +188,10 @@ class FaultDisk:
 
     # Storage: writes.
 
-    def make_directory(self, path: Path) -> None:
+    def make_directory(self, path: Path, like: Path | None = None) -> None:
         self._change("make_directory", path, lambda: self._enter(path, _Directory()))
 
-    def append_to(self, path: Path) -> _FaultFile:
+    def append_to(self, path: Path, like: Path | None = None) -> _FaultFile:
         if self._look_up(path) is None:
             content = Content(TIME_MS + len(self.calls))
             self._contents.append(content)

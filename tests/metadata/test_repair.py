@@ -1,6 +1,8 @@
 """The repair of a log: the result is always the log at an earlier offset."""
 
+import os
 import shutil
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
@@ -317,13 +319,36 @@ def test_nothing_is_changed_without_disk_space(tmp_path: Path) -> None:
 
 
 def test_copies_of_an_earlier_repair_are_kept(tmp_path: Path) -> None:
+    """Two repairs may begin in one second, which is in the name."""
     damage, _ = DAMAGES["last segment"]
     damage(tmp_path)
-    (tmp_path / COPIES).mkdir()
-    before = files(tmp_path)
-    with pytest.raises(LogDirectoryError, match="File exists"):
+    for name in (COPIES, f"{COPIES}-2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "kept").touch()
+    repaired(tmp_path)
+    assert sorted(each.name for each in tmp_path.glob(f"{COPIES}*/kept")) == ["kept", "kept"]
+    assert [each.name for each in (tmp_path / f"{COPIES}-3").iterdir()]
+
+
+@pytest.mark.parametrize("damaged", DAMAGES)
+def test_repair_keeps_the_permissions(tmp_path: Path, damaged: str) -> None:
+    """Nothing that a repair writes is open to others than the log was."""
+    damage, _ = DAMAGES[damaged]
+    damage(tmp_path)
+    log = tmp_path / METADATA_TOPIC_DIRECTORY
+    for path in (*log.iterdir(), log):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    before = os.umask(0)
+    try:
         repaired(tmp_path)
-    assert files(tmp_path) == before
+    finally:
+        os.umask(before)
+    modes = {
+        str(path.relative_to(tmp_path)): stat.S_IMODE(path.stat().st_mode)
+        for folder in (log, tmp_path / COPIES)
+        for path in (*folder.iterdir(), folder)
+    }
+    assert modes == {name: 0o700 if (tmp_path / name).is_dir() else 0o600 for name in modes}
 
 
 def test_losses_are_reported(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -263,8 +266,8 @@ def test_epoch_that_leaves_too_few_is_refused(log_dir: Path, backup: Backup) -> 
 class WornDisk(DiskStorage):
     """A disk that changes one byte of each checkpoint that is written."""
 
-    def append_to(self, path: Path) -> AppendFile:
-        file = super().append_to(path)
+    def append_to(self, path: Path, like: Path | None = None) -> AppendFile:
+        file = super().append_to(path, like)
         return _WornFile(file) if ".checkpoint" in path.name else file
 
 
@@ -295,9 +298,9 @@ def test_log_that_lacks_an_acl_replaces_nothing(
 ) -> None:
     """A valid log is not enough: it must be what the backup says."""
 
-    def write_less(part: Path, state: CheckpointState, storage: Storage) -> Path:
+    def write_less(part: Path, state: CheckpointState, *more: Any) -> Path:  # noqa: ANN401
         acls = dict(list(state.acls.items())[1:])
-        return write_checkpoint(part, replace(state, acls=acls), storage)
+        return write_checkpoint(part, replace(state, acls=acls), *more)
 
     write_own_log(log_dir, [added(9)])
     before = names(log_dir)
@@ -305,6 +308,32 @@ def test_log_that_lacks_an_acl_replaces_nothing(
     with pytest.raises(BackupError, match="differs from the backup, nothing was replaced"):
         run(log_dir, backup)
     assert names(log_dir) == before
+
+
+def test_second_restore_in_the_same_second_keeps_both_logs(log_dir: Path, backup: Backup) -> None:
+    write_own_log(log_dir, [added(9)])
+    first, second = run(log_dir, backup), run(log_dir, backup)
+    assert first.replaced is not None
+    assert second.replaced == first.replaced.with_name(f"{first.replaced.name}-2")
+    assert names(first.replaced) != names(second.replaced)
+
+
+def test_restored_log_has_the_permissions_of_the_replaced_one(
+    log_dir: Path, backup: Backup
+) -> None:
+    write_own_log(log_dir, [added(9)])
+    log = log_dir / METADATA_TOPIC_DIRECTORY
+    for path in log.iterdir():
+        path.chmod(0o600)
+    log.chmod(0o700)
+    before = os.umask(0)
+    try:
+        replaced = run(log_dir, backup).replaced
+    finally:
+        os.umask(before)
+    assert replaced is not None
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (log, replaced)} == {0o700}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in log.iterdir()} == {0o600}
 
 
 def test_state_was_not_in_force_before_the_restore(log_dir: Path, backup: Backup) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -148,6 +149,39 @@ def test_disk_without_exchange_says_so(
     with pytest.raises(OSError, match="Function not implemented") as raised:
         DISK.exchange(tmp_path, tmp_path)
     assert raised.value.errno in NO_EXCHANGE
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_what_is_made_like_another_has_its_access(tmp_path: Path, mode: int) -> None:
+    """Also if the umask or the storage would allow less, or more."""
+    (tmp_path / "file").touch()
+    os.chmod(tmp_path / "file", mode)
+    (tmp_path / "folder").mkdir()
+    os.chmod(tmp_path / "folder", mode | 0o700)
+    DISK.append_to(tmp_path / "like file", tmp_path / "file").close()
+    DISK.make_directory(tmp_path / "like folder", tmp_path / "folder")
+    DISK.append_to(tmp_path / "like nothing", tmp_path / "nothing").close()
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert (modes["like file"], modes["like folder"]) == (mode, mode | 0o700)
+    assert modes["like nothing"] & ~0o640 == 0
+
+
+def test_another_users_file_is_replaced_by_one_without_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group of this process may have other members than that of the file."""
+    like = tmp_path / "file"
+    like.touch()
+    like.chmod(0o664)
+    access = os.stat_result((*like.stat()[:4], like.stat().st_uid + 1, *like.stat()[5:]))
+    monkeypatch.setattr(Path, "stat", lambda _: access)
+    monkeypatch.setattr(os, "fchown", refuse)
+    DISK.append_to(tmp_path / "new", like).close()
+    assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o600
+
+
+def refuse(*_: object) -> None:
+    raise PermissionError
 
 
 def test_storage_does_not_load_ctypes() -> None:

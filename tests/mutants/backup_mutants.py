@@ -87,4 +87,20 @@ BACKUP_MUTANTS: Final = (
         becomes="    write_checkpoint(part, state, storage)\n",
         found_by="tests/faults/test_restore.py::test_crash_leaves_the_old_or_the_new_log",
     ),
+    Mutant(
+        name="a restored log is open to other users",
+        file="metadata/restore.py",
+        text="    write_checkpoint(part, state, storage, replaced / max(names) if names else None)",
+        becomes="    write_checkpoint(part, state, storage)",
+        found_by="tests/metadata/test_restore.py"
+        "::test_restored_log_has_the_permissions_of_the_replaced_one",
+    ),
+    Mutant(
+        name="a second restore in the same second fails",
+        file="metadata/restore.py",
+        text='        replaced = find_unused(log_dir / f"{REPLACED_PREFIX}{time}", storage)',
+        becomes='        replaced = log_dir / f"{REPLACED_PREFIX}{time}"',
+        found_by="tests/metadata/test_restore.py"
+        "::test_second_restore_in_the_same_second_keeps_both_logs",
+    ),
 )

@@ -235,4 +235,32 @@ CLIENT_MUTANTS: Final = (
         becomes="pass",
         found_by="tests/clients/test_watch.py::test_changes_before_a_fault_are_listed_again",
     ),
+    Mutant(
+        name="a dripped handshake keeps a blocking watch waiting",
+        file="clients/python/src/authorizerd_client/blocking_watch.py",
+        text="tls.is_established:\n                limit(connected, deadline)",
+        becomes="tls.is_established:\n                connected.settimeout(self._connect_timeout)",
+        found_by="tests/clients/test_watch.py::test_dripped_handshake_ends_at_the_limit[blocking]",
+    ),
+    Mutant(
+        name="a dripped head keeps a blocking watch waiting",
+        file="clients/python/src/authorizerd_client/blocking_watch.py",
+        text="        if self._follower.is_answered:\n            deadline = ",
+        becomes="        if self._follower:\n            deadline = ",
+        found_by="tests/clients/test_watch.py::test_dripped_head_ends_at_the_limit[blocking]",
+    ),
+    Mutant(
+        name="a dripped head keeps a watch of trio waiting",
+        file="clients/python/src/authorizerd_client/trio_watch.py",
+        text="        if self._follower.is_answered:\n            deadline = ",
+        becomes="        if self._follower:\n            deadline = ",
+        found_by="tests/clients/test_watch.py::test_dripped_head_ends_at_the_limit[trio]",
+    ),
+    Mutant(
+        name="a dripped head keeps a watch in JavaScript waiting",
+        file="clients/javascript/lib/watch.js",
+        text='    const timer = setTimeout(() => end("not answered"), silenceMs);',
+        becomes="    const timer = request.setTimeout(silenceMs, () => end('silent'));",
+        found_by="tests/clients/test_javascript_watch.py::test_dripped_head_ends_at_the_limit",
+    ),
 )

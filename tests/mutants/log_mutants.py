@@ -254,4 +254,33 @@ LOG_MUTANTS: Final = (
         becomes="fcntl.LOCK_SH",
         found_by="tests/metadata/test_lock.py::test_lock_excludes_other_processes_until_its_block_ends",
     ),
+    Mutant(
+        name="a repair opens the log to other users",
+        file="metadata/repair_steps.py",
+        text="closing(storage.append_to(target, like)) as written,",
+        becomes="closing(storage.append_to(target)) as written,",
+        found_by="tests/metadata/test_repair.py::test_repair_keeps_the_permissions",
+    ),
+    Mutant(
+        name="the copies of a repair are open to other users",
+        file="metadata/repair.py",
+        text="storage.make_directory(copies, copies.parent / METADATA_TOPIC_DIRECTORY)",
+        becomes="storage.make_directory(copies)",
+        found_by="tests/metadata/test_repair.py::test_repair_keeps_the_permissions",
+    ),
+    Mutant(
+        name="a second repair in the same second fails",
+        file="metadata/repair.py",
+        text="        copies = find_unused(copies, storage)",
+        becomes="        find_unused(copies, storage)",
+        found_by="tests/metadata/test_repair.py::test_copies_of_an_earlier_repair_are_kept",
+    ),
+    Mutant(
+        name="a file that replaces another user's is open to this process's group",
+        file="metadata/storage.py",
+        text="            mode &= stat.S_IRWXU",
+        becomes="            mode &= 0o777",
+        found_by="tests/metadata/test_storage.py"
+        "::test_another_users_file_is_replaced_by_one_without_its_group",
+    ),
 )

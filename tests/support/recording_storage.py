@@ -72,9 +72,9 @@ class RecordingStorage:
         self.call("drop_cache", path)
         self._disk.drop_cache(path)
 
-    def make_directory(self, path: Path) -> None:
+    def make_directory(self, path: Path, like: Path | None = None) -> None:
         self.call("make_directory", path)
-        self._disk.make_directory(path)
+        self._disk.make_directory(path, like)
 
     def names(self, directory: Path) -> list[str]:
         return self._disk.names(directory)
@@ -88,9 +88,9 @@ class RecordingStorage:
     def open(self, path: Path) -> BinaryIO:
         return self._disk.open(path)
 
-    def append_to(self, path: Path) -> AppendFile:
+    def append_to(self, path: Path, like: Path | None = None) -> AppendFile:
         self.call("append_to", path)
-        return _RecordedFile(self, path, self._disk.append_to(path))
+        return _RecordedFile(self, path, self._disk.append_to(path, like))
 
     def truncate(self, path: Path, size: int) -> None:
         self.call("truncate", path)

@@ -190,13 +190,20 @@ function ask(url, { token, tls, silenceMs }) {
   const isTls = url.protocol === "https:";
   const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
   return new Promise((resolve, reject) => {
-    const request = (isTls ? https : http).get(
-      url,
-      { headers, agent: false, ...(isTls ? tls : {}) },
-      resolve,
-    );
-    request.setTimeout(silenceMs, () => {
-      request.destroy(new TimedOutError(`the daemon has been silent for ${silenceMs} ms`));
+    const request = (isTls ? https : http).get(url, {
+      headers,
+      agent: false,
+      ...(isTls ? tls : {}),
+    });
+    const end = (did) =>
+      request.destroy(new TimedOutError(`the daemon has ${did} for ${silenceMs} ms`));
+    // For the whole head: a peer that sends it byte by byte is never silent.
+    const timer = setTimeout(() => end("not answered"), silenceMs);
+    request.on("close", () => clearTimeout(timer));
+    request.on("response", (response) => {
+      clearTimeout(timer);
+      request.setTimeout(silenceMs, () => end("been silent"));
+      resolve(response);
     });
     request.on("error", (error) => reject(toLost(error)));
   });

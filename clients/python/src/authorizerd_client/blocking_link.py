@@ -147,10 +147,19 @@ class BlockingLink:
             self._connection.receive_data(data)
 
     def _limit(self, deadline: Deadline) -> None:
-        remaining = deadline.remaining
-        if remaining <= 0:  # a timeout of 0 would make the socket non-blocking
-            raise TimeoutError
-        self._socket.settimeout(remaining)
+        limit(self._socket, deadline)
+
+
+def limit(connected: socket.socket, deadline: Deadline) -> None:
+    """Let the next call of a socket end at the deadline.
+
+    Raises:
+        TimeoutError: the deadline is over.
+    """
+    remaining = deadline.remaining
+    if remaining <= 0:  # a timeout of 0 would make the socket non-blocking
+        raise TimeoutError
+    connected.settimeout(remaining)
 
 
 def open_socket(address: Address, deadline: Deadline) -> socket.socket:

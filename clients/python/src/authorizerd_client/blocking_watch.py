@@ -20,10 +20,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-from authorizerd_client.blocking_link import Deadline, open_socket
+from authorizerd_client.blocking_link import Deadline, limit, open_socket
 from authorizerd_client.daemons import Daemon
 from authorizerd_client.errors import AuthorizerdError, ConnectionLostError, TimedOutError
-from authorizerd_client.following import Follower
+from authorizerd_client.following import Follower, new_silence_error
 from authorizerd_client.protocol import RECEIVE_BYTES
 from authorizerd_client.tls import TlsSession
 from authorizerd_client.watch_attempts import Attempts, to_lost
@@ -57,6 +57,7 @@ class AclWatch:
         self._daemon: Daemon | None = None
         self._socket: socket.socket | None = None
         self._tls: TlsSession | None = None
+        self._answer_deadline = Deadline(silence_seconds)
         self._closing = threading.Event()
 
     def close(self) -> None:
@@ -121,7 +122,8 @@ class AclWatch:
             if self._socket is None:
                 self._connect(daemon)
             found = self._follower.receive_data(self._receive())
-            self._attempts.succeed(daemon, time.monotonic())
+            if self._follower.is_answered:
+                self._attempts.succeed(daemon, time.monotonic())
             self._events += found
             if self._follower.needs_connection:
                 self._drop()
@@ -133,30 +135,39 @@ class AclWatch:
 
     def _connect(self, daemon: Daemon) -> None:
         deadline = Deadline(self._connect_timeout)
+        try:
+            self._open(daemon, deadline)
+        except TimeoutError as error:
+            raise TimedOutError("the daemon did not answer in time") from error
+        self._answer_deadline = Deadline(self._silence_seconds)
+
+    def _open(self, daemon: Daemon, deadline: Deadline) -> None:
         request = self._follower.begin(daemon.address)
         self._socket = connected = open_socket(daemon.address, deadline)
-        connected.settimeout(self._connect_timeout)
         self._tls = tls = None if daemon.tls is None else daemon.tls.new_session()
         if tls is not None:
             to_send = tls.start_handshake()
             while not tls.is_established:
+                limit(connected, deadline)
                 connected.sendall(to_send)
                 to_send = tls.shake_hands(connected.recv(RECEIVE_BYTES))
             connected.sendall(to_send)
             request = tls.encrypt(request)
+        limit(connected, deadline)
         connected.sendall(request)
-        connected.settimeout(self._silence_seconds)
 
     def _receive(self) -> bytes:
         """Return the next bytes of the answer; empty at its end."""
         assert self._socket is not None, "connected"
+        deadline = self._answer_deadline
+        if self._follower.is_answered:
+            deadline = Deadline(self._silence_seconds)
         while True:
             try:
+                limit(self._socket, deadline)
                 received = self._socket.recv(RECEIVE_BYTES)
             except TimeoutError as error:
-                raise TimedOutError(
-                    f"the daemon has been silent for {self._silence_seconds:g} s"
-                ) from error
+                raise new_silence_error(self._follower, self._silence_seconds) from error
             if self._tls is None or not received:
                 return received
             if data := self._tls.decrypt(received):
@@ -186,7 +197,8 @@ def watch(
             certificate.
         tls: how to check the daemon's certificate, and which certificate to present.
         connect_timeout_seconds: time limit of one attempt to connect.
-        silence_seconds: how long the daemon may be silent before the watch connects again.
+        silence_seconds: how long the daemon may be silent before the watch connects again. The
+            head of its answer must arrive within this time.
         retry_seconds: how long to try without an answer before an error is raised.
 
     Raises:

@@ -19,6 +19,7 @@ from authorizerd_client.errors import (
     InvalidRequestError,
     OverloadedError,
     ProtocolError,
+    TimedOutError,
     TokenRefusedError,
 )
 from authorizerd_client.http_answer import HttpAnswer
@@ -59,6 +60,11 @@ class Follower:
         self._changes: list[AclChange] = []
         self._is_listing = True
         self.needs_connection = True
+
+    @property
+    def is_answered(self) -> bool:
+        """Return True once the head of the answer has arrived."""
+        return self._answer.status != 0
 
     def forget(self) -> None:
         """List the ACLs again: the next daemon may have other offsets."""
@@ -242,3 +248,9 @@ def _int_in(found: dict[str, Any], name: str) -> int:
 
 def _unexpected() -> ProtocolError:
     return ProtocolError("the daemon sent something other than a listing or events of ACLs")
+
+
+def new_silence_error(follower: Follower, seconds: float) -> TimedOutError:
+    """Return the error for a daemon from which nothing, or no head of an answer, has arrived."""
+    did = "been silent" if follower.is_answered else "not answered"
+    return TimedOutError(f"the daemon has {did} for {seconds:g} s")

@@ -18,7 +18,7 @@ import trio
 
 from authorizerd_client.daemons import Daemon
 from authorizerd_client.errors import AuthorizerdError, ConnectionLostError, TimedOutError
-from authorizerd_client.following import Follower
+from authorizerd_client.following import Follower, new_silence_error
 from authorizerd_client.protocol import RECEIVE_BYTES
 from authorizerd_client.tls import TlsSession
 from authorizerd_client.watch_attempts import Attempts, to_lost
@@ -50,6 +50,7 @@ class AclWatch:
         self._daemon: Daemon | None = None
         self._stream: trio.SocketStream | None = None
         self._tls: TlsSession | None = None
+        self._answer_deadline = math.inf
 
     async def __aenter__(self) -> Self:
         return self
@@ -98,7 +99,8 @@ class AclWatch:
             if self._stream is None:
                 await self._connect(daemon)
             found = self._follower.receive_data(await self._receive())
-            self._attempts.succeed(daemon, trio.current_time())
+            if self._follower.is_answered:
+                self._attempts.succeed(daemon, trio.current_time())
             self._events += found
             if self._follower.needs_connection:
                 self._drop()
@@ -113,6 +115,7 @@ class AclWatch:
             await self._open(daemon)
         if limit.cancelled_caught:
             raise TimedOutError("the daemon did not answer in time")
+        self._answer_deadline = trio.current_time() + self._silence_seconds
 
     async def _open(self, daemon: Daemon) -> None:
         request = self._follower.begin(daemon.address)
@@ -130,14 +133,17 @@ class AclWatch:
     async def _receive(self) -> bytes:
         """Return the next bytes of the answer; empty at its end."""
         assert self._stream is not None, "connected"
-        with trio.move_on_after(self._silence_seconds):
+        deadline = self._answer_deadline
+        if self._follower.is_answered:
+            deadline = trio.current_time() + self._silence_seconds
+        with trio.move_on_at(deadline):
             while True:
                 received = bytes(await self._stream.receive_some(RECEIVE_BYTES))
                 if self._tls is None or not received:
                     return received
                 if data := self._tls.decrypt(received):
                     return data
-        raise TimedOutError(f"the daemon has been silent for {self._silence_seconds:g} s")
+        raise new_silence_error(self._follower, self._silence_seconds)
 
     def _drop(self) -> None:
         if self._stream is not None:
