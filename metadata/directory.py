@@ -50,7 +50,7 @@ _KNOWN_IN_LOG: Final = re.compile(
 _KNOWN_IN_LOG_DIR: Final = re.compile(
     r"meta\.properties(\.tmp|\.part|\.format(\.part)?)?|\.lock|\.kafka_cleanshutdown|bootstrap\.checkpoint"
     r"|__cluster_metadata-0|(cleaner-offset|log-start-offset|recovery-point-offset"
-    r"|replication-offset)-checkpoint(\.tmp)?|(repair|restore|replaced)-\d{8}T\d{6}Z"
+    r"|replication-offset)-checkpoint(\.tmp)?|(repair|restore|replaced)-\d{8}T\d{6}Z(\.\d+)?"
     r"|copy\.properties(\.part)?|copy-set-aside"
     r"|[\w.-]+-\d+(\.[\w-]+-(delete|future|stray))?",  # a topic's partition
     re.ASCII,

@@ -291,7 +291,7 @@ def _set_access(descriptor: int, access: os.stat_result) -> None:
 
 
 def find_unused(path: Path, storage: Storage) -> Path:
-    """Return ``path``, or if there is such a file, the first of ``path-2``, ``path-3``, … that is
+    """Return ``path``, or if there is such a file, the first of ``path.2``, ``path.3``, … that is
     free.
 
     Raises:
@@ -300,7 +300,7 @@ def find_unused(path: Path, storage: Storage) -> Path:
     unused, number = path, 1
     while storage.exists(unused):
         number += 1
-        unused = path.with_name(f"{path.name}-{number}")
+        unused = path.with_name(f"{path.name}.{number}")
     return unused
 
 

@@ -171,6 +171,15 @@ def test_passwords_keys_and_chains_of_stores_are_secret(prefix: str) -> None:
     assert {name for name in SSL_NAMES if get_type(prefix + name) is ConfigType.PASSWORD} == secret
 
 
+@pytest.mark.parametrize("start", ["", "listener.name.", "authorizerd.http."])
+def test_long_name_of_a_client_takes_linear_time(start: str) -> None:
+    """A regular expression would take half an hour for the second name."""
+    assert get_type(f"{start}{'x' * 800_000}.ssl.key.password") is (
+        ConfigType.PASSWORD if start == "listener.name." else ConfigType.UNKNOWN
+    )
+    assert get_type(f"{start}{'ssl.' * 200_000}!") is ConfigType.UNKNOWN
+
+
 def test_numbers_are_normalized_as_in_kafka() -> None:
     assert normalize_value("max.connections", " 05000 ") == "5000"
     assert normalize_value("allow.everyone.if.no.acl.found", "TRUE") == "true"

@@ -322,12 +322,12 @@ def test_copies_of_an_earlier_repair_are_kept(tmp_path: Path) -> None:
     """Two repairs may begin in one second, which is in the name."""
     damage, _ = DAMAGES["last segment"]
     damage(tmp_path)
-    for name in (COPIES, f"{COPIES}-2"):
+    for name in (COPIES, f"{COPIES}.2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "kept").touch()
     repaired(tmp_path)
     assert sorted(each.name for each in tmp_path.glob(f"{COPIES}*/kept")) == ["kept", "kept"]
-    assert [each.name for each in (tmp_path / f"{COPIES}-3").iterdir()]
+    assert [each.name for each in (tmp_path / f"{COPIES}.3").iterdir()]
 
 
 @pytest.mark.parametrize("damaged", DAMAGES)

@@ -314,7 +314,7 @@ def test_second_restore_in_the_same_second_keeps_both_logs(log_dir: Path, backup
     write_own_log(log_dir, [added(9)])
     first, second = run(log_dir, backup), run(log_dir, backup)
     assert first.replaced is not None
-    assert second.replaced == first.replaced.with_name(f"{first.replaced.name}-2")
+    assert second.replaced == first.replaced.with_name(f"{first.replaced.name}.2")
     assert names(first.replaced) != names(second.replaced)
 
 

@@ -207,4 +207,11 @@ SETTING_MUTANTS: Final = (
         text="    keys.attempt(check_log_ins, source, sasl_listeners)\n",
         found_by="tests/config/test_follow_rules.py::test_contradiction_names_the_key_and_the_remedy",
     ),
+    Mutant(
+        name="a listener's own ssl key may begin with any prefix",
+        file="config/ssl_key_names.py",
+        text='listener and prefix == f"{_LISTENER}{listener}." and',
+        becomes="listener and",
+        found_by="tests/config/test_dynamic.py::test_long_name_of_a_client_takes_linear_time",
+    ),
 )
