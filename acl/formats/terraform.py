@@ -106,10 +106,8 @@ _SCHEMAS: Final[Mapping[str, _Schema]] = {
         ("id", "kafka_cluster", "rest_endpoint", "credentials"),
     ),
 }
-_OTHER_ACCESS: Final = re.compile(
-    r".*kafka.*_acl|redpanda_acl|confluent_(?:role_binding|group_mapping)"
-)
-"""Types of other resources that grant access to a cluster."""
+_OTHER_ACCESS: Final = ("redpanda_acl", "confluent_role_binding", "confluent_group_mapping")
+"""Types of other resources that grant access to a cluster, besides those of ``_grants_access``."""
 _META_ARGUMENTS: Final = ("//", "depends_on", "lifecycle", "provider")
 _SECTIONS: Final = ("//", "data", "locals", "output", "provider", "terraform", "variable")
 _NAME_CHARACTERS_MAX: Final = 48
@@ -159,6 +157,11 @@ def read(text: str) -> AclsRead:
     return found.read([acl for acl in map(_make_acl, deleted) if isinstance(acl, Acl)])
 
 
+def _grants_access(resource_type: str) -> bool:
+    name = resource_type.removesuffix("_acl")
+    return resource_type in _OTHER_ACCESS or (name != resource_type and "kafka" in name)
+
+
 class _Found:
     """The ACLs and the losses of the resources so far, all of one cluster."""
 
@@ -170,7 +173,7 @@ class _Found:
     def add_all(self, resources: Iterator[_Resource]) -> None:
         for resource in resources:
             if resource.type not in _SCHEMAS:
-                if _OTHER_ACCESS.fullmatch(resource.type):
+                if _grants_access(resource.type):
                     reason = f"{resource.place}: {resource.type} is not read"
                     self.losses.append(Loss(None, reason))
                 continue
