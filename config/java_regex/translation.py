@@ -41,7 +41,7 @@ _REPETITIONS_MAX: Final = 1000  # as in RE2
 _GROUP_NAME: Final = re.compile("([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS: Final = re.compile(r"([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
 _FLAG_NAMES: Final = {"i": "ignore_case", "s": "dot_all"}
-_QUANTIFIER: Final = re.compile(r"(?:([?*+])|\{([0-9]+)(,?)([0-9]*)\})([?+]?)")
+_QUANTIFIER: Final = re.compile(r"(?:([?*+])|\{([0-9]+)(?:(,)([0-9]*))?\})([?+]?)")
 _ANY: Final = "(?s:.)"
 _NO_LINE_END: Final = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 
@@ -318,9 +318,7 @@ class _Parser:
 
     def _check_count(self, start: int, found: re.Match[str]) -> str:
         """Return ``{n}``, ``{n,}`` or ``{n,m}`` as RE2 reads it."""
-        if not found[3] and found[4]:
-            raise self._text.error(start, "expected {n}, {n,} or {n,m}")
-        if max(len(found[2]), len(found[4])) > len(str(_REPETITIONS_MAX)):
+        if max(len(found[2]), len(found[4] or "")) > len(str(_REPETITIONS_MAX)):
             raise self._text.error(start, "the numbers of this quantifier are too large")
         least, most = int(found[2]), int(found[4] or found[2])
         if not least <= most <= _REPETITIONS_MAX:
