@@ -65,7 +65,8 @@ def resolve_placeholders(properties: Mapping[str, Property]) -> dict[str, Proper
             are all of the former, else all of the latter.
     """
     resolution = _Resolution(_read_providers(properties))
-    faults, resolved = [], {}
+    faults: list[ConfigurationError] = []
+    resolved: dict[str, Property] = {}
     for name, place in properties.items():
         try:
             resolved[name] = resolution.resolve(place)
