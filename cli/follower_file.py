@@ -32,6 +32,13 @@ from authorizerd.config.key import Key
 from authorizerd.config.key_values import read_key_values
 from authorizerd.config.keys import KEYS_BY_NAME
 from authorizerd.config.properties import Property
+from authorizerd.config.providers import (
+    PROVIDERS,
+    find_providers,
+    is_placeholder,
+    is_supported,
+    list_provider_keys,
+)
 from authorizerd.config.sasl import listener_prefix
 from authorizerd.config.ssl_key_names import is_secret_ssl_key
 from authorizerd.config.values import (
@@ -51,7 +58,6 @@ _AUTHORIZER: Final = "authorizer.class.name"
 _BUILDER: Final = "principal.builder.class"
 _PROTOCOLS: Final = "listener.security.protocol.map"
 _PLACES: Final = ("node.id", "listeners", CONTROLLER_NAMES, _PROTOCOLS)
-_PROVIDERS: Final = "config.providers"
 _WIDTH: Final = 98
 
 
@@ -149,8 +155,7 @@ class _Import:
                 self._copy(each, listener_prefix(name) + each.name, each.name)
         for key in ("super.users", "allow.everyone.if.no.acl.found"):
             self._copy(KEYS_BY_NAME[key])
-            if key in self._texts and key not in self._made_keys():
-                self._made.unknown.append(key)
+        self._add_providers()
         self._add_notes()
         self._made.left_out = [each for each in self._texts if each not in self._known]
         return self._made
@@ -204,23 +209,45 @@ class _Import:
         names = names or (key.name,)
         self._known.update(names)
         name = next((each for each in names if each in self._texts), None)
-        if name is None or self._refers_to_provider(name):
+        if name is None or self._lacks_provider(name):
+            return
+        if find_providers(self._texts[name]):
+            is_secret = is_secret_ssl_key(name) and not is_placeholder(self._texts[name])
+            self._add(name, self._texts[name], is_secret=is_secret)
             return
         try:
             key.parse(self._texts[name])
         except InvalidValueError as error:
             is_secret = is_secret_ssl_key(name)
             reason = "the value is invalid" if is_secret else str(error)
-            self._made.notes.append(f"{name} is left out: {reason}")
+            self._leave_out(name, reason)
             return
         self._add(name, self._texts[name], is_secret=is_secret_ssl_key(name))
 
-    def _refers_to_provider(self, name: str) -> bool:
-        if _PROVIDERS not in self._texts or "${" not in self._texts[name]:
-            return False
-        note = f"{name} is left out, because a configuration provider has its value: add it."
-        self._made.notes.append(note)
-        return True
+    def _leave_out(self, name: str, reason: str) -> None:
+        self._made.notes.append(f"{name} is left out: {reason}")
+        self._made.unknown.append(name)
+
+    def _lacks_provider(self, name: str) -> bool:
+        """Leave out a key with the placeholder of a provider that the daemon does not have."""
+        lacking = [
+            each
+            for each in sorted(find_providers(self._texts[name]))
+            if PROVIDERS in self._texts and not is_supported(self._properties, each)
+        ]
+        if lacking:
+            reason = f"the daemon does not have the configuration provider {lacking[0]}: add it."
+            self._leave_out(name, reason)
+        return bool(lacking)
+
+    def _add_providers(self) -> None:
+        """Take over the providers that the lines refer to, and no others."""
+        names = {name for line in self._made.lines for name in find_providers(line.value)}
+        if PROVIDERS in self._texts and names:
+            self._add(PROVIDERS, ",".join(sorted(names)))
+            for name in sorted(names):
+                for key in list_provider_keys(self._properties, name):
+                    self._add(key, self._properties[key].value)
 
     def _add_log_in(self, name: str) -> None:
         self._copy(KEYS_BY_NAME[CONTROLLER_MECHANISM])
@@ -237,7 +264,11 @@ class _Import:
         key = next((each for each in names if each in self._texts), None)
         if key is None:
             self._made.notes.append(f"{names[0]} is missing: add a JAAS line.")
-        elif not self._refers_to_provider(key):
+        elif self._lacks_provider(key):
+            pass
+        elif is_placeholder(self._texts[key]):
+            self._add(names[0], self._texts[key])
+        else:
             self._copy_log_in(key, names[0], mechanism)
 
     def _copy_log_in(self, key: str, name: str, mechanism: str) -> None:
@@ -245,7 +276,7 @@ class _Import:
         try:
             user = parse_log_in(self._texts[key], mechanism)
         except InvalidValueError as error:
-            self._made.notes.append(f"{key} is left out: {error}")
+            self._leave_out(key, str(error))
             return
         self._made.notes.append(
             f"the daemon logs in as {user.username}, the broker's own user. Give it a user of its"
@@ -254,7 +285,8 @@ class _Import:
         )
         module = PLAIN_LOGIN_MODULE if mechanism == PLAIN else SCRAM_LOGIN_MODULE
         options = f"username={_quote(user.username)} password={_quote(user.password)}"
-        self._add(name, f"{module} required {options};", is_secret=True)
+        is_secret = not is_placeholder(user.password)
+        self._add(name, f"{module} required {options};", is_secret=is_secret)
 
     def _add_notes(self) -> None:
         self._known.update((_AUTHORIZER, _BUILDER, *self._made_keys()))

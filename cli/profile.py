@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from authorizerd.config.properties import parse_properties
+from authorizerd.config.providers import resolve_placeholders
 from authorizerd.daemon.errors import StartError
 
 VARIABLE: Final = "AUTHORIZERD_PROFILE"
@@ -82,6 +83,7 @@ def read_profile() -> Profile | None:
             f"{place}: expected mode {MODE:04o}, because {secret} is a secret, found {mode:04o}: "
             f"run chmod {MODE:o} {path}"
         )
+    properties = resolve_placeholders(properties)
     named = [key for key in (SERVERS, CONTROLLERS) if key in properties]
     if len(named) != 1:
         found = "both" if named else "neither"

@@ -45,6 +45,7 @@ from authorizerd.config.key_values import KeyValues, read_key_values
 from authorizerd.config.keys import KEYS
 from authorizerd.config.own_keys import CALLERS_PREFIX
 from authorizerd.config.properties import Property, parse_override, parse_properties
+from authorizerd.config.providers import resolve_placeholders
 from authorizerd.config.sasl import SaslSettings, read_sasl_listeners
 from authorizerd.config.tls import TlsSettings
 from authorizerd.config.tls_rules import (
@@ -165,7 +166,7 @@ class Configuration:
 
 
 def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configuration:
-    """Return the configuration of a server.properties text.
+    """Return the configuration of a server.properties text. Blocks if it has placeholders.
 
     Args:
         text: the file's bytes as ISO-8859-1, as Kafka reads them.
@@ -176,7 +177,8 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
     Raises:
         ConfigurationError: the text is malformed; or keys are invalid, missing, contradict each
             other, or are unknown although they begin with ``authorizerd.``. Its ``faults`` are all
-            of these, but for those that may only follow from another one.
+            of these, but for those that may only follow from another one; if a placeholder has no
+            value, they are those of placeholders alone.
     """
     properties = parse_properties(text, source=source)
     faults = []
@@ -187,6 +189,10 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
             faults.append(fault)
         else:
             properties[overriding.key] = overriding
+    try:
+        properties = resolve_placeholders(properties)
+    except ConfigurationError as error:
+        raise ConfigurationError.of_all([*error.faults, *faults]) from None
     keys = read_key_values(properties, source)
     if faults:  # its key may be the one that a rule about several keys would miss
         raise ConfigurationError.of_all([*keys.faults, *faults])
@@ -195,6 +201,8 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
 
 def parse_values(values: Mapping[str, str], *, source: str) -> Configuration:
     """Return the configuration whose ``file_values`` are ``values``.
+
+    Their placeholders are resolved already: what is left is text, which a client may have sent.
 
     Raises:
         ConfigurationError: see ``parse``.

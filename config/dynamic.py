@@ -22,6 +22,7 @@ from authorizerd.config.follow_keys import servers, voters
 from authorizerd.config.key import Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
 from authorizerd.config.own_keys import CALLERS_PREFIX, OWN_PREFIX
+from authorizerd.config.providers import has_placeholder
 from authorizerd.config.ssl_key_names import is_secret_ssl_key, kafka_ssl_name
 from authorizerd.config.tls_keys import cipher_suites, secret_text, tls_versions
 from authorizerd.config.values import boolean, integer, paths, some_words, trim, words
@@ -156,7 +157,13 @@ def split_valid(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def check_value(name: str, value: str) -> None:
-    """Raise InvalidValueError if a client may not set a key of the table to ``value``."""
+    """Raise InvalidValueError if a client may not set a key to ``value``.
+
+    Kafka resolves placeholders of clients, by providers that the client names as well. A client
+    could so read files of this machine.
+    """
+    if has_placeholder(value):
+        raise InvalidValueError("a client cannot set a placeholder: set it in the file")
     key = KEYS_BY_NAME.get(name)
     if key is None:
         return

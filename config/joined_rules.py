@@ -20,6 +20,7 @@ from authorizerd.config.follow import SourceKind
 from authorizerd.config.follow_rules import find_controller_keys, find_unused_keys
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import KEYS_BY_NAME, creation_rate_key
+from authorizerd.config.providers import is_provider_key
 from authorizerd.config.sasl import listener_prefix, sasl_keys
 from authorizerd.config.tls_rules import listener_tls_keys
 from authorizerd.config.values import (
@@ -242,4 +243,5 @@ def read_ignored_keys(keys: KeyValues, source: SourceKind) -> tuple[str, ...]:
     if keys.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
         return ()
     known = KEYS_BY_NAME.keys() | _keys_of_listeners(keys) | find_controller_keys(keys, source)
-    return tuple(sorted((keys.properties.keys() - known) | find_unused_keys(keys, source)))
+    unread = {name for name in keys.properties.keys() - known if not is_provider_key(name)}
+    return tuple(sorted(unread | find_unused_keys(keys, source)))

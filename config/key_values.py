@@ -55,7 +55,7 @@ class KeyValues:
         place = self.properties.get(key)
         if place is None:
             return ConfigurationError(self.source, None, key, reason)
-        return ConfigurationError(place.source, place.line, key, reason)
+        return refuse_property(place, reason)
 
     def read(self, key: str, parse: Callable[[str], Value]) -> Value | None:
         """Return the value of a key that is not in the table, or None if it is not set.
@@ -152,4 +152,12 @@ def _parsed(place: Property, parse: Callable[[str], Value]) -> Value:
     try:
         return parse(trim(place.value))
     except InvalidValueError as error:
-        raise ConfigurationError(place.source, place.line, place.key, str(error)) from None
+        raise refuse_property(place, str(error)) from None
+
+
+def refuse_property(place: Property, reason: str) -> ConfigurationError:
+    """Return the error of a property. It shows no text that a provider gave."""
+    # What is wrong with a JAAS line is said without any of its text.
+    if place.is_provided and not place.key.endswith("sasl.jaas.config"):
+        reason = "the value from a provider is invalid (not shown, since it may be a secret)"
+    return ConfigurationError(place.source, place.line, place.key, reason)

@@ -12,6 +12,7 @@ from typing import Final
 from authorizerd.config.follow_keys import SOURCE_PREFIX
 from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
+from authorizerd.config.providers import is_provider_key
 from authorizerd.config.ssl_key_names import kafka_ssl_name
 
 KEYS = (*KAFKA_KEYS, *OWN_KEYS)
@@ -31,6 +32,8 @@ def creation_rate_key(listener_name: str) -> str:
 
 def is_reloadable(name: str) -> bool:
     """Return True if a key of the file is read again on reload."""
+    if is_provider_key(name):
+        return True
     is_of_port = not name.startswith(SOURCE_PREFIX)
     if is_of_port and kafka_ssl_name(name) is not None:  # but only where TLS is switched on
         return True

@@ -26,12 +26,17 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A key, its value, and where it was set. An override has no line."""
+    """A key, its value, and where it was set. An override has no line.
+
+    ``is_provided`` says that a part of the value comes from a configuration provider, so that no
+    error may show the value.
+    """
 
     key: str
     value: str
     source: str
     line: int | None
+    is_provided: bool = False
 
 
 def parse_properties(text: str, *, source: str) -> dict[str, Property]:

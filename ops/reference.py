@@ -32,6 +32,31 @@ while the daemon runs.
 - An unknown key that begins with `authorizerd.` is an error.
 - All other keys are Kafka's. The daemon ignores those that it does not support, with one warning.
 
+## Values from other places
+
+As in Kafka, the value of any key may have placeholders `${provider:path:key}` or
+`${provider:key}`. The daemon replaces them by what a provider gives, once, when it reads the
+configuration: at a start and at SIGHUP, and also in `--override`, in profiles, and in files for
+`--command-config`.
+
+- `config.providers` is the comma-separated list of names of providers, without blanks.
+  `config.providers.NAME.class` is the class of one, and `config.providers.NAME.param.*` are its
+  parameters.
+- The classes are Kafka's own, with the prefix `org.apache.kafka.common.config.provider.`:
+    - `FileConfigProvider`: a key of a properties file in UTF-8,
+      `${NAME:/etc/secrets.properties:password}`;
+    - `DirectoryConfigProvider`: the whole content of a file, `${NAME:/run/secrets:password}`, with
+      its line end;
+    - `EnvVarConfigProvider`: an environment variable, `${NAME:PASSWORD}`.
+- `param.allowed.paths` of the first two limits what they read: a comma-separated list of absolute
+  paths of files and folders that exist. As in Kafka 4.4, the targets of symbolic links count.
+  `param.allowlist.pattern` of the last one is a Java expression that the whole name of a variable
+  must match.
+- A placeholder that has no value, or whose provider is unknown, is an error that names its key. It
+  is never taken literally. Errors do not show what a provider has given.
+- A file may have at most 1 MiB. The keys of the providers themselves have no placeholders.
+- A Kafka client cannot set a placeholder while the daemon runs.
+
 ## Changing keys while the daemon runs
 
 You can change a key marked *reloadable* in two ways:

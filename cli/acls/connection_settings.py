@@ -24,12 +24,14 @@ from authorizerd.cli.acls.errors import (
 from authorizerd.cli.acls.security import read_credentials, read_security_protocol, read_tls
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.properties import parse_properties
+from authorizerd.config.providers import resolve_placeholders
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
 
 _SERVERS: Final = "bootstrap.servers"
 _CONTROLLERS: Final = "bootstrap.controllers"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
+_JAAS: Final = "sasl.jaas.config"  # its errors quote nothing of it
 _API_TIMEOUT: Final = "default.api.timeout.ms"
 
 _PORT_MAX: Final = 65535
@@ -47,7 +49,19 @@ def read_settings(given: Arguments) -> ClientSettings:
     Raises:
         CommandError: the file cannot be read, or a property is invalid or unsupported.
     """
-    properties = _read_properties(given.value("command-config"))
+    provided: set[str] = set()
+    properties = _read_properties(given.value("command-config"), provided)
+    try:
+        return _new_settings(given, properties)
+    except CommandError as error:
+        hidden = sorted(key for key in provided if key in str(error) and key != _JAAS)
+        if not hidden:
+            raise
+        reason = f"invalid value from a provider (not shown) for {', '.join(hidden)}"
+        raise CommandError((CONFIG_EXCEPTION, reason)) from None
+
+
+def _new_settings(given: Arguments, properties: dict[str, str]) -> ClientSettings:
     to_controllers = not given.has("bootstrap-server")
     key = _CONTROLLERS if to_controllers else _SERVERS
     properties[key] = given.value(key.replace(".", "-").removesuffix("s")) or ""
@@ -74,12 +88,13 @@ def read_settings(given: Arguments) -> ClientSettings:
     )
 
 
-def _read_properties(path: str | None) -> dict[str, str]:
+def _read_properties(path: str | None, provided: set[str]) -> dict[str, str]:
+    """Return the file's properties, and add to ``provided`` the keys that providers have."""
     if path is None:
         return {}
     try:
         text = Path(path).read_text(encoding="iso-8859-1")
-        properties = parse_properties(text, source=path)
+        properties = resolve_placeholders(parse_properties(text, source=path))
     except FileNotFoundError:
         advice = f"--command-config: {path}: no such file\n"
         raise CommandError(("java.nio.file.NoSuchFileException", path), advice=advice) from None
@@ -92,6 +107,7 @@ def _read_properties(path: str | None) -> dict[str, str]:
         raise CommandError(("java.io.IOException", reason), advice=advice) from None
     except (ConfigurationError, ValueError) as error:
         raise CommandError((ILLEGAL_ARGUMENT, str(error))) from None
+    provided.update(key for key, each in properties.items() if each.is_provided)
     return {key: each.value for key, each in properties.items()}
 
 

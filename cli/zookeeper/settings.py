@@ -25,7 +25,9 @@ from typing import Any, Final
 from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.jaas import parse_login_options
+from authorizerd.config.key_values import refuse_property
 from authorizerd.config.properties import Property, parse_properties
+from authorizerd.config.providers import resolve_placeholders
 from authorizerd.config.tls import InvalidTlsError, StoreType, TlsSettings, new_tls_settings
 from authorizerd.config.tls_keys import (
     cipher_suites,
@@ -101,7 +103,7 @@ def read_settings(file: Path | None) -> ZooKeeperSettings:
     if file is None:
         return ZooKeeperSettings()
     text = read_configuration_text(file, f"{FLAG}: ")
-    keys = _Keys(parse_properties(text, source=str(file)))
+    keys = _Keys(resolve_placeholders(parse_properties(text, source=str(file))))
     session_timeout_ms = keys.read("zookeeper.session.timeout.ms", _TIMEOUT)
     connection_timeout_ms = keys.read("zookeeper.connection.timeout.ms", _TIMEOUT)
     session_timeout_ms = session_timeout_ms or SESSION_TIMEOUT_MS
@@ -138,7 +140,7 @@ class _Keys:
         """Return the error of a key that is set."""
         found = self.find(name)
         assert found is not None, "only keys that are set are refused"
-        return ConfigurationError(found.source, found.line, found.key, reason)
+        return refuse_property(found, reason)
 
     def find_tls(self) -> Property | None:
         """Return a property that is about TLS, but does not turn it on or off; or None."""

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.keys import KEYS_BY_NAME, LISTENER_PREFIX
+from authorizerd.config.providers import PROVIDERS
 
 ENCODING: Final = "iso-8859-1"
+_PREFIX: Final = "KAFKA_"
+_SEPARATORS: Final = {1: ".", 2: "_", 3: "-"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cluster-id", help="cluster id of a new log, random by default")
     parser.add_argument("parts", nargs="+", type=Path, metavar="PART")
     parsed = parser.parse_args(arguments)
+    variables = find_kafka_variables(os.environ)
+    if variables:
+        first = f"{variables[0]}: write {_read_key(variables[0])}=… into {parsed.parts[0]} instead"
+        sys.stderr.write(f"prepare: no environment variable sets a key; found {first}\n")
+        return 1
     try:
         configuration = join(parsed.parts, parsed.config)
     except (OSError, ConfigurationError) as error:
@@ -45,6 +55,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.cluster_id is not None:
         command += ["--cluster-id", parsed.cluster_id]
     return subprocess.run(command, check=False).returncode  # noqa: S603 - our own command
+
+
+def find_kafka_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables that set a key of the daemon in Kafka's images, and would not here.
+
+    Kubernetes sets others with this prefix, such as ``KAFKA_SERVICE_HOST``, if a service has the
+    name ``kafka``.
+    """
+    return sorted(
+        name for name in environment if name.startswith(_PREFIX) and _is_known(_read_key(name))
+    )
+
+
+def _read_key(variable: str) -> str:
+    """Return the key of a variable, by the rule of apache/kafka and Confluent's images."""
+    name = variable.removeprefix(_PREFIX).lower()
+    return re.sub("___|__|_", lambda match: _SEPARATORS[len(match[0])], name)
+
+
+def _is_known(key: str) -> bool:
+    return key in KEYS_BY_NAME or key.startswith((LISTENER_PREFIX, f"{PROVIDERS}."))
 
 
 def join(parts: Sequence[Path], config: Path) -> Configuration:

@@ -8,6 +8,7 @@ from typing import Final
 
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.properties import parse_properties
+from authorizerd.config.providers import resolve_placeholders
 from authorizerd.replay.options import PathError
 
 _KEYS: Final = ("security.", "sasl.", "ssl.")
@@ -29,7 +30,7 @@ def read_client_settings(command_config: Path | None) -> dict[str, str]:
         return {}
     try:
         text = command_config.read_text(encoding="iso-8859-1")
-        properties = parse_properties(text, source=str(command_config))
+        properties = resolve_placeholders(parse_properties(text, source=str(command_config)))
     except OSError as error:
         raise PathError(f"--command-config: {command_config}: {error.strerror}") from error
     except ConfigurationError as error:

@@ -195,9 +195,18 @@ def test_document_has_what_the_lines_have_without_secrets(
                 "listener.name.controller.scram-sha-512.sasl.jaas.config": "${file:/s:jaas}",
             },
             3,
-            "a configuration provider has its value",
+            "jaas.config is left out: the daemon does not have the configuration provider file",
         ),
-        ({"ssl.enabled.protocols": "TLSv1.1"}, 0, "ssl.enabled.protocols is left out: invalid"),
+        ({"ssl.enabled.protocols": "TLSv1.1"}, 3, "ssl.enabled.protocols is left out: invalid"),
+        (
+            {
+                "config.providers": "k8s",
+                "config.providers.k8s.class": "io.strimzi.kafka.KubernetesSecretConfigProvider",
+                "ssl.keystore.location": "${k8s:a/b:c}",
+            },
+            3,
+            "change before use: ssl.keystore.location: the broker sets it to a value that is not",
+        ),
         ({"authorizer.class.name": None}, 0, "the broker has no authorizer"),
         ({"authorizer.class.name": "com.example.Ranger"}, 0, "the brokers use com.example.Ranger"),
         ({"principal.builder.class": "com.example.Names"}, 0, "from com.example.Names, which"),
@@ -226,6 +235,41 @@ def test_what_cannot_be_taken_over_is_said(
     assert "hidden" not in shown
     assert "\nsuper.users=User:evil" not in printed.out
     assert "\x1b" not in printed.out + printed.err
+
+
+def test_placeholders_are_carried_over_with_their_providers(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The texts that they stand for are not written, and a placeholder without one is named."""
+    package = "org.apache.kafka.common.config.provider."
+    jaas = "listener.name.controller.scram-sha-512.sasl.jaas.config"
+    password = "listener.name.controller.ssl.keystore.password"
+    changes: dict[str, str | None] = {
+        "config.providers": "env,file",
+        "config.providers.env.class": f"{package}EnvVarConfigProvider",
+        "config.providers.env.param.allowlist.pattern": "MY_.*",
+        "config.providers.file.class": f"{package}FileConfigProvider",
+        jaas: f'{SCRAM_LOGIN_MODULE} required username="broker" password="${{env:MY_PW}}";',
+        password: "${env:MY_KEY}",
+    }
+    path = str(write(tmp_path, changes))
+    assert main(["import-config", path]) == 3
+    assert f"change before use: {jaas}: ${{env:MY_PW}}: " in capfd.readouterr().err
+    monkeypatch.setenv("MY_PW", "hidden-1")
+    monkeypatch.setenv("MY_KEY", "hidden-2")
+    assert main(["import-config", path]) == 0
+    printed = capfd.readouterr().out
+    assert "hidden" not in printed
+    assert "config.providers=env\n" in printed
+    assert "\nconfig.providers.file" not in printed
+    follow = parse(printed, source="made").follow
+    assert follow is not None
+    assert follow.log_in == LogIn(mechanism="SCRAM-SHA-512", username="broker", password="hidden-1")
+    changes[jaas] = "${env:MY_PW}"  # a whole line
+    assert main(["import-config", str(write(tmp_path, changes))]) == 3
+    last = capfd.readouterr()
+    assert f"{jaas}=${{env:MY_PW}}" in last.out
+    assert "hidden" not in last.out + last.err
 
 
 @pytest.mark.parametrize(

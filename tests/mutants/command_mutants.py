@@ -124,8 +124,8 @@ COMMAND_MUTANTS: Final = (
     Mutant(
         name="import-config takes hidden super users for none",
         file="cli/follower_file.py",
-        text="                self._made.unknown.append(key)\n",
-        becomes="                pass\n",
+        text="        self._made.unknown.append(name)\n",
+        becomes="",
         found_by="tests/cli/test_import_config.py::test_what_cannot_be_taken_over_is_said",
     ),
     Mutant(

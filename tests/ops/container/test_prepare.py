@@ -46,6 +46,31 @@ def test_copy_of_a_followed_cluster_is_not_formatted(tmp_path: Path, parts: list
     assert not (tmp_path / "log").exists()
 
 
+@pytest.mark.parametrize(
+    ("variable", "key"),
+    [
+        ("KAFKA_NODE_ID", "node.id"),
+        ("KAFKA_LISTENER_NAME_A_PLAIN_SASL_JAAS_CONFIG", "listener.name.a.plain.sasl.jaas.config"),
+        ("KAFKA_LISTENER_NAME_A_SCRAM___SHA___512_X__Y", "listener.name.a.scram-sha-512.x_y"),
+        ("KAFKA_SERVICE_HOST", None),
+        ("KAFKA_HEAP_OPTS", None),
+    ],
+)
+def test_variable_of_kafkas_images_is_refused(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    key: str | None,
+) -> None:
+    monkeypatch.setenv(variable, "hidden")
+    part = str(tmp_path / "missing.properties")
+    assert main(["--config", str(tmp_path / "made"), part]) == 1
+    said = capfd.readouterr().err
+    assert (f"{variable}: write {key}=… into {part}" in said) == (key is not None)
+    assert "hidden" not in said
+
+
 def test_missing_part_is_named_and_nothing_is_written(
     tmp_path: Path, parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
