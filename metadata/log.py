@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch, TornTail
 from authorizerd.metadata.checkpoint import (
     CheckpointReader,
@@ -40,8 +42,7 @@ from authorizerd.protocol.records.batch import ControlType, RecordBatch
 from authorizerd.protocol.records.control import SnapshotHeader
 
 
-@dataclass(frozen=True, slots=True)
-class LogBatch:
+class LogBatch(msgspec.Struct, frozen=True, gc=False):
     """A batch of the log or of a checkpoint.
 
     ``last_offset`` is the log offset up to which the state is complete after this batch. For a
