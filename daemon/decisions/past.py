@@ -5,7 +5,7 @@ in turns, from the newest snapshot.
 
 **Invariant:** a state is exact, or there is an error. Only a request that asks for the past gets
 such a state, and its answer says so. One read runs at a time; reading, waiting and undoing have
-limits, and one caller cannot take all places. A state is freed in steps once nobody uses it.
+limits, and callers take turns (``FairQueue``). A state is freed in steps once nobody uses it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from authorizerd.acl.steps import free
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
-from authorizerd.daemon.decisions.slots import Slots
+from authorizerd.daemon.decisions.fair_queue import FairQueue
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
@@ -67,10 +67,6 @@ CHANGES_WHILE_KEPT_MAX: Final = 2_000
 newest state of its time, and freeing that takes longer the more has changed since.
 """
 CHECK_SECONDS: Final = 0.25
-WAITING_MAX: Final = 16
-"""The maximum number of requests that wait for a read."""
-SHARE_MAX: Final = WAITING_MAX // 2
-"""The maximum number of one caller's requests that read or wait."""
 SECONDS_MAX: Final = 10.0
 """The maximum time in which a state is read and made."""
 
@@ -200,8 +196,7 @@ class Past:
         self._storage: Final = storage
         self._now_ms: Final = now_ms
         self._heap: Final = heap
-        self._turn: Final = trio.Lock()
-        self._places: Final = Slots(WAITING_MAX + 1, SHARE_MAX)
+        self._queue: Final = FairQueue()
         self._kept: Final[dict[int, _Kept]] = {}
         self._added = trio.Event()
 
@@ -254,7 +249,7 @@ class Past:
         if offset is not None and offset in self._kept:
             return self._kept[offset]
         with self._limits(principal):
-            async with self._turn:
+            async with self._queue.turn(principal):
                 if offset is None:
                     offset = await self._read(
                         lambda log: log.find_offset(as_of, newest=newest.offset)
@@ -265,7 +260,7 @@ class Past:
 
     @contextmanager
     def _limits(self, principal: str | None) -> Iterator[None]:
-        give_back = self._places.take(principal)
+        give_back = self._queue.enter(principal)
         if give_back is None:
             raise PastUnavailableError("too many requests ask for the past: try again later")
         try:
@@ -303,7 +298,7 @@ class Past:
         if offset == newest:
             return ()
         with self._limits(principal):
-            async with self._turn:
+            async with self._queue.turn(principal):
                 after = await self._read(
                     lambda log: read_changes_after(
                         log, offset, newest=newest, changes_max=CHANGES_MAX

@@ -19,12 +19,11 @@ from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
 from authorizerd.daemon.decisions import past as past_module
+from authorizerd.daemon.decisions.fair_queue import SHARE_MAX, WAITING_MAX
 from authorizerd.daemon.decisions.past import (
     CHECK_SECONDS,
     KEPT_SECONDS,
-    SHARE_MAX,
     STATES_KEPT_MAX,
-    WAITING_MAX,
     Past,
 )
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
