@@ -13,6 +13,7 @@ again with the files that are left.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
@@ -33,8 +34,19 @@ from authorizerd.metadata.live_files import read_live
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch
+from authorizerd.protocol.records.metadata import RecordType
 
 T = TypeVar("T")
+
+_BEGIN: Final = re.compile(
+    rb"(?:\x01|\x81\x80*\x00)(?:%b|%b\x80*\x00)(?:\x00|\x80+\x00)"
+    % (
+        re.escape(bytes((RecordType.BEGIN_TRANSACTION,))),
+        re.escape(bytes((RecordType.BEGIN_TRANSACTION | 0x80,))),
+    )
+)
+"""The start of a record's value that begins a transaction, in each encoding that is valid."""
 
 
 class TimedBatch(msgspec.Struct, frozen=True, gc=False):
@@ -87,15 +99,15 @@ class PastLog:
         return Moment(oldest.end_offset - 1, read_checkpoint_time(oldest.path, self._storage))
 
     def read(
-        self, offset: int, *, wants: Callable[[bytes], bool] = lambda _: True
+        self, offset: int, *, wants: Callable[[LogBatch], bool] = lambda _: True
     ) -> Iterator[TimedBatch]:
         """Yield the state at the newest checkpoint at or below ``offset``, then all that follows.
 
         A damaged checkpoint is skipped if an older one, or the whole log, leads to the same state.
 
         Args:
-            wants: called with the bytes of each batch of the checkpoint. If it returns False, the
-                batch's changes are left out, which saves most of the time.
+            wants: called with each batch. If it returns False, the batch's changes may be left out,
+                which saves most of the time. The others are exact, also those of transactions.
 
         Raises:
             PastRangeError: the offset is too old.
@@ -111,8 +123,10 @@ class PastLog:
             elif placed.path != path:
                 path = placed.path
                 time_ms = read_checkpoint_time(path, self._storage)
-            if log_batch.is_checkpoint and not wants(placed.batch.data):
-                yield TimedBatch(ChangeBatch(log_batch.last_offset), time_ms, True)
+            if not (wants(log_batch) or replay.is_transaction_open or _may_begin(placed.batch)):
+                yield TimedBatch(
+                    ChangeBatch(log_batch.last_offset), time_ms, log_batch.is_checkpoint
+                )
                 continue
             try:
                 for step in replay.steps(log_batch):
@@ -234,6 +248,11 @@ class PastLog:
                 hint = f"{error}; the past can be read from offset {end - 1} on"
                 return PastDamagedError(hint, end - 1)
         return PastDamagedError(f"{error}; no part of the past can be read", None)
+
+
+def _may_begin(batch: RecordBatch) -> bool:
+    """Return False if no record of a batch begins a transaction."""
+    return _BEGIN.search(batch.data, HEADER_SIZE) is not None
 
 
 def _usable_checkpoints(files: LogFiles) -> tuple[Checkpoint, ...]:
