@@ -75,11 +75,13 @@ class BatchFile:
         storage: ReadableFiles = DISK,
         *,
         from_disk: bool = False,
+        position: int = 0,
     ) -> None:
         """Open ``path``. Until the first batch, errors name ``next_offset``.
 
         Args:
             from_disk: bypass the kernel's page cache (``Storage.drop_cache``).
+            position: where the first batch begins.
 
         Raises:
             LogDirectoryError: the file cannot be opened.
@@ -87,7 +89,7 @@ class BatchFile:
         self.path = path
         self.torn_tail: TornTail | None = None
         self._next_offset = next_offset
-        self._position = 0
+        self._position = position
         self._piece, self._piece_position = b"", 0
         try:
             if from_disk:

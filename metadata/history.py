@@ -65,7 +65,7 @@ def read_changes_after(
         MetadataLogError: a file is damaged or cannot be read.
     """
     first_pass = _FirstPass(offset, changes_max)
-    for timed in log.read(offset, wants=lambda each: each.last_offset > offset):
+    for timed in log.read_after(offset):
         if newest is not None and timed.changes.last_offset > newest:
             break
         first_pass.add(timed)

@@ -22,8 +22,9 @@ import msgspec
 
 from authorizerd.acl.as_of import TIME_MS_MIN, AsOf, Moment, format_time
 from authorizerd.acl.model import ChangeBatch
+from authorizerd.metadata.batch_index import BatchIndex, Place
 from authorizerd.metadata.checkpoint import read_checkpoint_time
-from authorizerd.metadata.directory import Checkpoint, LogFiles
+from authorizerd.metadata.directory import OFFSET_MAX, Checkpoint, LogFiles
 from authorizerd.metadata.errors import (
     CorruptLogError,
     MetadataLogError,
@@ -65,6 +66,7 @@ class PastLog:
 
     Args:
         check: called before each batch; what it raises ends the reading.
+        index: what is known of the log from earlier readings, to which this one adds.
     """
 
     def __init__(
@@ -73,7 +75,9 @@ class PastLog:
         storage: Storage = DISK,
         *,
         check: Callable[[], None] = lambda: None,
+        index: BatchIndex | None = None,
     ) -> None:
+        self._index: Final = BatchIndex() if index is None else index
         self._files: Final = files
         self._storage: Final = storage
         self._check: Final = check
@@ -114,12 +118,31 @@ class PastLog:
             PastDamagedError: a file that leads to the offset, or follows it, is damaged.
             MetadataLogError: a file cannot be read.
         """
+        return self._replay(offset, wants, None)
+
+    def read_after(self, offset: int) -> Iterator[TimedBatch]:
+        """Yield what became visible after ``offset``, and before it the last batch up to it.
+
+        More batches up to it may come first; their changes may be left out.
+
+        Raises as ``read``, but damage before the offset may remain unnoticed.
+        """
+        begin = self._index.find(offset, self._files.segments, self._storage)
+        return self._replay(offset, lambda each: each.last_offset > offset, begin)
+
+    def _replay(
+        self, offset: int, wants: Callable[[LogBatch], bool], begin: Place | None
+    ) -> Iterator[TimedBatch]:
         replay = Replay()
-        path, time_ms = None, None
-        for log_batch in self._batches_from(offset):
+        path, time_ms, epoch = None, None, None if begin is None else begin.epoch_before
+        for log_batch in self._batches_from(offset, begin):
             placed = log_batch.placed
             if not log_batch.is_checkpoint:
                 time_ms = placed.batch.max_timestamp_ms
+                if epoch is not None:
+                    is_open = replay.is_transaction_open
+                    self._index.note(placed, epoch, is_transaction_open=is_open)
+                epoch = placed.batch.leader_epoch
             elif placed.path != path:
                 path = placed.path
                 time_ms = read_checkpoint_time(path, self._storage)
@@ -196,13 +219,21 @@ class PastLog:
     def _find_last_until(self, time_ms: int, newest: int | None) -> int | None:
         """Return the last offset of the last batch up to a time, None if there is none."""
         found, start = self._start_before(time_ms)
-        for log_batch in self._batches_from(start - 1):
-            if newest is not None and log_batch.last_offset > newest:
+        self._index.find(OFFSET_MAX, self._files.segments, self._storage)
+        for begin, end in self._index.spans_until(time_ms):
+            if end is not None and end <= start:
                 break
-            # Why not end at the first later time? A clock that was set back repeats times. The last
-            # state with such a time is meant.
-            if not log_batch.is_checkpoint and log_batch.placed.batch.max_timestamp_ms <= time_ms:
-                found = log_batch.last_offset
+            for log_batch in self._batches_from(start - 1, begin):
+                last = log_batch.last_offset
+                if (newest is not None and last > newest) or (end is not None and last >= end):
+                    break
+                # Why not end at the first later time? A clock that was set back repeats times. The
+                # last state with such a time is meant.
+                is_until = log_batch.placed.batch.max_timestamp_ms <= time_ms
+                if is_until and not log_batch.is_checkpoint and last >= start:
+                    found = last
+            if found is not None and found >= start:
+                break
         return found
 
     def _start_before(self, time_ms: int) -> tuple[int | None, int]:
@@ -216,13 +247,13 @@ class PastLog:
                 return checkpoint.end_offset - 1, checkpoint.end_offset
         return None, next(iter(self.starts), 0)
 
-    def _batches_from(self, offset: int) -> Iterator[LogBatch]:
+    def _batches_from(self, offset: int, begin: Place | None = None) -> Iterator[LogBatch]:
         self._check_reached(AsOf(offset=offset), offset)
         below = tuple(each for each in self._checkpoints if each.end_offset <= offset + 1)
         files = LogFiles(self._files.segments, below, self._files.was_shut_down_cleanly)
         # The log's owner may be writing to it: leave its page cache alone.
         try:
-            for log_batch in MetadataLog(files, self._storage, from_disk=False).batches():
+            for log_batch in MetadataLog(files, self._storage, from_disk=False).batches(begin):
                 self._check()
                 yield log_batch
         except CorruptLogError as error:
@@ -287,6 +318,7 @@ def read_past(
     *,
     storage: Storage = DISK,
     check: Callable[[], None] = lambda: None,
+    index: BatchIndex | None = None,
 ) -> T:
     """Return what ``read`` returns for the log at ``path``: a log directory, or a checkpoint file.
 
@@ -296,4 +328,6 @@ def read_past(
         MetadataLogError: there is no log, or as ``read``.
         PastNotReadError: files are removed again and again.
     """
-    return read_live(path, lambda files: read(PastLog(files, storage, check=check)), storage)
+    return read_live(
+        path, lambda files: read(PastLog(files, storage, check=check, index=index)), storage
+    )

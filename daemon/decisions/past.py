@@ -35,8 +35,10 @@ from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.daemon.decisions.fair_queue import FairQueue
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
+from authorizerd.daemon.thread_switching import Pace
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
+from authorizerd.metadata.batch_index import BatchIndex
 from authorizerd.metadata.errors import (
     MetadataLogError,
     PastDamagedError,
@@ -197,6 +199,7 @@ class Past:
         self._now_ms: Final = now_ms
         self._heap: Final = heap
         self._queue: Final = FairQueue()
+        self._index: Final = BatchIndex()
         self._kept: Final[dict[int, _Kept]] = {}
         self._added = trio.Event()
 
@@ -308,11 +311,18 @@ class Past:
         raise AssertionError("the limits end the block by an error")
 
     async def _read(self, read: Callable[[PastLog], T]) -> T:
-        return await run_in_thread(
-            lambda: read_past(
-                self._log_dir, read, storage=self._storage, check=trio.from_thread.check_cancelled
+        def read_slowly() -> T:
+            pace = Pace()
+
+            def check() -> None:
+                trio.from_thread.check_cancelled()
+                pace.rest_if_due()
+
+            return read_past(
+                self._log_dir, read, storage=self._storage, check=check, index=self._index
             )
-        )
+
+        return await run_in_thread(read_slowly)
 
     async def _keep(self, offset: int, kept: _Kept) -> None:
         kept.used_at = trio.current_time()
