@@ -53,8 +53,16 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
     keeps_nodes: bool = False
 
 
-def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) -> Path:
+def write_checkpoint(
+    log_dir: Path,
+    state: CheckpointState,
+    storage: Storage,
+    rest: Callable[[], None] = lambda: None,
+) -> Path:
     """Write a checkpoint and return its path. Blocks, for a long time if there are many ACLs.
+
+    Args:
+        rest: called after each batch.
 
     Raises:
         OSError: the checkpoint could not be written. A partial file is ignored.
@@ -67,14 +75,19 @@ def write_checkpoint(log_dir: Path, state: CheckpointState, storage: Storage) ->
         if name.endswith(f".checkpoint{PART_SUFFIX}"):
             storage.remove(directory / name)
     with removed_on_error(part, storage):
-        write_part(part, state, storage)
+        write_part(part, state, storage, rest)
         storage.rename(part, path)
     storage.sync_directory(directory)
     return path
 
 
-def write_part(part: Path, state: CheckpointState, storage: Storage) -> None:
+def write_part(
+    part: Path, state: CheckpointState, storage: Storage, rest: Callable[[], None] = lambda: None
+) -> None:
     """Write a checkpoint durably under the name ``part``. The caller renames it. Blocks.
+
+    Args:
+        rest: called after each batch.
 
     Raises:
         OSError: the checkpoint could not be written. A partial file is left.
@@ -82,6 +95,7 @@ def write_part(part: Path, state: CheckpointState, storage: Storage) -> None:
     with closing(storage.append_to(part)) as file:
         for batch in encode_checkpoint(state):
             file.append([batch])
+            rest()
         file.sync()
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from authorizerd.metadata.batch_file import (
     LAST_PIECE_MIN,
-    PIECE_BYTES,
     SECTOR_SIZE,
     BatchFile,
     PlacedBatch,
@@ -299,5 +298,5 @@ def test_many_batches_are_read_at_once(path: Path) -> None:
     with BatchFile(path, 0, storage) as file:
         assert [file.read(may_be_torn=False) is not None for _ in batches] == [True] * len(batches)
         assert file.read(may_be_torn=False) is None
-    assert storage.reads <= 1 + path.stat().st_size // (PIECE_BYTES - max(map(len, batches)))
-    assert storage.bytes_read < path.stat().st_size + storage.reads * len(batches[-1])
+    assert storage.reads <= 2
+    assert storage.bytes_read < path.stat().st_size + 1000

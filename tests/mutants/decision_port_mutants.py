@@ -17,16 +17,16 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a caller that has had the turn gets it again before others",
         file="daemon/decisions/fair_queue.py",
-        text="        if principal in self._waiting:\n            self._waiting.move_to_end(principal)\n",
-        becomes="",
+        text="        if principal in self._waiting:\n",
+        becomes="        if principal in ():\n",
         found_by="tests/daemon/decisions/test_fair_queue.py::test_callers_are_served_in_turn",
     ),
     Mutant(
         name="requests have the turn in order of arrival",
         file="daemon/decisions/fair_queue.py",
         text="        following, tasks = next(iter(self._waiting.items()))\n",
-        becomes="        following = min(self._waiting, key=lambda each: self._waiting[each][0]._counter)\n"
-        "        tasks = self._waiting[following]\n",
+        becomes="        following, tasks = min(\n"
+        "            self._waiting.items(), key=lambda each: each[1][0]._counter\n        )\n",
         found_by="tests/daemon/decisions/test_fair_queue.py::test_callers_are_served_in_turn",
     ),
     Mutant(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,7 +13,7 @@ class CountingStorage(DiskStorage):
     """Count the reads of opened files, and their bytes.
 
     Attributes:
-        reads: the number of calls; seeking is not counted.
+        reads: the number of calls of ``read``; seeking is not counted.
         bytes_read: what they returned.
     """
 
@@ -22,18 +23,17 @@ class CountingStorage(DiskStorage):
 
     def open(self, path: Path) -> BinaryIO:
         file = super().open(path)
-        read = file.read
+        assert isinstance(file, BufferedReader)
+        return _CountedFile(file.detach(), self)
 
-        class Counted:
-            """The file, as far as readers of batches use it."""
 
-            seek, close = staticmethod(file.seek), staticmethod(file.close)
+class _CountedFile(BufferedReader):
+    def __init__(self, raw: RawIOBase, storage: CountingStorage) -> None:
+        super().__init__(raw)
+        self._storage = storage
 
-            @staticmethod
-            def read(size: int = -1) -> bytes:
-                data = read(size)
-                self.reads += 1
-                self.bytes_read += len(data)
-                return data
-
-        return Counted()  # type: ignore[return-value] # it has what is used
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self._storage.reads += 1
+        self._storage.bytes_read += len(data)
+        return data
