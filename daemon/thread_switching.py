@@ -26,19 +26,25 @@ class Pace:
 
     While it works, the loop takes the interpreter back only after ``SWITCH_INTERVAL_S``, several
     times for one request, and still later if the kernel has stopped the thread meanwhile.
+
+    Args:
+        clock: returns the seconds that the calling thread has worked. Elapsed time would make it
+            rest for longer on a busy machine.
     """
 
     def __init__(
         self,
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float] = time.thread_time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._clock: Final = clock
         self._sleep: Final = sleep
-        self._began = clock()
+        self._began: float | None = None
 
     def rest_if_due(self) -> None:
         """Sleep if the thread has worked for long enough. Call this after each short step."""
+        if self._began is None:  # not earlier: each thread has a clock of its own
+            self._began = self._clock()
         worked = self._clock() - self._began
         if worked >= WORK_S:
             self._sleep(min(worked, REST_S_MAX))

@@ -18,6 +18,7 @@ def test_thread_rests_as_long_as_it_works(step_s: float) -> None:
         now += seconds
 
     pace = Pace(lambda: now, sleep)
+    pace.rest_if_due()
     steps = 70
     for _ in range(steps):
         now += step_s
