@@ -1,8 +1,10 @@
-"""How soon another thread gives up the interpreter to the event loop."""
+"""How soon, and how often, another thread gives up the interpreter to the event loop."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from typing import Final
 
 SWITCH_INTERVAL_S: Final = 0.0005
@@ -12,3 +14,38 @@ SWITCH_INTERVAL_S: Final = 0.0005
 def switch_threads_soon() -> None:
     """Apply the interval to this process."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+
+
+WORK_S: Final = 0.002
+"""How long a thread works before it rests."""
+REST_S_MAX: Final = 0.02
+
+
+class Pace:
+    """Let a thread that works for long rest for as long as it works.
+
+    While it works, the loop takes the interpreter back only after ``SWITCH_INTERVAL_S``, several
+    times for one request, and still later if the kernel has stopped the thread meanwhile.
+
+    Args:
+        clock: returns the seconds that the calling thread has worked. Elapsed time would make it
+            rest for longer on a busy machine.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.thread_time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._clock: Final = clock
+        self._sleep: Final = sleep
+        self._began: float | None = None
+
+    def rest_if_due(self) -> None:
+        """Sleep if the thread has worked for long enough. Call this after each short step."""
+        if self._began is None:  # not earlier: each thread has a clock of its own
+            self._began = self._clock()
+        worked = self._clock() - self._began
+        if worked >= WORK_S:
+            self._sleep(min(worked, REST_S_MAX))
+            self._began = self._clock()

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import msgspec
+
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
 from authorizerd.metadata.storage import DISK, ReadableFiles
 from authorizerd.protocol.errors import DecodeError
@@ -35,11 +37,12 @@ SECTOR_SIZE: Final = 512
 LAST_PIECE_MIN: Final = 64
 """A file's partial last sector counts as a sector of zeros only if it has this many bytes."""
 
-_ZEROS_READ: Final = 1 << 20
+PIECE_BYTES: Final = 1 << 20
+"""How much is read at once. Each read lets the event loop run, and then the thread that reads has
+to take the interpreter back from it: thousands of small reads would stop the loop for long."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedBatch:
+class PlacedBatch(msgspec.Struct, frozen=True, gc=False):
     """A batch and the position in a file where it begins."""
 
     batch: RecordBatch
@@ -72,11 +75,13 @@ class BatchFile:
         storage: ReadableFiles = DISK,
         *,
         from_disk: bool = False,
+        position: int = 0,
     ) -> None:
         """Open ``path``. Until the first batch, errors name ``next_offset``.
 
         Args:
             from_disk: bypass the kernel's page cache (``Storage.drop_cache``).
+            position: where the first batch begins.
 
         Raises:
             LogDirectoryError: the file cannot be opened.
@@ -84,7 +89,8 @@ class BatchFile:
         self.path = path
         self.torn_tail: TornTail | None = None
         self._next_offset = next_offset
-        self._position = 0
+        self._position = position
+        self._piece, self._piece_position = b"", 0
         try:
             if from_disk:
                 storage.drop_cache(path)
@@ -148,8 +154,12 @@ class BatchFile:
         return PlacedBatch(batch, self.path, start)
 
     def _bytes_at(self, position: int, size: int) -> bytes:
-        self._file.seek(position)
-        return self._file.read(size)
+        start = position - self._piece_position
+        if not 0 <= start <= len(self._piece) - size:
+            self._file.seek(position)
+            self._piece = self._file.read(max(size, min(PIECE_BYTES, self._size - position)))
+            self._piece_position, start = position, 0
+        return self._piece[start : start + size]
 
     def _torn_start(self, start: bytes, left: int) -> str | None:
         """Return why the last ``left`` bytes of the file cannot be a whole batch, or None if they
@@ -197,8 +207,8 @@ class BatchFile:
 
     def _only_zeros_from(self, position: int) -> bool:
         return not any(
-            self._bytes_at(start, min(_ZEROS_READ, self._size - start)).strip(b"\0")
-            for start in range(position, self._size, _ZEROS_READ)
+            self._bytes_at(start, min(PIECE_BYTES, self._size - start)).strip(b"\0")
+            for start in range(position, self._size, PIECE_BYTES)
         )
 
     def _is_torn_write(self, data: bytes) -> bool:

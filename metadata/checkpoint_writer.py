@@ -54,11 +54,17 @@ class CheckpointState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_checkpoint(
-    log_dir: Path, state: CheckpointState, storage: Storage, like: Path | None = None
+    log_dir: Path,
+    state: CheckpointState,
+    storage: Storage,
+    rest: Callable[[], None] = lambda: None,
+    like: Path | None = None,
 ) -> Path:
     """Write a checkpoint and return its path. Blocks, for a long time if there are many ACLs.
 
-    Its owner, group and permissions are those of ``like``, if there is such a file.
+    Args:
+        rest: called after each batch.
+        like: a file whose owner, group and permissions the checkpoint gets, if there is one.
 
     Raises:
         OSError: the checkpoint could not be written. A partial file is ignored.
@@ -71,18 +77,24 @@ def write_checkpoint(
         if name.endswith(f".checkpoint{PART_SUFFIX}"):
             storage.remove(directory / name)
     with removed_on_error(part, storage):
-        write_part(part, state, storage, like)
+        write_part(part, state, storage, rest, like)
         storage.rename(part, path)
     storage.sync_directory(directory)
     return path
 
 
 def write_part(
-    part: Path, state: CheckpointState, storage: Storage, like: Path | None = None
+    part: Path,
+    state: CheckpointState,
+    storage: Storage,
+    rest: Callable[[], None] = lambda: None,
+    like: Path | None = None,
 ) -> None:
     """Write a checkpoint durably under the name ``part``. The caller renames it. Blocks.
 
-    Its owner, group and permissions are those of ``like``, if there is such a file.
+    Args:
+        rest: called after each batch.
+        like: a file whose owner, group and permissions it gets, if there is one.
 
     Raises:
         OSError: the checkpoint could not be written. A partial file is left.
@@ -90,6 +102,7 @@ def write_part(
     with closing(storage.append_to(part, like)) as file:
         for batch in encode_checkpoint(state):
             file.append([batch])
+            rest()
         file.sync()
 
 

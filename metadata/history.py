@@ -22,13 +22,19 @@ from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import Acl, AclAdded, Change
 from authorizerd.acl.past import PastChange
 from authorizerd.metadata.errors import PastDamagedError, PastNotReadError, PastRangeError
+from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.past import PastLog, TimedBatch, describe_future
 from authorizerd.protocol.records.metadata import ID_SIZE, RecordType
 
-_ADDED: Final = re.compile(
-    re.escape(bytes((1, RecordType.ACCESS_CONTROL_ENTRY, 0))) + b"(?=(.{%d}))" % ID_SIZE, re.DOTALL
+_CHANGED: Final = re.compile(
+    b"\x01[%b]\x00(?=(.{%d}))"
+    % (
+        re.escape(bytes((RecordType.ACCESS_CONTROL_ENTRY, RecordType.REMOVE_ACCESS_CONTROL_ENTRY))),
+        ID_SIZE,
+    ),
+    re.DOTALL,
 )
-"""The start of a record's value that adds an ACL, and the id after it."""
+"""The start of a record's value that adds or removes an ACL, and the id after it."""
 
 
 class ChangesAfter(msgspec.Struct, frozen=True):
@@ -59,7 +65,7 @@ def read_changes_after(
         MetadataLogError: a file is damaged or cannot be read.
     """
     first_pass = _FirstPass(offset, changes_max)
-    for timed in log.read(offset, wants=lambda _: False):
+    for timed in log.read_after(offset):
         if newest is not None and timed.changes.last_offset > newest:
             break
         first_pass.add(timed)
@@ -141,7 +147,7 @@ def _find_acls(log: PastLog, offset: int, ids: set[bytes]) -> dict[bytes, Acl]:
         PastMismatchError: an id has no ACL there.
         MetadataLogError: as ``PastLog.read``.
     """
-    found = _search_acls(log, offset, ids, lambda data: _may_add(data, ids)) if ids else {}
+    found = _search_acls(log, offset, ids, lambda each: _may_change(each, ids)) if ids else {}
     if ids - found.keys():
         # Other encodings of a record are valid, too.
         found = _search_acls(log, offset, ids, lambda _: True)
@@ -154,13 +160,13 @@ def _find_acls(log: PastLog, offset: int, ids: set[bytes]) -> dict[bytes, Acl]:
     return found
 
 
-def _may_add(data: bytes, ids: set[bytes]) -> bool:
-    """Return True if a batch has the usual record that adds an ACL with one of these ids."""
-    return any(match[1] in ids for match in _ADDED.finditer(data))
+def _may_change(batch: LogBatch, ids: set[bytes]) -> bool:
+    """Return True if a batch has a usual record that adds or removes one of these ACLs."""
+    return any(match[1] in ids for match in _CHANGED.finditer(batch.placed.batch.data))
 
 
 def _search_acls(
-    log: PastLog, offset: int, ids: set[bytes], wants: Callable[[bytes], bool]
+    log: PastLog, offset: int, ids: set[bytes], wants: Callable[[LogBatch], bool]
 ) -> dict[bytes, Acl]:
     found: dict[bytes, Acl] = {}
     for timed in log.read(offset, wants=wants):

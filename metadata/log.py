@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch, TornTail
+from authorizerd.metadata.batch_index import Place
 from authorizerd.metadata.checkpoint import (
     CheckpointReader,
     corrupt,
@@ -40,8 +43,7 @@ from authorizerd.protocol.records.batch import ControlType, RecordBatch
 from authorizerd.protocol.records.control import SnapshotHeader
 
 
-@dataclass(frozen=True, slots=True)
-class LogBatch:
+class LogBatch(msgspec.Struct, frozen=True, gc=False):
     """A batch of the log or of a checkpoint.
 
     ``last_offset`` is the log offset up to which the state is complete after this batch. For a
@@ -105,16 +107,22 @@ class MetadataLog:
         """
         return cls(open_files(path, storage), storage)
 
-    def batches(self) -> Iterator[LogBatch]:
+    def batches(self, begin: Place | None = None) -> Iterator[LogBatch]:
         """Yield every batch in order. Blocks on the files.
+
+        Args:
+            begin: the first batch; None: the newest checkpoint, or the beginning of the log.
 
         Raises:
             CorruptLogError: a batch cannot be trusted, or does not follow the previous one.
             LogDirectoryError: a file cannot be read.
         """
         end = 0
-        checkpoint = self._newest_whole_checkpoint()
-        if checkpoint is not None:
+        checkpoint = self._newest_whole_checkpoint() if begin is None else None
+        if begin is not None:
+            end = begin.base_offset
+            self.progress.last_offset, self.progress.last_epoch = end - 1, begin.epoch_before
+        elif checkpoint is not None:
             last = checkpoint.end_offset - 1
             for placed in CheckpointReader(checkpoint, self._storage).batches():
                 yield LogBatch(placed, last, is_checkpoint=True)
@@ -124,7 +132,8 @@ class MetadataLog:
         segments = self._segments_from(end)
         for number, segment in enumerate(segments, 1):
             following = segments[number] if number < len(segments) else None
-            yield from self._of_segment(segment, following, end)
+            yield from self._of_segment(segment, following, end, begin)
+            begin = None
         self._check_damaged_are_covered()
         self._check_nothing_is_missing(end)
 
@@ -234,13 +243,16 @@ class MetadataLog:
             raise corrupt(placed, batch.base_offset, reason)
 
     def _of_segment(
-        self, segment: Segment, following: Segment | None, end: int
+        self, segment: Segment, following: Segment | None, end: int, begin: Place | None
     ) -> Iterator[LogBatch]:
-        expected = segment.base_offset
+        expected = segment.base_offset if begin is None else begin.base_offset
+        position = 0 if begin is None else begin.position
         # Only the page cache of this file may have data that a failed sync never wrote.
         may_be_torn = following is None and self._may_be_torn
         from_disk = may_be_torn and self._from_disk
-        with BatchFile(segment.path, expected, self._storage, from_disk=from_disk) as file:
+        with BatchFile(
+            segment.path, expected, self._storage, from_disk=from_disk, position=position
+        ) as file:
             while (placed := file.read(may_be_torn=may_be_torn)) is not None:
                 batch = placed.batch
                 if batch.base_offset != expected:

@@ -334,12 +334,15 @@ class LogCopy:
             self._begun, self._begun_replacements = base, self._replacements
             return base
 
-    def write_checkpoint(self, state: CheckpointState) -> bool:
+    def write_checkpoint(
+        self, state: CheckpointState, rest: Callable[[], None] = lambda: None
+    ) -> bool:
         """Replace everything below the state's end by a checkpoint. Other calls go on meanwhile.
 
         Args:
             state: the state at a batch's end, outside metadata transactions. It must not end
                 before the offset that ``begin_checkpoint`` returned.
+            rest: called after each batch.
 
         Returns: False if the copy was cleared, replaced or suspended meanwhile.
 
@@ -351,7 +354,7 @@ class LogCopy:
         try:
             self._files.remove_part(path)
             with removed_on_error(part_of(path), self._storage):
-                write_part(part_of(path), state, self._storage)
+                write_part(part_of(path), state, self._storage, rest)
                 with self._lock:
                     if self._replacements != self._begun_replacements:
                         self._files.remove_part(path)

@@ -13,6 +13,7 @@ again with the files that are left.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
@@ -21,8 +22,9 @@ import msgspec
 
 from authorizerd.acl.as_of import TIME_MS_MIN, AsOf, Moment, format_time
 from authorizerd.acl.model import ChangeBatch
+from authorizerd.metadata.batch_index import BatchIndex, Place
 from authorizerd.metadata.checkpoint import read_checkpoint_time
-from authorizerd.metadata.directory import Checkpoint, LogFiles
+from authorizerd.metadata.directory import OFFSET_MAX, Checkpoint, LogFiles
 from authorizerd.metadata.errors import (
     CorruptLogError,
     MetadataLogError,
@@ -33,8 +35,19 @@ from authorizerd.metadata.live_files import read_live
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch
+from authorizerd.protocol.records.metadata import RecordType
 
 T = TypeVar("T")
+
+_BEGIN: Final = re.compile(
+    rb"(?:\x01|\x81\x80*\x00)(?:%b|%b\x80*\x00)(?:\x00|\x80+\x00)"
+    % (
+        re.escape(bytes((RecordType.BEGIN_TRANSACTION,))),
+        re.escape(bytes((RecordType.BEGIN_TRANSACTION | 0x80,))),
+    )
+)
+"""The start of a record's value that begins a transaction, in each encoding that is valid."""
 
 
 class TimedBatch(msgspec.Struct, frozen=True, gc=False):
@@ -53,6 +66,7 @@ class PastLog:
 
     Args:
         check: called before each batch; what it raises ends the reading.
+        index: what is known of the log from earlier readings, to which this one adds.
     """
 
     def __init__(
@@ -61,7 +75,9 @@ class PastLog:
         storage: Storage = DISK,
         *,
         check: Callable[[], None] = lambda: None,
+        index: BatchIndex | None = None,
     ) -> None:
+        self._index: Final = BatchIndex() if index is None else index
         self._files: Final = files
         self._storage: Final = storage
         self._check: Final = check
@@ -87,32 +103,53 @@ class PastLog:
         return Moment(oldest.end_offset - 1, read_checkpoint_time(oldest.path, self._storage))
 
     def read(
-        self, offset: int, *, wants: Callable[[bytes], bool] = lambda _: True
+        self, offset: int, *, wants: Callable[[LogBatch], bool] = lambda _: True
     ) -> Iterator[TimedBatch]:
         """Yield the state at the newest checkpoint at or below ``offset``, then all that follows.
 
         A damaged checkpoint is skipped if an older one, or the whole log, leads to the same state.
 
         Args:
-            wants: called with the bytes of each batch of the checkpoint. If it returns False, the
-                batch's changes are left out, which saves most of the time.
+            wants: called with each batch. If it returns False, the batch's changes may be left out,
+                which saves most of the time. The others are exact, also those of transactions.
 
         Raises:
             PastRangeError: the offset is too old.
             PastDamagedError: a file that leads to the offset, or follows it, is damaged.
             MetadataLogError: a file cannot be read.
         """
+        return self._replay(offset, wants, None)
+
+    def read_after(self, offset: int) -> Iterator[TimedBatch]:
+        """Yield what became visible after ``offset``, and before it the last batch up to it.
+
+        More batches up to it may come first; their changes may be left out.
+
+        Raises as ``read``, but damage before the offset may remain unnoticed.
+        """
+        begin = self._index.find(offset, self._files.segments, self._storage)
+        return self._replay(offset, lambda each: each.last_offset > offset, begin)
+
+    def _replay(
+        self, offset: int, wants: Callable[[LogBatch], bool], begin: Place | None
+    ) -> Iterator[TimedBatch]:
         replay = Replay()
-        path, time_ms = None, None
-        for log_batch in self._batches_from(offset):
+        path, time_ms, epoch = None, None, None if begin is None else begin.epoch_before
+        for log_batch in self._batches_from(offset, begin):
             placed = log_batch.placed
             if not log_batch.is_checkpoint:
                 time_ms = placed.batch.max_timestamp_ms
+                if epoch is not None:
+                    is_open = replay.is_transaction_open
+                    self._index.note(placed, epoch, is_transaction_open=is_open)
+                epoch = placed.batch.leader_epoch
             elif placed.path != path:
                 path = placed.path
                 time_ms = read_checkpoint_time(path, self._storage)
-            if log_batch.is_checkpoint and not wants(placed.batch.data):
-                yield TimedBatch(ChangeBatch(log_batch.last_offset), time_ms, True)
+            if not (wants(log_batch) or replay.is_transaction_open or _may_begin(placed.batch)):
+                yield TimedBatch(
+                    ChangeBatch(log_batch.last_offset), time_ms, log_batch.is_checkpoint
+                )
                 continue
             try:
                 for step in replay.steps(log_batch):
@@ -182,13 +219,21 @@ class PastLog:
     def _find_last_until(self, time_ms: int, newest: int | None) -> int | None:
         """Return the last offset of the last batch up to a time, None if there is none."""
         found, start = self._start_before(time_ms)
-        for log_batch in self._batches_from(start - 1):
-            if newest is not None and log_batch.last_offset > newest:
+        self._index.find(OFFSET_MAX, self._files.segments, self._storage)
+        for begin, end in self._index.spans_until(time_ms):
+            if end is not None and end <= start:
                 break
-            # Why not end at the first later time? A clock that was set back repeats times. The last
-            # state with such a time is meant.
-            if not log_batch.is_checkpoint and log_batch.placed.batch.max_timestamp_ms <= time_ms:
-                found = log_batch.last_offset
+            for log_batch in self._batches_from(start - 1, begin):
+                last = log_batch.last_offset
+                if (newest is not None and last > newest) or (end is not None and last >= end):
+                    break
+                # Why not end at the first later time? A clock that was set back repeats times. The
+                # last state with such a time is meant.
+                is_until = log_batch.placed.batch.max_timestamp_ms <= time_ms
+                if is_until and not log_batch.is_checkpoint and last >= start:
+                    found = last
+            if found is not None and found >= start:
+                break
         return found
 
     def _start_before(self, time_ms: int) -> tuple[int | None, int]:
@@ -202,13 +247,13 @@ class PastLog:
                 return checkpoint.end_offset - 1, checkpoint.end_offset
         return None, next(iter(self.starts), 0)
 
-    def _batches_from(self, offset: int) -> Iterator[LogBatch]:
+    def _batches_from(self, offset: int, begin: Place | None = None) -> Iterator[LogBatch]:
         self._check_reached(AsOf(offset=offset), offset)
         below = tuple(each for each in self._checkpoints if each.end_offset <= offset + 1)
         files = LogFiles(self._files.segments, below, self._files.was_shut_down_cleanly)
         # The log's owner may be writing to it: leave its page cache alone.
         try:
-            for log_batch in MetadataLog(files, self._storage, from_disk=False).batches():
+            for log_batch in MetadataLog(files, self._storage, from_disk=False).batches(begin):
                 self._check()
                 yield log_batch
         except CorruptLogError as error:
@@ -234,6 +279,11 @@ class PastLog:
                 hint = f"{error}; the past can be read from offset {end - 1} on"
                 return PastDamagedError(hint, end - 1)
         return PastDamagedError(f"{error}; no part of the past can be read", None)
+
+
+def _may_begin(batch: RecordBatch) -> bool:
+    """Return False if no record of a batch begins a transaction."""
+    return _BEGIN.search(batch.data, HEADER_SIZE) is not None
 
 
 def _usable_checkpoints(files: LogFiles) -> tuple[Checkpoint, ...]:
@@ -268,6 +318,7 @@ def read_past(
     *,
     storage: Storage = DISK,
     check: Callable[[], None] = lambda: None,
+    index: BatchIndex | None = None,
 ) -> T:
     """Return what ``read`` returns for the log at ``path``: a log directory, or a checkpoint file.
 
@@ -277,4 +328,6 @@ def read_past(
         MetadataLogError: there is no log, or as ``read``.
         PastNotReadError: files are removed again and again.
     """
-    return read_live(path, lambda files: read(PastLog(files, storage, check=check)), storage)
+    return read_live(
+        path, lambda files: read(PastLog(files, storage, check=check, index=index)), storage
+    )

@@ -143,7 +143,8 @@ def _build(part: Path, state: CheckpointState, target: RestoreTarget, storage: S
     write_meta_properties(part, target.properties, storage)
     storage.make_directory(part / METADATA_TOPIC_DIRECTORY, replaced)
     storage.sync_directory(part)
-    write_checkpoint(part, state, storage, replaced / max(names) if names else None)
+    like = replaced / max(names) if names else None
+    write_checkpoint(part, state, storage, like=like)
 
 
 def _prove(part: Path, state: CheckpointState, backup: Backup, storage: Storage) -> None:

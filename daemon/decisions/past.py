@@ -5,7 +5,7 @@ in turns, from the newest snapshot.
 
 **Invariant:** a state is exact, or there is an error. Only a request that asks for the past gets
 such a state, and its answer says so. One read runs at a time; reading, waiting and undoing have
-limits, and one caller cannot take all places. A state is freed in steps once nobody uses it.
+limits, and callers take turns (``FairQueue``). A state is freed in steps once nobody uses it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ from authorizerd.acl.steps import free
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
-from authorizerd.daemon.decisions.slots import Slots
+from authorizerd.daemon.decisions.fair_queue import FairQueue
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
+from authorizerd.daemon.thread_switching import Pace
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
+from authorizerd.metadata.batch_index import BatchIndex
 from authorizerd.metadata.errors import (
     MetadataLogError,
     PastDamagedError,
@@ -67,10 +69,6 @@ CHANGES_WHILE_KEPT_MAX: Final = 2_000
 newest state of its time, and freeing that takes longer the more has changed since.
 """
 CHECK_SECONDS: Final = 0.25
-WAITING_MAX: Final = 16
-"""The maximum number of requests that wait for a read."""
-SHARE_MAX: Final = WAITING_MAX // 2
-"""The maximum number of one caller's requests that read or wait."""
 SECONDS_MAX: Final = 10.0
 """The maximum time in which a state is read and made."""
 
@@ -200,8 +198,8 @@ class Past:
         self._storage: Final = storage
         self._now_ms: Final = now_ms
         self._heap: Final = heap
-        self._turn: Final = trio.Lock()
-        self._places: Final = Slots(WAITING_MAX + 1, SHARE_MAX)
+        self._queue: Final = FairQueue()
+        self._index: Final = BatchIndex()
         self._kept: Final[dict[int, _Kept]] = {}
         self._added = trio.Event()
 
@@ -254,7 +252,7 @@ class Past:
         if offset is not None and offset in self._kept:
             return self._kept[offset]
         with self._limits(principal):
-            async with self._turn:
+            async with self._queue.turn(principal):
                 if offset is None:
                     offset = await self._read(
                         lambda log: log.find_offset(as_of, newest=newest.offset)
@@ -265,7 +263,7 @@ class Past:
 
     @contextmanager
     def _limits(self, principal: str | None) -> Iterator[None]:
-        give_back = self._places.take(principal)
+        give_back = self._queue.enter(principal)
         if give_back is None:
             raise PastUnavailableError("too many requests ask for the past: try again later")
         try:
@@ -303,7 +301,7 @@ class Past:
         if offset == newest:
             return ()
         with self._limits(principal):
-            async with self._turn:
+            async with self._queue.turn(principal):
                 after = await self._read(
                     lambda log: read_changes_after(
                         log, offset, newest=newest, changes_max=CHANGES_MAX
@@ -313,11 +311,18 @@ class Past:
         raise AssertionError("the limits end the block by an error")
 
     async def _read(self, read: Callable[[PastLog], T]) -> T:
-        return await run_in_thread(
-            lambda: read_past(
-                self._log_dir, read, storage=self._storage, check=trio.from_thread.check_cancelled
+        def read_slowly() -> T:
+            pace = Pace()
+
+            def check() -> None:
+                trio.from_thread.check_cancelled()
+                pace.rest_if_due()
+
+            return read_past(
+                self._log_dir, read, storage=self._storage, check=check, index=self._index
             )
-        )
+
+        return await run_in_thread(read_slowly)
 
     async def _keep(self, offset: int, kept: _Kept) -> None:
         kept.used_at = trio.current_time()

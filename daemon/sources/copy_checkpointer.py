@@ -20,6 +20,7 @@ from authorizerd.daemon.sources.own_log_writer import (
     CheckpointStatistics,
 )
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.thread_switching import Pace
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.checkpoint_writer import CheckpointState
@@ -92,7 +93,7 @@ class CopyCheckpointer:
             keeps_nodes=True,
         )
         del snapshot  # see `Checkpointer`: freeing a snapshot late blocks the loop
-        if await run_in_thread(self._copy.write_checkpoint, state):
+        if await run_in_thread(self._copy.write_checkpoint, state, Pace().rest_if_due):
             self.statistics.written += 1
             self.statistics.last_end_offset = state.end_offset
 

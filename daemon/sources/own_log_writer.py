@@ -20,6 +20,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.update_queue import LogChange
+from authorizerd.daemon.thread_switching import Pace
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import FeatureLevel
@@ -198,7 +199,9 @@ class Checkpointer:
     async def _write(self, state: CheckpointState) -> None:
         bytes_written = self._writer.bytes_written  # appends continue meanwhile
         try:
-            path = await run_in_thread(write_checkpoint, self._log_dir, state, self._storage)
+            path = await run_in_thread(
+                write_checkpoint, self._log_dir, state, self._storage, Pace().rest_if_due
+            )
             self._bytes_at_checkpoint = bytes_written
             self.statistics.written += 1
             self.statistics.last_end_offset = state.end_offset

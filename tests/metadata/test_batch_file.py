@@ -13,6 +13,7 @@ from authorizerd.metadata.batch_file import (
     TornTail,
 )
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
+from tests.support.counting_storage import CountingStorage
 from tests.support.log_files import added, data_batch, flipped
 
 FIRST = data_batch(0, [added(0)])
@@ -287,3 +288,15 @@ def test_file_that_grows_is_read_to_its_first_size(path: Path, size: int) -> Non
             growing.write(LAST[size:])
         assert file.read(may_be_torn=True) is None
         assert (file.torn_tail is None) == (size == 0)
+
+
+def test_many_batches_are_read_at_once(path: Path) -> None:
+    """Each read lets another thread run, and many small ones would stop the event loop."""
+    batches = [data_batch(number, [added(number)]) for number in range(3000)]
+    path.write_bytes(b"".join(batches))
+    storage = CountingStorage()
+    with BatchFile(path, 0, storage) as file:
+        assert [file.read(may_be_torn=False) is not None for _ in batches] == [True] * len(batches)
+        assert file.read(may_be_torn=False) is None
+    assert storage.reads <= 2
+    assert storage.bytes_read < path.stat().st_size + 1000

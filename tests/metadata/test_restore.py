@@ -298,9 +298,9 @@ def test_log_that_lacks_an_acl_replaces_nothing(
 ) -> None:
     """A valid log is not enough: it must be what the backup says."""
 
-    def write_less(part: Path, state: CheckpointState, *more: Any) -> Path:  # noqa: ANN401
+    def write_less(part: Path, state: CheckpointState, *rest: Any, **more: Any) -> Path:  # noqa: ANN401
         acls = dict(list(state.acls.items())[1:])
-        return write_checkpoint(part, replace(state, acls=acls), *more)
+        return write_checkpoint(part, replace(state, acls=acls), *rest, **more)
 
     write_own_log(log_dir, [added(9)])
     before = names(log_dir)

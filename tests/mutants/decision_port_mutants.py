@@ -8,18 +8,33 @@ from tests.mutants.mutant import Mutant
 
 DECISION_PORT_MUTANTS: Final = (
     Mutant(
-        name="one caller's searches take all places",
-        file="daemon/decisions/long_work.py",
-        text="Slots(WAITING_MAX + 1, SHARE_MAX)",
-        becomes="Slots(WAITING_MAX + 1, WAITING_MAX + 1)",
-        found_by="tests/daemon/decisions/test_search_rights.py::test_one_caller_cannot_take_all_places",
-    ),
-    Mutant(
-        name="one caller's questions about the past take all places",
-        file="daemon/decisions/past.py",
+        name="one caller's searches and questions about the past take all places",
+        file="daemon/decisions/fair_queue.py",
         text="Slots(WAITING_MAX + 1, SHARE_MAX)",
         becomes="Slots(WAITING_MAX + 1, WAITING_MAX + 1)",
         found_by="tests/daemon/decisions/test_past.py::test_one_caller_cannot_take_all_places",
+    ),
+    Mutant(
+        name="a caller that has had the turn gets it again before others",
+        file="daemon/decisions/fair_queue.py",
+        text="        if principal in self._waiting:\n",
+        becomes="        if principal in ():\n",
+        found_by="tests/daemon/decisions/test_fair_queue.py::test_callers_are_served_in_turn",
+    ),
+    Mutant(
+        name="requests have the turn in order of arrival",
+        file="daemon/decisions/fair_queue.py",
+        text="        following, tasks = next(iter(self._waiting.items()))\n",
+        becomes="        following, tasks = min(\n"
+        "            self._waiting.items(), key=lambda each: each[1][0]._counter\n        )\n",
+        found_by="tests/daemon/decisions/test_fair_queue.py::test_callers_are_served_in_turn",
+    ),
+    Mutant(
+        name="a caller's long search runs to its end before others go on",
+        file="daemon/decisions/long_work.py",
+        text="if await turn.let_others():",
+        becomes="if False:",
+        found_by="tests/daemon/decisions/test_fair_queue.py::test_long_work_of_callers_goes_on_in_turn",
     ),
     Mutant(
         name="one caller's listings take all places",

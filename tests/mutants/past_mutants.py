@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _PAST: Final = "tests/daemon/decisions/test_past.py"
+_INDEX: Final = "tests/metadata/test_batch_index.py"
 _REQUESTS: Final = "tests/daemon/decisions/test_past_requests.py"
 
 PAST_MUTANTS: Final = (
@@ -72,5 +73,62 @@ PAST_MUTANTS: Final = (
         text="    known_by = snapshot if describable is None else describable\n",
         becomes="    known_by = snapshot\n",
         found_by=f"{_REQUESTS}::test_names_of_today_are_shown_by_the_rights_of_now",
+    ),
+    Mutant(
+        name="reading of the past begins within a transaction",
+        file="metadata/batch_index.py",
+        text="if is_far and not is_transaction_open:",
+        becomes="if is_far:",
+        found_by=f"{_INDEX}::test_reading_does_not_begin_within_a_transaction",
+    ),
+    Mutant(
+        name="a place of a log that was replaced is used for the past",
+        file="metadata/batch_index.py",
+        text="        if number and _is_there(self._places[number - 1], storage):\n",
+        becomes="        if number:\n",
+        found_by=f"{_INDEX}::test_log_that_was_replaced_is_read_anew",
+    ),
+    Mutant(
+        name="a place in a file that was removed is used for the past",
+        file="metadata/batch_index.py",
+        text="        while self._places and self._places[0].path not in paths:\n",
+        becomes="        while not paths:\n",
+        found_by=f"{_INDEX}::test_removed_segments_are_forgotten",
+    ),
+    Mutant(
+        name="a time is looked up as if no clock had ever been set back",
+        file="metadata/batch_index.py",
+        text="        elif batch.max_timestamp_ms < self._earliest_ms[-1]:\n",
+        becomes="        elif batch.max_timestamp_ms < 0:\n",
+        found_by=f"{_INDEX}::test_only_the_end_of_the_log_is_read_again",
+    ),
+    Mutant(
+        name="a question about the past reads the whole log",
+        file="metadata/past.py",
+        text="lambda each: each.last_offset > offset, begin)\n",
+        becomes="lambda each: each.last_offset > offset, None)\n",
+        found_by=f"{_INDEX}::test_only_the_end_of_the_log_is_read_again",
+    ),
+    Mutant(
+        name="the beginning of a transaction is left out before the wanted offset",
+        file="metadata/past.py",
+        text=" or _may_begin(placed.batch)):",
+        becomes="):",
+        found_by="tests/metadata/test_history.py"
+        "::test_changes_of_a_transaction_are_visible_at_its_end",
+    ),
+    Mutant(
+        name="a log is read in thousands of small pieces",
+        file="metadata/batch_file.py",
+        text="PIECE_BYTES: Final = 1 << 20\n",
+        becomes="PIECE_BYTES: Final = 1 << 12\n",
+        found_by="tests/metadata/test_batch_file.py::test_many_batches_are_read_at_once",
+    ),
+    Mutant(
+        name="the thread that reads the past never rests",
+        file="daemon/decisions/past.py",
+        text="                pace.rest_if_due()\n",
+        becomes="",
+        found_by=f"{_PAST}::test_reading_thread_may_rest_at_each_batch",
     ),
 )

@@ -19,15 +19,15 @@ from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import Published
 from authorizerd.daemon.decisions import past as past_module
+from authorizerd.daemon.decisions.fair_queue import SHARE_MAX, WAITING_MAX
 from authorizerd.daemon.decisions.past import (
     CHECK_SECONDS,
     KEPT_SECONDS,
-    SHARE_MAX,
     STATES_KEPT_MAX,
-    WAITING_MAX,
     Past,
 )
 from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
+from authorizerd.daemon.thread_switching import Pace
 from authorizerd.metadata.directory import find_files
 from authorizerd.metadata.history import read_changes_after
 from authorizerd.metadata.past import PastLog
@@ -250,6 +250,16 @@ async def test_one_caller_cannot_take_all_places(
         others.start_soon(ask, 4, "User:other")
         await wait_all_tasks_blocked(0.01)
         reads.release()
+
+
+async def test_reading_thread_may_rest_at_each_batch(
+    small: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without rests, the event loop would wait for it many times in each request."""
+    rests: list[None] = []
+    monkeypatch.setattr(Pace, "rest_if_due", lambda _: rests.append(None))
+    await small.at(AsOf(offset=0))
+    assert len(rests) >= 5
 
 
 async def test_read_has_a_time_limit(small: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ import trio.testing
 
 from authorizerd.acl.steps import Steps
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
-from authorizerd.daemon.decisions.long_work import SHARE_MAX, WAITING_MAX, LongWork
+from authorizerd.daemon.decisions.fair_queue import SHARE_MAX, WAITING_MAX
+from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.errors import BusyError
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
