@@ -384,9 +384,9 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="callers that are trusted to ask may see ACLs",
-        file="daemon/decisions/acl_surface.py",
-        text="    if caller.principal is None:\n",
-        becomes="    if caller is None:\n",
+        file="daemon/decisions/callers.py",
+        text="        if not needs.trusts:\n",
+        becomes="        if needs is None:\n",
         found_by="tests/daemon/decisions/test_acl_list.py"
         "::test_callers_that_are_trusted_to_ask_may_not_list",
     ),
