@@ -71,7 +71,8 @@ def test_every_http_request_has_the_token() -> None:
          "it rejects the hello (35 UNSUPPORTED_VERSION)"),
         (StreamSurface(None),
          encode_hello(ErrorCode.NONE, 7)
-         + encode_answer(0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 7, b""), "authorizerd.callers.ask"),
+         + encode_answer(0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 7, b""),
+         "authorizerd.callers.ask"),
         (StreamSurface(None), encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b""),
          "it answered a question without a decision"),
         (HttpSurface("h:1", None), http(401, b"expected a token"), "rejects the token (HTTP 401)"),
