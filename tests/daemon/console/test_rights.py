@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,14 +14,13 @@ from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH
 from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
 from authorizerd.protocol.http.endpoints import GET, Endpoint
 from authorizerd.protocol.http.messages import Request, Response
-from authorizerd.protocol.http.rights import NOTHING, Needs, Right
+from authorizerd.protocol.http.rights import NOTHING, Right
 from tests.daemon.console.console_place import ConsolePlace
 from tests.daemon.decision_place import PROXY, cluster_action
 from tests.support.acls import acl
+from tests.support.caller_rights import documents, is_forbidden
 from tests.support.log_files import added, write_log
 
-OTHERS = ("User:alice", "alice")
-ITSELF = (PROXY, PROXY.removeprefix("User:"))
 SETS = [(), *((right,) for right in Right), tuple(Right)]
 PAGES = [path for path in NEEDS if path != "/console/"]
 
@@ -36,34 +32,6 @@ def place_of(folder: Path, rights: tuple[Right, ...]) -> ConsolePlace:
     place = ConsolePlace(folder, *acls, log_dir=folder / "log")
     place.grant(**dict.fromkeys(rights, PROXY))
     return place
-
-
-def is_forbidden(needs: Needs, rights: tuple[Right, ...], *, own: bool, past: bool) -> bool:
-    needed = {needs.itself if own else needs.others, needs.past if past else None} - {None}
-    return not needed <= set(rights)
-
-
-def documents(endpoint: Endpoint) -> Iterator[tuple[Any, bool, bool]]:
-    """Yield bodies for an endpoint; whether each is about the caller, and about the past."""
-    assert endpoint.example is not None
-    for own, (principal, user) in ((False, OTHERS), (True, ITSELF)):
-        document = copy.deepcopy(dict(endpoint.example))
-        if "input" in document:
-            kind, _, name = principal.partition(":")
-            asker = {"principalType": kind, "name": name}
-            document["input"]["requestContext"]["principal"] = asker
-            yield document, own, False
-            continue
-        if "id" in document["subject"]:
-            document["subject"]["id"] = user
-        elif own:
-            continue  # a search for subjects is about everyone
-        document.pop("evaluations", None)
-        document.setdefault("action", {"name": "read"})
-        for past in (False, True):
-            if past or endpoint.path != "/v1/history":
-                context = {"as_of": 0} if past else {}
-                yield {**document, "context": context}, own, past
 
 
 @pytest.mark.parametrize("rights", SETS, ids=lambda rights: "+".join(rights) or "none")
@@ -98,7 +66,7 @@ async def test_every_endpoint_requires_its_rights(
                 expected = is_forbidden(needs, rights, own=True, past=bool(query))
                 assert (await send(endpoint, b"", query) == 403) is expected, endpoint.path
             continue
-        for document, own, past in documents(endpoint):
+        for document, own, past in documents(endpoint, PROXY, 0):
             status = await send(endpoint, json.dumps(document).encode())
             expected = is_forbidden(needs, rights, own=own, past=past)
             assert status == (403 if expected else 200), (endpoint.path, document)
@@ -111,7 +79,7 @@ async def test_every_page_requires_its_rights(
 ) -> None:
     place = place_of(tmp_path, rights)
     question = {"resource_type": "TOPIC", "resource_name": "t", "operation": "READ"}
-    for own, (principal, _) in ((False, OTHERS), (True, ITSELF)):
+    for own, principal in ((False, "User:alice"), (True, PROXY)):
         fields = question | {"principal": principal}
         if path == "/console/who":
             fields = question
