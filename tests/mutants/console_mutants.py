@@ -275,9 +275,9 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="candidates are judged without the right to read",
-        file="daemon/decisions/acl_surface.py",
-        text="    caller.check(ACLS)\n",
-        becomes="",
+        file="protocol/http/rights.py",
+        text='Needs(Right.READ, Right.READ, "list or watch ACLs",',
+        becomes='Needs(Right.SEARCH, Right.READ, "list or watch ACLs",',
         found_by="tests/daemon/console/pages/test_plan.py::test_right_to_read_is_necessary",
     ),
     Mutant(

@@ -245,6 +245,21 @@ DECISION_PORT_MUTANTS: Final = (
         "::test_only_callers_with_the_right_to_read_see_acls",
     ),
     Mutant(
+        name="a reload leaves the rights of callers in workers as they were",
+        file="daemon/worker.py",
+        text="        self._callers.reconfigure(settings)\n",
+        becomes="",
+        found_by="tests/end_to_end/test_watch.py"
+        "::test_only_callers_with_the_right_to_read_see_acls",
+    ),
+    Mutant(
+        name="doctor overlooks a caller that may forward like everyone",
+        file="cli/doctor/callers.py",
+        text="        if acl.principal not in (principal, WILDCARD_PRINCIPAL):\n",
+        becomes="        if acl.principal != principal:\n",
+        found_by="tests/cli/doctor/test_callers.py::test_rights_of_a_token_holder_in_kafka",
+    ),
+    Mutant(
         name="an open decision stream keeps the right that a reload has taken",
         file="daemon/decisions/stream_server.py",
         text="in islice({question[0] for question in questions}, 2):",
