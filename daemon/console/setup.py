@@ -32,9 +32,19 @@ from authorizerd.daemon.telemetry.metrics import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
 from authorizerd.protocol.decisions.past_answers import AnswerHistory
+from authorizerd.protocol.http.rights import (
+    ACLS,
+    EXPLANATIONS,
+    HISTORIES,
+    NOTHING,
+    OWN_SEARCHES,
+    SEARCHES_OF_ALL,
+    Needs,
+)
 
 ACLS_PATH: Final = f"{ROOT_PATH}acls"
 PLAN_PATH: Final = f"{ROOT_PATH}plan"
+PLAN_TITLE: Final = "What if"
 NAVIGATION: Final = {
     ROOT_PATH: "Overview",
     f"{ROOT_PATH}live": "Live",
@@ -45,6 +55,17 @@ NAVIGATION: Final = {
     f"{ROOT_PATH}history": "History",
 }
 """The titles of the pages, by path, in the order of the links."""
+NEEDS: Final[Mapping[str, Needs]] = {
+    ROOT_PATH: NOTHING,
+    f"{ROOT_PATH}live": NOTHING,
+    f"{ROOT_PATH}explain": EXPLANATIONS,
+    f"{ROOT_PATH}who": SEARCHES_OF_ALL,
+    f"{ROOT_PATH}what": OWN_SEARCHES,
+    ACLS_PATH: ACLS,
+    f"{ROOT_PATH}history": HISTORIES,
+    PLAN_PATH: ACLS,
+}
+"""The rights that each page requires of visitors who log in. *Live* also has ``DENIALS``."""
 
 
 def new_console(
@@ -77,7 +98,7 @@ def new_console(
     # Another authorizer's decisions do not depend on the ACLs alone.
     if isinstance(measured.authorizer, StandardDecider):
         pages[PLAN_PATH] = PlanPage(configuration, measured.authorizer)
-        navigation[PLAN_PATH] = "What if"
+        navigation[PLAN_PATH] = PLAN_TITLE
     downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}
     pages |= {
         f"{ROOT_PATH}{name}{suffix}": page
@@ -91,6 +112,6 @@ def new_console(
         pages,
         navigation,
         posted=frozenset((PLAN_PATH,)),
-        log_in_only=frozenset((ACLS_PATH, PLAN_PATH)),
+        log_in_only=frozenset(path for path, needs in NEEDS.items() if not needs.trusts),
         cookie=SECURE_COOKIE if configuration.admin_http.is_tls else COOKIE,
     )

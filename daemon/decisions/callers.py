@@ -48,17 +48,19 @@ class Caller(ABC):
 
 
 class Trusted(Caller):
-    """A caller on a port that requires no credentials.
-
-    Surfaces that list ACLs refuse it nevertheless, since nothing proves who it is.
-    """
+    """A caller on a port that requires no credentials."""
 
     @property
     def principal(self) -> None:
         return None
 
     def check(self, needs: Needs, about: str | None = None) -> None:
-        return
+        if not needs.trusts:
+            raise ForbiddenError(
+                f"this port trusts its callers to ask, but not to {needs.to}: set"
+                " authorizerd.tokens.file, or ask for client certificates, and list the caller's"
+                f" principal in {Right.READ.key}"
+            )
 
 
 class Callers:

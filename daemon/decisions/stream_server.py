@@ -52,6 +52,8 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.tls.server import TlsServer
 
 SURFACE: Final = "Stream"
+NEEDS: Final = DECISIONS
+"""The rights that the stream requires of its callers."""
 QUESTIONS_PER_TURN: Final = 128
 QUESTIONS_PER_TURN_MIN: Final = 32
 """The same while very many connections wait for their turn."""
@@ -311,7 +313,7 @@ class _Conversation:
         # that one covers all others.
         try:
             for principal in islice({question[0] for question in questions}, 2):
-                caller.check(DECISIONS, principal)
+                caller.check(NEEDS, principal)
         except ForbiddenError:
             self._server.counts.invalid += len(questions)
             audit_access(self._server.decider, caller, SURFACE, allowed=False)

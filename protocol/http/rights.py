@@ -33,16 +33,20 @@ class Needs(msgspec.Struct, frozen=True):
         to: what a caller without the right may not do, for errors.
         past: the right that a question about an earlier moment requires besides; None if the
             surface takes no such question.
+        trusts: False if a port without credentials refuses every caller, since nothing proves who
+            it is.
     """
 
     others: Right | None
     itself: Right | None
     to: str
     past: Right | None = None
+    trusts: bool = True
 
 
 _OTHERS: Final = "search the rights of others"
 
+NOTHING: Final = Needs(None, None, "")
 DECISIONS: Final = Needs(Right.ASK, None, "ask about others")
 EVALUATIONS: Final = Needs(Right.ASK, None, "ask about others", Right.READ)
 OWN_SEARCHES: Final = Needs(Right.SEARCH, None, _OTHERS, Right.READ)
@@ -53,6 +57,6 @@ EXPLANATIONS: Final = Needs(
 HISTORIES: Final = Needs(
     Right.READ, Right.READ, "get histories, which list changes of ACLs", Right.READ
 )
-ACLS: Final = Needs(Right.READ, Right.READ, "list or watch ACLs", Right.READ)
-DENIALS: Final = Needs(Right.READ, Right.READ, "see denials of others")
+ACLS: Final = Needs(Right.READ, Right.READ, "list or watch ACLs", Right.READ, trusts=False)
+DENIALS: Final = Needs(Right.READ, Right.READ, "see denials of others", trusts=False)
 PAST: Final = Needs(Right.READ, Right.READ, "ask about the past", Right.READ)

@@ -53,3 +53,11 @@ def test_settings_that_are_probably_not_meant_are_warned_of(
         "unsupported keys are ignored: listener (did you mean listeners?)",
         "super.users: 'User:a,User:b' is one principal: separate entries by semicolons",
     ]
+
+
+def test_tokens_in_the_clear_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    text = "node.id=1\nlog.dirs=/log\nauthorizerd.tokens.file=/tokens\n"
+    for address, is_warned in (("127.0.0.1", False), ("0.0.0.0", True)):
+        caplog.clear()
+        warn_of(parse(f"{text}authorizerd.decision.http=http://{address}:0", source="test"))
+        assert ("tokens travel in the clear" in caplog.text) is is_warned

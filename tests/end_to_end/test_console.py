@@ -128,7 +128,7 @@ def test_live_page_counts_decisions_and_shows_trusted_visitors_no_names(
         wait_until(lambda: audit.read_bytes().count(b"mallory") == 3, "the lines are written")
         wait_until(lambda: daemon.metric(DENIED) == 3, "the workers have reported their counts")
         page = browse(daemon, "/console/live").body.decode()
-    assert "To see denials, log in" in page
+    assert "trusts its callers to ask, but not to see denials of others" in page
     assert "mallory" not in page
     row = page.partition('<th scope="row">AuthZEN</th>')[2].partition("</tr>")[0]
     assert row.count('<td class="number">3</td>') == 1

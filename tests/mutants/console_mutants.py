@@ -260,9 +260,9 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="everyone on the machine sees names of the audit log",
-        file="daemon/console/pages/live.py",
-        text="        if caller.principal is None:\n",
-        becomes="        if caller is None:\n",
+        file="protocol/http/rights.py",
+        text='"see denials of others", trusts=False)',
+        becomes='"see denials of others")',
         found_by="tests/end_to_end/test_console.py"
         "::test_live_page_counts_decisions_and_shows_trusted_visitors_no_names",
     ),
@@ -275,9 +275,9 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="candidates are judged without the right to read",
-        file="daemon/decisions/acl_surface.py",
-        text="    caller.check(ACLS)\n",
-        becomes="",
+        file="protocol/http/rights.py",
+        text='Needs(Right.READ, Right.READ, "list or watch ACLs",',
+        becomes='Needs(Right.SEARCH, Right.READ, "list or watch ACLs",',
         found_by="tests/daemon/console/pages/test_plan.py::test_right_to_read_is_necessary",
     ),
     Mutant(

@@ -260,6 +260,21 @@ DECISION_PORT_MUTANTS: Final = (
         "::test_only_callers_with_the_right_to_read_see_acls",
     ),
     Mutant(
+        name="a reload leaves the rights of callers in workers as they were",
+        file="daemon/worker.py",
+        text="        self._callers.reconfigure(settings)\n",
+        becomes="",
+        found_by="tests/end_to_end/test_watch.py"
+        "::test_only_callers_with_the_right_to_read_see_acls",
+    ),
+    Mutant(
+        name="doctor overlooks a caller that may forward like everyone",
+        file="cli/doctor/callers.py",
+        text="        if acl.principal not in (principal, WILDCARD_PRINCIPAL):\n",
+        becomes="        if acl.principal != principal:\n",
+        found_by="tests/cli/doctor/test_callers.py::test_rights_of_a_token_holder_in_kafka",
+    ),
+    Mutant(
         name="an open decision stream keeps the right that a reload has taken",
         file="daemon/decisions/stream_server.py",
         text="in islice({question[0] for question in questions}, 2):",
@@ -399,9 +414,9 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="callers that are trusted to ask may see ACLs",
-        file="daemon/decisions/acl_surface.py",
-        text="    if caller.principal is None:\n",
-        becomes="    if caller is None:\n",
+        file="daemon/decisions/callers.py",
+        text="        if not needs.trusts:\n",
+        becomes="        if needs is None:\n",
         found_by="tests/daemon/decisions/test_acl_list.py"
         "::test_callers_that_are_trusted_to_ask_may_not_list",
     ),

@@ -32,12 +32,13 @@ from authorizerd.daemon.console.candidates import (
 )
 from authorizerd.daemon.console.denials import read_last_lines
 from authorizerd.daemon.console.visits import View, Visit
-from authorizerd.daemon.decisions.acl_surface import TRUSTED, check_may_list
+from authorizerd.daemon.decisions.acl_surface import check_may_list
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.acl_filters import QueryError, check_names
+from authorizerd.protocol.http.rights import ACLS
 
 ROWS_MAX: Final = 200
 """The maximum number of changes, and of requests, that the page lists."""
@@ -70,19 +71,18 @@ class PlanPage:
         fields = visit.parameters
         context: dict[str, Any] = {"changes": None, "traffic": None, "failure": "", "note": ""}
         status = 200
-        if visit.caller.principal is None:  # before the visitor fills in the form
-            context["failure"], status = TRUSTED, 403
-        elif visit.request.method == "POST":
-            try:
+        try:
+            visit.caller.check(ACLS)  # before the visitor fills in the form
+            if visit.request.method == "POST":
                 check_names(dict(fields), ("mode", "acls"))
                 async with self._turn:  # one at a time, so the memory of one is enough
                     context |= await self._compare(visit.caller, fields)
-            except QueryError as error:
-                context["failure"], status = str(error), 400
-            except ForbiddenError as error:
-                context["failure"], status = str(error), 403
-            except NotReadyError as error:
-                context["failure"], status = str(error), 503
+        except QueryError as error:
+            context["failure"], status = str(error), 400
+        except ForbiddenError as error:
+            context["failure"], status = str(error), 403
+        except NotReadyError as error:
+            context["failure"], status = str(error), 503
         return View(
             template="plan.html.jinja",
             context={**context, "mode": fields.get("mode", "add"), "acls": fields.get("acls", "")},

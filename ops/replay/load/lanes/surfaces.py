@@ -190,7 +190,9 @@ def _answered(status: int, body: bytes) -> Answer:
     return Answer(None, None, max(offsets, default=_NO_OFFSET), codes)
 
 
-_FORBIDDEN: Final = "the token's principal may not ask about others: it needs CLUSTER_ACTION"
+_FORBIDDEN: Final = (
+    "the token's principal may not ask about others: list it in authorizerd.callers.ask"
+)
 _UNWELCOME: Final = {
     error_named(ErrorCode.CLUSTER_AUTHORIZATION_FAILED): _FORBIDDEN,
     "HTTP 401": "it rejects the token (HTTP 401)",
@@ -211,4 +213,4 @@ def check_welcome(answer: Answer) -> None:
     elif not answer.decisions:
         raise LoadError("it answered a question without a decision")
     elif len(answer.decisions) != 1 or INVALID in answer.decisions:
-        raise LoadError("this caller may not ask about others: it needs CLUSTER_ACTION")
+        raise LoadError("this caller may not ask about others: list it in authorizerd.callers.ask")

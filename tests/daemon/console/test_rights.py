@@ -1,0 +1,100 @@
+"""Every surface of the decision port and of the console requires the rights that its table says.
+
+``tests/daemon/decisions/test_stream_server_callers.py`` has the decision stream.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH
+from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
+from authorizerd.protocol.http.endpoints import GET, Endpoint
+from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.rights import NOTHING, Right
+from tests.daemon.console.console_place import ConsolePlace
+from tests.daemon.decision_place import PROXY, cluster_action
+from tests.support.acls import acl
+from tests.support.caller_rights import documents, is_forbidden
+from tests.support.log_files import added, write_log
+
+SETS = [(), *((right,) for right in Right), tuple(Right)]
+PAGES = [path for path in NEEDS if path != "/console/"]
+
+
+def place_of(folder: Path, rights: tuple[Right, ...]) -> ConsolePlace:
+    """Return a port whose caller has these rights, and others in ACLs, which do not count."""
+    acls = [cluster_action(PROXY), acl(PROXY, "ALL", cluster=True)]
+    write_log(folder / "log", [added(number, each) for number, each in enumerate(acls, 1)])
+    place = ConsolePlace(folder, *acls, log_dir=folder / "log")
+    place.grant(**dict.fromkeys(rights, PROXY))
+    return place
+
+
+@pytest.mark.parametrize("rights", SETS, ids=lambda rights: "+".join(rights) or "none")
+async def test_every_endpoint_requires_its_rights(
+    rights: tuple[Right, ...], tmp_path: Path
+) -> None:
+    place = place_of(tmp_path, rights)
+    headers = {b"content-type": b"application/json", b"authorization": b"Bearer proxy.secret"}
+
+    async def send(endpoint: Endpoint, body: bytes, query: str = "") -> int:
+        path = endpoint.path.replace("{policy}", "a")
+        method = endpoint.methods[0]
+        response = await place.decisions(
+            Request(
+                method=method, path=path, query=query, headers=headers, body=body, keep_alive=True
+            )
+        )
+        if not isinstance(response, Response):
+            response.close()
+        elif response.status == 403:
+            assert b"authorizerd.callers." in response.body
+        return response.status
+
+    for endpoint in DECISION_ENDPOINTS:
+        if not endpoint.credentials:
+            assert endpoint.needs is None
+            continue
+        needs = endpoint.needs
+        assert needs is not None, f"{endpoint.path}: declare the rights that it requires"
+        if endpoint.methods == GET:
+            for query in ("", "as_of=0") if endpoint.path == "/v1/acls" else ("",):
+                expected = is_forbidden(needs, rights, own=True, past=bool(query))
+                assert (await send(endpoint, b"", query) == 403) is expected, endpoint.path
+            continue
+        for document, own, past in documents(endpoint, PROXY, 0):
+            status = await send(endpoint, json.dumps(document).encode())
+            expected = is_forbidden(needs, rights, own=own, past=past)
+            assert status == (403 if expected else 200), (endpoint.path, document)
+
+
+@pytest.mark.parametrize("rights", SETS, ids=lambda rights: "+".join(rights) or "none")
+@pytest.mark.parametrize("path", [each for each in PAGES if each != "/console/live"])
+async def test_every_page_requires_its_rights(
+    path: str, rights: tuple[Right, ...], tmp_path: Path
+) -> None:
+    place = place_of(tmp_path, rights)
+    question = {"resource_type": "TOPIC", "resource_name": "t", "operation": "READ"}
+    for own, principal in ((False, "User:alice"), (True, PROXY)):
+        fields = question | {"principal": principal}
+        if path == "/console/who":
+            fields = question
+        elif path == "/console/acls" or path == PLAN_PATH:
+            fields = {}
+        elif path == "/console/history":
+            fields["as_of"] = "0"
+        status, _ = await place.get(path, "proxy", **fields)
+        expected = is_forbidden(NEEDS[path], rights, own=own, past=False)
+        assert status == (403 if expected else 200)
+
+
+def test_every_page_declares_its_rights(tmp_path: Path) -> None:
+    assert {*NAVIGATION, PLAN_PATH} == NEEDS.keys()
+    assert [path for path, needs in NEEDS.items() if needs == NOTHING] == [
+        "/console/",
+        "/console/live",
+    ]
