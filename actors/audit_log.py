@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audited_caller import AuditedCaller
 from authorizerd.acl.decision import Decision
 from authorizerd.acl.model import Question
 
@@ -37,7 +38,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
     """One decision to log.
 
     ``time_s`` is in seconds since 1970, ``offset`` is the log offset of the snapshot, and
-    ``sample_rate`` the share of similar decisions that is logged.
+    ``sample_rate`` the share of similar decisions that is logged. ``caller`` is who asked.
     """
 
     time_s: float
@@ -48,6 +49,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
     offset: int
     resource_reference_count: int = 1
     sample_rate: float = 1.0
+    caller: AuditedCaller | None = None
 
 
 class PartialWriteError(OSError):
@@ -272,5 +274,8 @@ class AuditLog:
 
 def _characters_of(event: AuditEvent) -> int:
     question = event.question
-    # Hosts are left out: they are addresses, so their length is bounded.
-    return len(question.principal) + len(question.resource_name)
+    # Hosts, addresses and headers are left out, because their length is bounded.
+    length = len(question.principal) + len(question.resource_name)
+    if event.caller is not None and event.caller.principal is not None:
+        length += len(event.caller.principal)
+    return length

@@ -159,7 +159,10 @@ class PluggedAuthorizer(DecidingAuthorizer):
             log_if_denied=context.log_if_denied,
         )
         request = RequestContext(
-            principal=question.principal, host=question.host, request_name=context.request_name
+            principal=question.principal,
+            host=question.host,
+            request_name=context.request_name,
+            requester=context.requester,
         )
         answer = self._authorize(self._authorizer.authorize, request, [action], context.counts)
         return self._allowed if answer == [True] else self._denied
