@@ -79,7 +79,8 @@ class AuditStatistics:
     """The counters of the audit log.
 
     ``dropped_queue`` counts events dropped because the queue was full or closed, ``dropped_output``
-    those lost because the output failed. ``failing`` is 1 while lines cannot be written.
+    those lost because the output failed. ``failing`` is 1 while lines cannot be written, and
+    ``refusing`` while decisions are refused for that, or because the queue is full.
     """
 
     written: int = 0
@@ -88,6 +89,7 @@ class AuditStatistics:
     filtered: int = 0
     sampled: int = 0
     failing: int = 0
+    refusing: int = 0
 
     @property
     def dropped(self) -> int:
@@ -170,6 +172,7 @@ class AuditLog:
 
     def _update_refusing(self) -> None:
         self.is_refusing = self._is_required and (self.statistics.failing == 1 or self._is_full)
+        self.statistics.refusing = int(self.is_refusing)
 
     def close(self) -> None:
         """Make ``run`` end once the queue is written, or after ``CLOSE_SECONDS``."""

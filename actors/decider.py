@@ -105,6 +105,15 @@ class Decider(ABC):
         """What callers are told while there is no snapshot, without a final period."""
         return NOT_LOADED
 
+    @property
+    def refusal(self) -> str:
+        """Why every decision is refused now, without a final period; empty if some are made.
+
+        **Invariant:** surfaces and /readyz read it here, so that no reason is missing in one.
+        Super users alone do not count: before the ACLs are loaded, only they get decisions.
+        """
+        return "" if self._snapshot.newest is not None else self.not_ready_reason
+
     async def wait_until_applied(self, offset: int) -> None:
         """Return once the log is applied up to ``offset``. This may never happen."""
         await self._snapshot.wait_until(

@@ -48,6 +48,8 @@ from authorizerd.actors.record_applier import NOT_LOADED
 
 Value = TypeVar("Value")
 
+_ANYBODY: Final = "User:ANONYMOUS"
+"""A principal who is not a super user anywhere, unless everybody is one."""
 _NO_SETTINGS: Final = AuthorizerSettings()
 
 
@@ -119,6 +121,11 @@ class PluggedAuthorizer(DecidingAuthorizer):
         except BaseException as error:  # noqa: BLE001 - in doubt, serve nobody
             self._on_failure(error)
             return False
+
+    @property
+    def refusal(self) -> str:
+        is_serving = self._snapshot.newest is not None and self.serves(_ANYBODY)
+        return "" if is_serving else self.not_ready_reason
 
     @property
     def not_ready_reason(self) -> str:

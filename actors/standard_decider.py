@@ -72,10 +72,14 @@ class StandardDecider(Decider):
         return DecisionState(self._snapshot.newest, self._settings)
 
     @property
-    def not_ready_reason(self) -> str:
+    def refusal(self) -> str:
         if self._auditor is not None and self._auditor.log.is_refusing:
             return NOT_WRITTEN
-        return self._why_no_snapshot()
+        return "" if self._snapshot.newest is not None else self._why_no_snapshot()
+
+    @property
+    def not_ready_reason(self) -> str:
+        return self.refusal or self._why_no_snapshot()
 
     def decide(
         self, state: DecisionState, question: Question, context: DecisionContext

@@ -81,8 +81,9 @@ class OpaHandler(HttpSurface):
     def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return method_not_allowed(b"GET, HEAD")
-        if self._decider.current_state().snapshot is None:
-            return text_response(503, self._decider.not_ready_reason)
+        refusal = self._decider.refusal
+        if refusal:
+            return text_response(503, refusal)
         return _HEALTHY
 
     async def _answer(self, request: Request, requester: PortRequester) -> Response:

@@ -10,8 +10,10 @@ from prometheus_client import CollectorRegistry
 from authorizerd.acl.model import AclAdded, ChangeBatch
 from authorizerd.acl.release_in_force import ReleaseInForce
 from authorizerd.acl.releases import ANY_RELEASE
+from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.follow import SourceKind
 from authorizerd.daemon.sources.source import Source
 from authorizerd.daemon.sources.status import SourceStatus
@@ -32,6 +34,12 @@ class Followed(Source):
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None: ...
 
 
+def decider_of(applier: RecordApplier, auditor: Auditor | None = None) -> StandardDecider:
+    return StandardDecider(
+        applier.snapshot, auditor, why_no_snapshot=lambda: applier.not_ready_reason
+    )
+
+
 async def ask(readiness: Readiness, *, is_public: bool = False) -> tuple[int, str]:
     handler = AdminHandler(CollectorRegistry(), readiness, is_public=is_public)
     answer = await handler(replace(READYZ))
@@ -48,7 +56,7 @@ async def test_last_error_is_shown_until_the_daemon_is_ready(
     status = source.status = SourceStatus(SourceKind.QUORUM)
     nursery.start_soon(applier.run)
     nursery.start_soon(gate.run)
-    readiness = Readiness(applier, gate, source, lambda: True)
+    readiness = Readiness(applier, gate, source, decider_of(applier), lambda: True)
     waiting = "waiting for the cluster: no contact so far"
     assert await ask(readiness, is_public=is_public) == (503, f"{waiting}\n")
     status.last_error = "host:1: User:me lacks CLUSTER_ACTION\n" + "x" * SHOWN_MAX
@@ -74,7 +82,9 @@ async def test_fault_is_one_line_and_not_public(nursery: trio.Nursery, is_public
     source = Followed()
     source.status = SourceStatus(SourceKind.QUORUM)
     source.status.fail("does not fit: principal=User:a\nMAINPID=1" + "x" * SHOWN_MAX, 7)
-    readiness = Readiness(RecordApplier(inbox), ListenerGate({}), source, lambda: True)
+    applier = RecordApplier(inbox)
+    decider = decider_of(applier)
+    readiness = Readiness(applier, ListenerGate({}), source, decider, lambda: True)
     stopped = "decisions have stopped at log offset 7: "
     code, text = await ask(readiness, is_public=is_public)
     if is_public:
@@ -97,7 +107,10 @@ async def test_readiness_says_by_which_releases_and_why(nursery: trio.Nursery) -
         nursery.start_soon(gate.run)
         await feed.send(CaughtUp(3))
         await applier.applied.wait_until(lambda newest: newest is not None)
-        code, text = await ask(Readiness(applier, gate, Followed(), lambda: True), is_public=False)
+        readiness = Readiness(applier, gate, Followed(), decider_of(applier), lambda: True)
+        code, text = await ask(readiness, is_public=False)
+            Readiness(applier, gate, Followed(), decider_of(applier), lambda: True), is_public=False
+        )
         if stops:
             assert (code, text) == (
                 503,
