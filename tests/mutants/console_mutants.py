@@ -233,7 +233,8 @@ CONSOLE_MUTANTS: Final = (
         text="""\
     if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
         return None
-    found = _LINE.match(line)
+    without = remove_caller(line)
+    found = None if without is None else _LINE.match(without[0])
 """,
         becomes="""\
     found = _LINE.match(line)
