@@ -27,7 +27,7 @@ _TRACEPARENT: Final = re.compile(
 )
 _ENCODED: Final = "[!-Z^-~]"  # visible ASCII without brackets and the backslash
 CALLER_GROUP: Final = (
-    rf"\[knownBy=[A-Za-z]{{1,20}}(?: caller={_ENCODED}+)? address={_ENCODED}{{1,200}}"
+    rf"\[knownBy=[A-Za-z]{{1,20}}(?: caller={_ENCODED}*)? address={_ENCODED}{{1,200}}"
     rf"(?: requestId={_ENCODED}{{1,400}})?(?: traceparent=[0-9a-f-]{{55}})?\]"
 )
 """The group, for Python's ``re`` and Arrow's RE2."""

@@ -43,8 +43,8 @@ ADMIN_ENDPOINTS: Final = (
         answers=(
             Answer(
                 200,
-                "The ACLs are loaded, every endpoint is open, and decisions are made; the text counts"
-                " the ACLs.",
+                "The ACLs are loaded, every endpoint is open, and decisions are made; the text"
+                " counts the ACLs.",
             ),
             Answer(
                 503, "The text says what the daemon waits for, or why it refuses every decision."

@@ -15,11 +15,11 @@ from authorizerd.acl.audited_caller import AuditedCaller
 from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
+from tests.daemon.api_requests import decision_handler, example_requests
 from tests.daemon.decision_place import OTHER, ROOT, Place
 from tests.daemon.opa_requests import asked, post
 from tests.daemon.stream_questions import MAY, MAY_NOT
 from tests.daemon.stream_service import new_server, start
-from tests.daemon.test_api_documents import decision_handler, example_requests
 from tests.support.acls import acl
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

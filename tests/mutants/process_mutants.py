@@ -117,8 +117,8 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="the daemon says ready while every worker refuses decisions",
         file="daemon/workers/pool.py",
-        text="        if listening and all(link.counters.get(AUDIT_REFUSING) for link in listening):\n",
-        becomes="        if not listening:\n",
+        text="if listening and all(link.counters.get(AUDIT_REFUSING) for link in listening):",
+        becomes="if not listening:",
         found_by="tests/daemon/workers/test_pool.py::test_pool_refuses_if_every_worker_does",
     ),
     Mutant(
