@@ -144,10 +144,9 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: one batch over HTTP is decided by several states",
         file="daemon/decisions/authzen.py",
-        text="decide = partial(self._decide_one, self._decider.current_state(), requester, context)",
+        text="partial(self._decide_one, self._decider.current_state(), requester, context)",
         becomes=(
-            "decide = lambda it: self._decide_one("
-            "self._decider.current_state(), requester, context, it)"
+            "lambda it: self._decide_one(self._decider.current_state(), requester, context, it)"
         ),
         found_by=_STORIES,
     ),
