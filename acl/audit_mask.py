@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.audited_caller import UNIX_ADDRESS, AuditedCaller
 from authorizerd.acl.decision import Decision, MatchingAcl, UnjudgeableAcl
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, Question
 
@@ -82,6 +83,17 @@ class Masker:
         if not colon:
             return self._mask(self._principal, "principal", principal)
         return f"{kind}:{self._mask(self._principal, 'principal', name)}"
+
+    def caller(self, caller: AuditedCaller) -> AuditedCaller:
+        """Return the caller with its name and its address hidden."""
+        principal, address = caller.principal, caller.address
+        return msgspec.structs.replace(
+            caller,
+            principal=None if principal is None else self.principal(principal),
+            address=(
+                address if address == UNIX_ADDRESS else self._mask(self._host, "host", address)
+            ),
+        )
 
     def _acl(self, acl: Acl) -> Acl:
         is_everyone = acl.principal == WILDCARD_PRINCIPAL

@@ -17,6 +17,7 @@ import msgspec
 import trio
 
 from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audited_caller import AuditedCaller
 from authorizerd.acl.decision import Decision
 from authorizerd.acl.model import Question
 
@@ -37,7 +38,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
     """One decision to log.
 
     ``time_s`` is in seconds since 1970, ``offset`` is the log offset of the snapshot, and
-    ``sample_rate`` the share of similar decisions that is logged.
+    ``sample_rate`` the share of similar decisions that is logged. ``caller`` is who asked.
     """
 
     time_s: float
@@ -48,6 +49,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
     offset: int
     resource_reference_count: int = 1
     sample_rate: float = 1.0
+    caller: AuditedCaller | None = None
 
 
 class PartialWriteError(OSError):
@@ -77,7 +79,8 @@ class AuditStatistics:
     """The counters of the audit log.
 
     ``dropped_queue`` counts events dropped because the queue was full or closed, ``dropped_output``
-    those lost because the output failed. ``failing`` is 1 while lines cannot be written.
+    those lost because the output failed. ``failing`` is 1 while lines cannot be written, and
+    ``refusing`` while decisions are refused for that, or because the queue is full.
     """
 
     written: int = 0
@@ -86,6 +89,7 @@ class AuditStatistics:
     filtered: int = 0
     sampled: int = 0
     failing: int = 0
+    refusing: int = 0
 
     @property
     def dropped(self) -> int:
@@ -168,6 +172,7 @@ class AuditLog:
 
     def _update_refusing(self) -> None:
         self.is_refusing = self._is_required and (self.statistics.failing == 1 or self._is_full)
+        self.statistics.refusing = int(self.is_refusing)
 
     def close(self) -> None:
         """Make ``run`` end once the queue is written, or after ``CLOSE_SECONDS``."""
@@ -272,5 +277,8 @@ class AuditLog:
 
 def _characters_of(event: AuditEvent) -> int:
     question = event.question
-    # Hosts are left out: they are addresses, so their length is bounded.
-    return len(question.principal) + len(question.resource_name)
+    # Hosts, addresses and headers are left out, because their length is bounded.
+    length = len(question.principal) + len(question.resource_name)
+    if event.caller is not None and event.caller.principal is not None:
+        length += len(event.caller.principal)
+    return length

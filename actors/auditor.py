@@ -131,5 +131,6 @@ class Auditor:
                 state.offset,
                 context.resource_reference_count,
                 self._allowed_rate if decision.allowed else 1.0,
+                None if context.requester is None else context.requester.audited(),
             )
         )

@@ -19,6 +19,7 @@ from typing import Final, Self, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.audited_caller import UNIX_ADDRESS, AuditedCaller, Requester
 from authorizerd.acl.by_resource_type import (
     PROBE_NAME,
     check_by_resource_type,
@@ -60,7 +61,8 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``security_protocol`` is the listener's. These three are None for questions of the decision
     ports, which speak of a request that the daemon does not see. ``authentication`` says how the
     daemon knows the principal. ``guard`` is the condition of a change, see
-    ``Authorizer.acl_offset``.
+    ``Authorizer.acl_offset``. ``requester`` is who asks, if that is not the principal itself: the
+    caller of a decision port, or the broker that forwards the request.
     """
 
     principal: str
@@ -74,6 +76,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     request_version: int | None = None
     authentication: Authentication = Authentication.NONE
     guard: ChangeGuard | None = None
+    requester: Requester | None = None
 
     def __post_init__(self) -> None:
         """Raise InvalidQuestionError if ``host`` is not in that form: rules match hosts as text."""
@@ -82,6 +85,13 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 f"invalid host {self.host[:_HOST_SHOWN_MAX]!r}:"
                 " expected an IP address as acl.hosts.host_address returns it, or None"
             )
+
+    def audited(self) -> AuditedCaller:
+        """Return what an audit line says about who asks."""
+        if self.requester is not None:
+            return self.requester.audited()
+        host = UNIX_ADDRESS if self.host is None else self.host
+        return AuditedCaller(self.authentication.value, self.principal, host)
 
 
 class Action(msgspec.Struct, frozen=True, gc=False):

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.audited_caller import Requester
 from authorizerd.acl.decision import AuthorizerSettings, Decision
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
@@ -49,7 +50,7 @@ class DecisionContext(msgspec.Struct, frozen=True, gc=False):
     """The facts needed to count and audit a decision, besides the question.
 
     ``counts`` are those of the surface that asks. The other fields are for the audit log, and the
-    last three have the meaning and defaults of ``Action``.
+    next three have the meaning and defaults of ``Action``. ``requester`` is who asks.
     """
 
     request_name: str
@@ -57,16 +58,18 @@ class DecisionContext(msgspec.Struct, frozen=True, gc=False):
     resource_reference_count: int = 1
     log_if_allowed: bool = True
     log_if_denied: bool = True
+    requester: Requester | None = None
 
 
-def context_of(action: Action, request_name: str, counts: DecisionCounts) -> DecisionContext:
-    """Return the context of a decision about ``action``."""
+def context_of(action: Action, request: RequestContext, counts: DecisionCounts) -> DecisionContext:
+    """Return the context of a decision about ``action``, which ``request`` needs."""
     return DecisionContext(
-        request_name,
+        request.request_name,
         counts,
         action.resource_reference_count,
         action.log_if_allowed,
         action.log_if_denied,
+        request,
     )
 
 
@@ -102,6 +105,15 @@ class Decider(ABC):
         """What callers are told while there is no snapshot, without a final period."""
         return NOT_LOADED
 
+    @property
+    def refusal(self) -> str:
+        """Why every decision is refused now, without a final period; empty if some are made.
+
+        **Invariant:** surfaces and /readyz read it here, so that no reason is missing in one.
+        Super users alone do not count: before the ACLs are loaded, only they get decisions.
+        """
+        return "" if self._snapshot.newest is not None else self.not_ready_reason
+
     async def wait_until_applied(self, offset: int) -> None:
         """Return once the log is applied up to ``offset``. This may never happen."""
         await self._snapshot.wait_until(
@@ -124,12 +136,14 @@ class Decider(ABC):
             InvalidQuestionError: questions about this principal are invalid.
         """
 
-    def judge(self, state: DecisionState, request_name: str) -> Judge:
+    def judge(
+        self, state: DecisionState, request_name: str, requester: Requester | None = None
+    ) -> Judge:
         """Return a function that answers many questions without naming the rules.
 
         It has the decisions audited, and the caller counts them. It raises as ``decide``.
         """
-        context = DecisionContext(request_name, DecisionCounts())
+        context = DecisionContext(request_name, DecisionCounts(), requester=requester)
 
         def is_allowed(
             principal: str, host: str | None, operation: int, resource_type: int, resource_name: str

@@ -48,6 +48,8 @@ from authorizerd.actors.record_applier import NOT_LOADED
 
 Value = TypeVar("Value")
 
+_ANYBODY: Final = "User:ANONYMOUS"
+"""A principal who is not a super user anywhere, unless everybody is one."""
 _NO_SETTINGS: Final = AuthorizerSettings()
 
 
@@ -121,6 +123,11 @@ class PluggedAuthorizer(DecidingAuthorizer):
             return False
 
     @property
+    def refusal(self) -> str:
+        is_serving = self._snapshot.newest is not None and self.serves(_ANYBODY)
+        return "" if is_serving else self.not_ready_reason
+
+    @property
     def not_ready_reason(self) -> str:
         try:
             return str(self._authorizer.not_ready_reason)
@@ -159,7 +166,10 @@ class PluggedAuthorizer(DecidingAuthorizer):
             log_if_denied=context.log_if_denied,
         )
         request = RequestContext(
-            principal=question.principal, host=question.host, request_name=context.request_name
+            principal=question.principal,
+            host=question.host,
+            request_name=context.request_name,
+            requester=context.requester,
         )
         answer = self._authorize(self._authorizer.authorize, request, [action], context.counts)
         return self._allowed if answer == [True] else self._denied

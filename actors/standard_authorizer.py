@@ -128,7 +128,7 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
     def _authorize(
         self, state: DecisionState, context: RequestContext, actions: Sequence[Action]
     ) -> list[bool]:
-        principal, host, request_name = context.principal, context.host, context.request_name
+        principal, host = context.principal, context.host
         counts = self.counts_of(KAFKA_SURFACE)
         answers = []
         for action in actions:
@@ -138,7 +138,7 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
             question = Question(
                 principal, host, action.operation, action.resource_type, action.resource_name
             )
-            details = context_of(action, request_name, counts)
+            details = context_of(action, context, counts)
             answers.append(self.decide(state, question, details).allowed)
         return answers
 

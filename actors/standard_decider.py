@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from authorizerd.acl.audited_caller import Requester
 from authorizerd.acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
 from authorizerd.acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
@@ -71,10 +72,14 @@ class StandardDecider(Decider):
         return DecisionState(self._snapshot.newest, self._settings)
 
     @property
-    def not_ready_reason(self) -> str:
+    def refusal(self) -> str:
         if self._auditor is not None and self._auditor.log.is_refusing:
             return NOT_WRITTEN
-        return self._why_no_snapshot()
+        return "" if self._snapshot.newest is not None else self._why_no_snapshot()
+
+    @property
+    def not_ready_reason(self) -> str:
+        return self.refusal or self._why_no_snapshot()
 
     def decide(
         self, state: DecisionState, question: Question, context: DecisionContext
@@ -130,15 +135,17 @@ class StandardDecider(Decider):
         if auditor is not None and not (decision.allowed and auditor.skips_allowed):
             auditor.audit(state, question, decision, context)
 
-    def judge(self, state: DecisionState, request_name: str) -> Judge:
+    def judge(
+        self, state: DecisionState, request_name: str, requester: Requester | None = None
+    ) -> Judge:
         """See ``Decider.judge``. The function looks for the rule only if the audit log needs it."""
         snapshot, settings, auditor = state.snapshot, state.settings, self._auditor
         if snapshot is None:
-            return super().judge(state, request_name)
+            return super().judge(state, request_name, requester)
         if auditor is None:
             # A partial adds no Python frame, and `authorize` takes half of `explain`'s time.
             return partial(authorize, snapshot, settings)
-        context = DecisionContext(request_name, DecisionCounts())
+        context = DecisionContext(request_name, DecisionCounts(), requester=requester)
 
         def is_allowed(
             principal: str, host: str | None, operation: int, resource_type: int, resource_name: str
@@ -173,7 +180,7 @@ class StandardDecider(Decider):
         state, probe = self.current_state(), probe_of(operation, resource_type)
         principal, host = context.principal, context.host
         question = Question(principal, host, operation, resource_type, probe.resource_name)
-        uncounted = context_of(probe, context.request_name, DecisionCounts())
+        uncounted = context_of(probe, context, DecisionCounts())
         if self.decide(state, question, uncounted).allowed:
             return True
         assert state.snapshot is not None, "no denial is possible before the ACLs are loaded"

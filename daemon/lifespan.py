@@ -105,7 +105,12 @@ class Daemon:
             )
             self._gate = self._start_authorizer(cluster)
             self._readiness = Readiness(
-                parts.applier, self._gate, parts.origin.source, self._is_listening, parts.workers
+                parts.applier,
+                self._gate,
+                parts.origin.source,
+                parts.authorizer,
+                self._is_listening,
+                parts.workers,
             )
             await trio.lowlevel.checkpoint()  # so that no step takes 2 ms
             self._servers = servers = new_servers(

@@ -105,6 +105,7 @@ def new_servers(
         certificates=parts.certificates,
         reloads=parts.settings.reloads,
         watch=parts.watchers.statistics,
+        is_ready=lambda: readiness.is_ready,
         workers=parts.workers,
     )
     decisions = new_decision_handler(

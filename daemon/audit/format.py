@@ -18,6 +18,7 @@ import msgspec
 
 from authorizerd.acl.audit import LOGGER_NAME, audit_message
 from authorizerd.acl.audit_mask import Masker
+from authorizerd.acl.audited_caller import AuditedCaller, format_caller
 from authorizerd.acl.decision import get_acl
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
@@ -67,7 +68,7 @@ _JSON_ESCAPES: Final = _new_table(_escape_as_json)
 def format_kafka(event: AuditEvent) -> bytes:
     """Return the line as a broker writes it, with the local time to the millisecond.
 
-    A sampled line ends with its rate. The rate follows the logger's name, where a log4j layout may
+    The caller, and the rate of a sampled line, follow the logger's name, where a log4j layout may
     put any text.
     """
     message = audit_message(
@@ -80,6 +81,8 @@ def format_kafka(event: AuditEvent) -> bytes:
     line = (
         f"[{_local_time(seconds)},{milliseconds:03d}] {event.level.name} {message} ({LOGGER_NAME})"
     )
+    if event.caller is not None:
+        line = f"{line} {format_caller(event.caller)}"
     if event.sample_rate < 1:
         line = f"{line} [sampleRate={event.sample_rate:g}]"
     return line.encode("utf-8", "backslashreplace")
@@ -108,9 +111,15 @@ class _AuditRecord(msgspec.Struct, gc=False):
     offset: int
     sample_rate: float
     masked: tuple[str, ...]
+    caller: str | None
+    known_by: str | None
+    caller_address: str | None
+    request_id: str | None
+    traceparent: str | None
 
 
 _encode: Final = msgspec.json.Encoder().encode
+_NO_CALLER: Final = AuditedCaller("", None, "")
 
 
 def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
@@ -119,7 +128,7 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
     Args:
         masked: which of principal, host and resource are masked.
     """
-    question, rule = event.question, event.decision.rule
+    question, rule, caller = event.question, event.decision.rule, event.caller or _NO_CALLER
     acl = get_acl(rule)
     line = _encode(
         _AuditRecord(
@@ -139,6 +148,11 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
             offset=event.offset,
             sample_rate=event.sample_rate,
             masked=masked,
+            caller=caller.principal,
+            known_by=caller.known_by or None,
+            caller_address=caller.address or None,
+            request_id=caller.request_id,
+            traceparent=caller.traceparent,
         )
     )
     if line.isascii() and b"\x7f" not in line:
@@ -153,6 +167,7 @@ def mask(event: AuditEvent, masker: Masker) -> AuditEvent:
         event,
         question=masker.question(event.question),
         decision=masker.decision(event.decision),
+        caller=None if event.caller is None else masker.caller(event.caller),
     )
 
 

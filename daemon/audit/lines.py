@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.audit import AUDITED_RESOURCE_NAMES, LOGGER_NAME
+from authorizerd.acl.audited_caller import remove_caller
 from authorizerd.acl.decoding_errors import DECODING_ERRORS
 from authorizerd.acl.model import Operation, ResourceType
 
@@ -87,7 +88,8 @@ def _parse_text(line: str) -> tuple[Recorded, str] | None:
     # Before the match, which takes very long if names contain many markers.
     if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
         return None
-    found = _LINE.match(line)
+    without = remove_caller(line)
+    found = None if without is None else _LINE.match(without[0])
     if found is None:
         return None
     resource_type, operation = _TYPES.get(found["type"]), found["operation"]

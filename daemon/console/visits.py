@@ -12,6 +12,7 @@ import msgspec
 from authorizerd.actors.steps import pause_if_due
 from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
 from authorizerd.daemon.decisions.callers import Caller
+from authorizerd.daemon.decisions.requester import AUDITED_HEADERS
 from authorizerd.protocol.http.endpoints import JSON
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
@@ -77,7 +78,9 @@ class Visit:
         Raises:
             QuestionRefusedError, LoggedOutError: see ``ask``.
         """
-        headers = {b"content-type": JSON.encode()}
+        visit = self.request.headers
+        headers = {name: visit[name] for name in AUDITED_HEADERS if name in visit}
+        headers[b"content-type"] = JSON.encode()
         if self._token is not None:
             headers[b"authorization"] = b"Bearer " + self._token
         request = Request(
@@ -88,6 +91,7 @@ class Visit:
             body=body,
             keep_alive=True,
             principal=self.request.principal,
+            address=self.request.address,
         )
         response = await self._decisions(request)
         if response.status == _UNAUTHORIZED:

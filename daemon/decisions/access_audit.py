@@ -10,17 +10,20 @@ from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.model import CLUSTER_NAME, Operation, Question, ResourceType
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionCounts
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.daemon.decisions.callers import Caller
+from authorizerd.daemon.decisions.requester import PortRequester
 
 
-def audit_access(decider: Decider, caller: Caller, request_name: str, *, allowed: bool) -> None:
+def audit_access(
+    decider: Decider, requester: PortRequester, request_name: str, *, allowed: bool
+) -> None:
     """Have it audited that the caller was refused, or that it sees ACLs.
 
     Other authorizers than the built-in one audit by themselves, and only what they decide.
     """
-    if caller.principal is None or not isinstance(decider, StandardDecider):
+    principal = requester.principal
+    if principal is None or not isinstance(decider, StandardDecider):
         return
-    question = Question(caller.principal, None, Operation.ANY, ResourceType.CLUSTER, CLUSTER_NAME)
+    question = Question(principal, None, Operation.ANY, ResourceType.CLUSTER, CLUSTER_NAME)
     decision = Decision(allowed, NamedRule("Callers"))
-    context = DecisionContext(request_name, DecisionCounts())
+    context = DecisionContext(request_name, DecisionCounts(), requester=requester)
     decider.report(decider.current_state(), question, decision, context)

@@ -17,6 +17,7 @@ from authorizerd.actors.acl_journal import ExpiredError
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import ForbiddenError, PastRefusedError, PastUnavailableError
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from authorizerd.protocol.http.messages import (
@@ -56,7 +57,7 @@ class AclSurface(ABC):
         if caller is None:
             return UNIDENTIFIED
         try:
-            self._check(caller)
+            self._check(PortRequester(caller, request.address, request.headers))
             return await self._answer(request, caller)
         except (QueryError, PastRefusedError) as error:
             return text_response(400, str(error))
@@ -73,14 +74,14 @@ class AclSurface(ABC):
         """Return None: no request is answered in one step."""
         return None
 
-    def _check(self, caller: Caller) -> None:
+    def _check(self, requester: PortRequester) -> None:
         """Check that the caller may see ACLs, and have it audited; raise as ``check_may_list``."""
         try:
-            check_may_list(self._decider, caller)
+            check_may_list(self._decider, requester.caller)
         except ForbiddenError:
-            audit_access(self._decider, caller, self._name, allowed=False)
+            audit_access(self._decider, requester, self._name, allowed=False)
             raise
-        audit_access(self._decider, caller, self._name, allowed=True)
+        audit_access(self._decider, requester, self._name, allowed=True)
 
     @abstractmethod
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:

@@ -23,10 +23,11 @@ from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import bound_explanation
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
-from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.explain import Explainer
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.decisions.past import Past, PastState
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
@@ -87,7 +88,6 @@ class AuthZenHandler(HttpSurface):
         super().__init__(SURFACE, decider, callers, AuthZenError, past)
         self._explainer: Final = explainer
         self._vocabulary = vocabulary
-        self._context = DecisionContext(SURFACE, self._counts)
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. A long one is answered in slices, between which other tasks run."""
@@ -99,18 +99,19 @@ class AuthZenHandler(HttpSurface):
         decide = self._evaluate_at_once if is_one else self._evaluate_all_at_once
         return self._new_route(request, bearer_token(request), decide)
 
-    async def _answer(self, request: Request, caller: Caller) -> Response:
+    async def _answer(self, request: Request, requester: PortRequester) -> Response:
         if request.path == EVALUATION_PATH:
-            return await self._evaluate(request.body, caller)
-        return await self._evaluate_all(request.body, caller)
+            return await self._evaluate(request.body, requester)
+        return await self._evaluate_all(request.body, requester)
 
-    def _evaluate_at_once(self, body: bytes, caller: Caller) -> bytes | None:
+    def _evaluate_at_once(self, body: bytes, requester: PortRequester) -> bytes | None:
         question = read_question(body, self._vocabulary)
         if question is None:
             return None
-        return self._decide(self._decider.current_state(), caller, question)[0]
+        state, context = self._decider.current_state(), self._context_of(requester)
+        return self._decide(state, requester, context, question)[0]
 
-    def _evaluate_all_at_once(self, body: bytes, caller: Caller) -> bytes | None:
+    def _evaluate_all_at_once(self, body: bytes, requester: PortRequester) -> bytes | None:
         """Return the answers if they take less than a millisecond."""
         questions = read_questions(body, self._vocabulary)
         if questions is None or not self._decider.is_quick:
@@ -119,13 +120,13 @@ class AuthZenHandler(HttpSurface):
         if len(questions) * _weight(state, len(body)) > AT_ONCE_MAX:
             return None
         # ``_decide_one``, inlined: its calls would take a tenth of the time.
-        decide, context, offset = self._decider.decide, self._context, state.offset
-        trusts_all = caller.principal is None
+        decide, context, offset = self._decider.decide, self._context_of(requester), state.offset
+        trusts_all = requester.principal is None
         answers: list[bytes] = []
         for question in questions:
             try:
                 if not trusts_all:
-                    self._check(caller, EVALUATIONS, question.principal)
+                    self._check(requester, EVALUATIONS, question.principal)
                 decision = decide(state, question, context)
             except (InvalidQuestionError, ForbiddenError) as error:
                 answers.append(_encode_error(error))
@@ -133,55 +134,57 @@ class AuthZenHandler(HttpSurface):
                 answers.append(encode_answer(decision, offset, question))
         return encode_answers(answers)
 
-    async def _evaluate(self, body: bytes, caller: Caller) -> Response:
-        state = self._decider.current_state()
+    async def _evaluate(self, body: bytes, requester: PortRequester) -> Response:
+        state, context = self._decider.current_state(), self._context_of(requester)
         evaluation, question = self._read(body, None)
         as_of = as_of_context(evaluation.context)
         if as_of is not None:
-            return await self._evaluate_past(as_of, evaluation, question, caller)
+            return await self._evaluate_past(as_of, evaluation, question, requester)
         explainer = None
         if evaluation.context is not None and evaluation.context.explain:
             explainer = self._explainer
         if explainer is None:
-            answer, _ = self._decide(state, caller, question)
+            answer, _ = self._decide(state, requester, context, question)
         else:
-            self._check(caller, EXPLANATIONS, question.principal)
-            answer, _ = self._decide(state, caller, question)
+            self._check(requester, EXPLANATIONS, question.principal)
+            answer, _ = self._decide(state, requester, context, question)
             answer = add_explanation(
-                answer, await explainer.explain(state, question, caller.principal)
+                answer, await explainer.explain(state, question, requester.principal)
             )
         return Response(status=200, body=answer, content_type=JSON)
 
     async def _evaluate_past(
-        self, as_of: AsOf, evaluation: Evaluation, question: Question, caller: Caller
+        self, as_of: AsOf, evaluation: Evaluation, question: Question, requester: PortRequester
     ) -> Response:
         """Answer by the ACLs of an earlier moment. The caller's rights are those of now."""
-        self._check(caller, EVALUATIONS, question.principal)
+        self._check(requester, EVALUATIONS, question.principal)
         explains = evaluation.context is not None and evaluation.context.explain
         if explains:
-            self._check(caller, EXPLANATIONS, question.principal)
-        async with self._past_at(as_of, caller) as then:
+            self._check(requester, EXPLANATIONS, question.principal)
+        async with self._past_at(as_of, requester) as then:
             decision = then.decide(question)
             answer = encode_answer(decision, then.state.offset, question)
             if explains and self._explainer is not None:
                 answer = add_explanation(
-                    answer, await self._explainer.explain(then.state, question, caller.principal)
+                    answer,
+                    await self._explainer.explain(then.state, question, requester.principal),
                 )
             answer = add_as_of(answer, await then.describe(question))
         self._count_past(decision.allowed)
         return Response(status=200, body=answer, content_type=JSON)
 
-    async def _evaluate_all(self, body: bytes, caller: Caller) -> Response:
+    async def _evaluate_all(self, body: bytes, requester: PortRequester) -> Response:
         request, evaluations = decode_evaluations(body)
         if not evaluations:
-            return await self._evaluate(body, caller)
+            return await self._evaluate(body, requester)
         as_of = as_of_context(request.context)
         if as_of is None:
-            decide = partial(self._decide_one, self._decider.current_state(), caller)
+            context = self._context_of(requester)
+            decide = partial(self._decide_one, self._decider.current_state(), requester, context)
             return await self._evaluate_each(request, evaluations, decide, len(body))
-        async with self._past_at(as_of, caller) as then:
+        async with self._past_at(as_of, requester) as then:
             moment = make_as_of(then.moment)
-            decide = partial(self._decide_one_of_past, then, moment, caller)
+            decide = partial(self._decide_one_of_past, then, moment, requester)
             return await self._evaluate_each(request, evaluations, decide, len(body))
 
     async def _evaluate_each(
@@ -224,11 +227,15 @@ class AuthZenHandler(HttpSurface):
         return Response(status=200, body=encode_answers(answers), content_type=JSON)
 
     def _decide_one(
-        self, state: DecisionState, caller: Caller, question: Question
+        self,
+        state: DecisionState,
+        requester: PortRequester,
+        context: DecisionContext,
+        question: Question,
     ) -> tuple[bytes, bool]:
         """Do as ``_decide`` for one question among many: errors about it become denials."""
         try:
-            return self._decide(state, caller, question)
+            return self._decide(state, requester, context, question)
         except (InvalidQuestionError, ForbiddenError) as error:
             return _encode_error(error), False
 
@@ -245,11 +252,11 @@ class AuthZenHandler(HttpSurface):
             raise AuthZenError("context.as_of: state it once, in the context of the whole batch")
 
     def _decide_one_of_past(
-        self, then: PastState, moment: AsOfAnswer, caller: Caller, question: Question
+        self, then: PastState, moment: AsOfAnswer, requester: PortRequester, question: Question
     ) -> tuple[bytes, bool]:
         """Do as ``_decide_one`` by the ACLs of an earlier moment."""
         try:
-            self._check(caller, EVALUATIONS, question.principal)
+            self._check(requester, EVALUATIONS, question.principal)
             decision = then.decide(question)
         except (InvalidQuestionError, ForbiddenError) as error:
             return _encode_error(error), False
@@ -258,11 +265,15 @@ class AuthZenHandler(HttpSurface):
         return add_as_of(answer, moment), decision.allowed
 
     def _decide(
-        self, state: DecisionState, caller: Caller, question: Question
+        self,
+        state: DecisionState,
+        requester: PortRequester,
+        context: DecisionContext,
+        question: Question,
     ) -> tuple[bytes, bool]:
         """Return the answer to one question, and True if it allows."""
-        self._check(caller, EVALUATIONS, question.principal)
-        decision = self._decider.decide(state, question, self._context)
+        self._check(requester, EVALUATIONS, question.principal)
+        decision = self._decider.decide(state, question, context)
         return encode_answer(decision, state.offset, question), decision.allowed
 
     def _read(self, text: bytes, defaults: Evaluation | None) -> tuple[Evaluation, Question]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.config.configuration import Configuration, Reloadable
@@ -29,6 +29,9 @@ SHOWN_PRINCIPAL_CHARACTERS: Final = 200
 
 class Caller(ABC):
     """A caller at the other end of a connection."""
+
+    known_by: ClassVar[str]
+    """How the daemon knows the caller's principal, for the audit."""
 
     @property
     @abstractmethod
@@ -49,6 +52,8 @@ class Caller(ABC):
 
 class Trusted(Caller):
     """A caller on a port that requires no credentials."""
+
+    known_by = "trusted"
 
     @property
     def principal(self) -> None:
@@ -171,6 +176,7 @@ def new_callers(configuration: Configuration) -> Callers:
 class _Known(Caller):
     """A caller whose principal is known, from its certificate or its token."""
 
+    known_by = "certificate"
     __slots__ = ("_callers", "_principal")
 
     def __init__(self, callers: Callers, principal: str) -> None:
@@ -191,6 +197,7 @@ class _Known(Caller):
 class _TokenHolder(_Known):
     """A caller with a token. It may ask for as long as the file lists the token."""
 
+    known_by = "token"
     __slots__ = ("_token",)
 
     def __init__(self, callers: Callers, token: Token) -> None:

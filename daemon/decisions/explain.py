@@ -13,12 +13,13 @@ from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
-from authorizerd.actors.decider import DecisionContext, DecisionState
+from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.question_surface import QuestionSurface
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.decisions.explanations import encode_in_steps
 from authorizerd.protocol.decisions.past_answers import add_as_of_to_explanation
@@ -77,19 +78,20 @@ class ExplainHandler(QuestionSurface):
     ) -> None:
         super().__init__(SURFACE, EXPLANATIONS, decider, vocabulary, callers, past)
         self._explainer: Final = explainer
-        self._context: Final = DecisionContext(SURFACE, self._counts)
 
     async def _find(
-        self, caller: Caller, state: DecisionState, question: Question, as_of: AsOf | None
+        self, requester: PortRequester, state: DecisionState, question: Question, as_of: AsOf | None
     ) -> bytes:
         if as_of is not None:
-            return await self._explain_past(caller, as_of, question)
-        self._decider.decide(state, question, self._context)
-        return await self._explainer.explain(state, question, caller.principal)
+            return await self._explain_past(requester, as_of, question)
+        self._decider.decide(state, question, self._context_of(requester))
+        return await self._explainer.explain(state, question, requester.principal)
 
-    async def _explain_past(self, caller: Caller, as_of: AsOf, question: Question) -> bytes:
-        async with self._past_at(as_of, caller) as then:
+    async def _explain_past(
+        self, requester: PortRequester, as_of: AsOf, question: Question
+    ) -> bytes:
+        async with self._past_at(as_of, requester) as then:
             self._count_past(then.decide(question).allowed)
-            explanation = await self._explainer.explain(then.state, question, caller.principal)
+            explanation = await self._explainer.explain(then.state, question, requester.principal)
             about = await then.describe(question)
             return add_as_of_to_explanation(explanation, about)

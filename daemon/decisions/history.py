@@ -12,9 +12,10 @@ from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.model import Question
 from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.question_surface import QuestionSurface
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.protocol.decisions.authzen import AuthZenError, Vocabulary
 from authorizerd.protocol.decisions.past_answers import encode_answer_history
 from authorizerd.protocol.http.rights import HISTORIES
@@ -37,10 +38,10 @@ class HistoryHandler(QuestionSurface):
         return as_of
 
     async def _find(
-        self, caller: Caller, state: DecisionState, question: Question, as_of: AsOf | None
+        self, requester: PortRequester, state: DecisionState, question: Question, as_of: AsOf | None
     ) -> bytes:
         assert as_of is not None, "checked"
-        async with self._past_at(as_of, caller) as then:
+        async with self._past_at(as_of, requester) as then:
             allowed = then.decide(question).allowed
             self._count_past(allowed)
             changes = await then.find_answer_changes(question)

@@ -15,10 +15,11 @@ import msgspec
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
-from authorizerd.actors.decider import Decider
+from authorizerd.actors.decider import Decider, DecisionContext
 from authorizerd.daemon.decisions.access_audit import audit_access
-from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.past import PAST_SURFACE, Past, PastState
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import (
     BusyError,
     ForbiddenError,
@@ -67,7 +68,7 @@ class HttpSurface(ABC):
         self._counts: Final = decider.counts_of(name)
 
     @abstractmethod
-    async def _answer(self, request: Request, caller: Caller) -> Response:
+    async def _answer(self, request: Request, requester: PortRequester) -> Response:
         """Return the answer, or raise an error that ``_respond`` turns into a response."""
 
     async def _respond(self, request: Request, token: str | bytes | None) -> Response:
@@ -81,7 +82,9 @@ class HttpSurface(ABC):
         if not has_json_type(request):
             return text_response(400, "Content-Type must be application/json")
         try:
-            return await self._answer(request, caller)
+            return await self._answer(
+                request, PortRequester(caller, request.address, request.headers)
+            )
         except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
             return self._refuse(error)
 
@@ -101,7 +104,7 @@ class HttpSurface(ABC):
         self,
         request: Request,
         token: str | bytes | None,
-        decide: Callable[[bytes, Caller], bytes | None],
+        decide: Callable[[bytes, PortRequester], bytes | None],
     ) -> Route | None:
         """Return what answers the requests with this head in one step, if ``_respond`` allows any.
 
@@ -113,29 +116,35 @@ class HttpSurface(ABC):
         if request.method != "POST" or not has_json_type(request):
             return None
 
-        def answer(body: bytes) -> bytes | Response | None:
+        def answer(body: bytes, address: str | None) -> bytes | Response | None:
             # For each request, because a reload may remove the token.
             caller = self._callers.identify(token, certified=request.principal)
             try:
-                return None if caller is None else decide(body, caller)
+                if caller is None:
+                    return None
+                return decide(body, PortRequester(caller, address, request.headers))
             except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
                 return self._refuse(error)
 
         return Route(answer, JSON)
 
+    def _context_of(self, requester: PortRequester) -> DecisionContext:
+        """Return the context of a request's decisions."""
+        return DecisionContext(self._name, self._counts, requester=requester)
+
     @asynccontextmanager
-    async def _past_at(self, as_of: AsOf, caller: Caller) -> AsyncIterator[PastState]:
+    async def _past_at(self, as_of: AsOf, requester: PortRequester) -> AsyncIterator[PastState]:
         """Provide the state of an earlier moment, if the caller may ask about it.
 
         Raises:
             ForbiddenError: it may not.
             PastRefusedError, PastUnavailableError, NotReadyError: see ``Past.state_at``.
         """
-        self._check(caller, PAST)
+        self._check(requester, PAST)
         if self._past is None:
             raise PastRefusedError("as_of: this daemon answers no questions about the past")
         try:
-            async with self._past.state_at(as_of, caller.principal) as then:
+            async with self._past.state_at(as_of, requester.principal) as then:
                 yield then
         except (PastRefusedError, InvalidQuestionError):
             self._past_counts.invalid += 1
@@ -151,15 +160,15 @@ class HttpSurface(ABC):
         else:
             self._past_counts.denied += 1
 
-    def _check(self, caller: Caller, needs: Needs, about: str | None = None) -> None:
+    def _check(self, requester: PortRequester, needs: Needs, about: str | None = None) -> None:
         """Check that the caller may ask. If it may not, count the question, and have it audited.
 
         Raises:
             ForbiddenError: see ``Caller.check``.
         """
         try:
-            caller.check(needs, about)
+            requester.caller.check(needs, about)
         except ForbiddenError:
             self._counts.invalid += 1
-            audit_access(self._decider, caller, self._name, allowed=False)
+            audit_access(self._decider, requester, self._name, allowed=False)
             raise

@@ -16,8 +16,9 @@ from authorizerd.acl.model import Question
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.protocol.decisions.opa import (
     ALLOWED,
     DENIED,
@@ -80,14 +81,15 @@ class OpaHandler(HttpSurface):
     def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return method_not_allowed(b"GET, HEAD")
-        if self._decider.current_state().snapshot is None:
-            return text_response(503, self._decider.not_ready_reason)
+        refusal = self._decider.refusal
+        if refusal:
+            return text_response(503, refusal)
         return _HEALTHY
 
-    async def _answer(self, request: Request, caller: Caller) -> Response:
-        return _ALLOWED if await self._decide(request.body, caller) else _DENIED
+    async def _answer(self, request: Request, requester: PortRequester) -> Response:
+        return _ALLOWED if await self._decide(request.body, requester) else _DENIED
 
-    def _decide_at_once(self, body: bytes, caller: Caller) -> bytes | None:
+    def _decide_at_once(self, body: bytes, requester: PortRequester) -> bytes | None:
         try:
             asked = decode_question(body)
         except OpaError:
@@ -95,22 +97,29 @@ class OpaHandler(HttpSurface):
         if asked.resource_name is None:
             return None
         state = self._decider.current_state()
-        self._check(caller, DECISIONS, asked.principal)
-        return ALLOWED if self._decide_one(asked, asked.resource_name, state) else DENIED
+        self._check(requester, DECISIONS, asked.principal)
+        allowed = self._decide_one(asked, asked.resource_name, state, requester)
+        return ALLOWED if allowed else DENIED
 
-    async def _decide(self, body: bytes, caller: Caller) -> bool:
+    async def _decide(self, body: bytes, requester: PortRequester) -> bool:
         state = self._decider.current_state()
         try:
             asked = decode_question(body)
         except OpaError:
             self._counts.invalid += 1
             raise
-        self._check(caller, DECISIONS, asked.principal)
+        self._check(requester, DECISIONS, asked.principal)
         if asked.resource_name is None:
-            return await self._decide_by_type(asked)
-        return self._decide_one(asked, asked.resource_name, state)
+            return await self._decide_by_type(asked, requester)
+        return self._decide_one(asked, asked.resource_name, state, requester)
 
-    def _decide_one(self, asked: OpaQuestion, resource_name: str, state: DecisionState) -> bool:
+    def _decide_one(
+        self,
+        asked: OpaQuestion,
+        resource_name: str,
+        state: DecisionState,
+        requester: PortRequester,
+    ) -> bool:
         question = Question(
             asked.principal, asked.host, asked.operation, asked.resource_type, resource_name
         )
@@ -120,14 +129,18 @@ class OpaHandler(HttpSurface):
             asked.resource_reference_count,
             asked.log_if_allowed,
             asked.log_if_denied,
+            requester,
         )
         return self._decider.decide(state, question, context).allowed
 
-    async def _decide_by_type(self, asked: OpaQuestion) -> bool:
+    async def _decide_by_type(self, asked: OpaQuestion, requester: PortRequester) -> bool:
         """Decide by resource type, from one state. Other tasks run between the steps."""
         counts = self._counts
         context = RequestContext(
-            principal=asked.principal, host=asked.host, request_name=asked.request_name or SURFACE
+            principal=asked.principal,
+            host=asked.host,
+            request_name=asked.request_name or SURFACE,
+            requester=requester,
         )
         try:
             steps = self._decider.authorize_by_resource_type(

@@ -12,9 +12,10 @@ from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.model import Question
 from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.decisions.past import Past
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
     Vocabulary,
@@ -55,7 +56,7 @@ class QuestionSurface(HttpSurface):
         """Return None: no question is answered at once."""
         return None
 
-    async def _answer(self, request: Request, caller: Caller) -> Response:
+    async def _answer(self, request: Request, requester: PortRequester) -> Response:
         state = self._decider.current_state()
         try:
             evaluation = decode_evaluation(request.body)
@@ -64,8 +65,8 @@ class QuestionSurface(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
-        self._check(caller, self._needs, question.principal)
-        body = await self._find(caller, state, question, as_of)
+        self._check(requester, self._needs, question.principal)
+        body = await self._find(requester, state, question, as_of)
         return Response(status=200, body=body, content_type=JSON)
 
     def _check_moment(self, as_of: AsOf | None) -> AsOf | None:
@@ -78,6 +79,6 @@ class QuestionSurface(HttpSurface):
 
     @abstractmethod
     async def _find(
-        self, caller: Caller, state: DecisionState, question: Question, as_of: AsOf | None
+        self, requester: PortRequester, state: DecisionState, question: Question, as_of: AsOf | None
     ) -> bytes:
         """Return the JSON of the answer; raises what ``_respond`` turns into a response."""

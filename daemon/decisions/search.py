@@ -27,10 +27,11 @@ from authorizerd.acl.steps import Steps
 from authorizerd.actors.decider import DecisionContext, DecisionCounts, DecisionState
 from authorizerd.actors.published import View
 from authorizerd.actors.standard_decider import StandardDecider
-from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
 from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.past import Past
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import BusyError
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.authzen import (
@@ -126,7 +127,7 @@ class SearchHandler(HttpSurface):
         """Return None: no search is answered at once."""
         return None
 
-    async def _answer(self, request: Request, caller: Caller) -> Response:
+    async def _answer(self, request: Request, requester: PortRequester) -> Response:
         # The snapshot and the topics are of one log offset: nothing is awaited in between.
         state, image = self._searched.current_state(), self._image.newest
         try:
@@ -139,15 +140,15 @@ class SearchHandler(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
-        self._check(caller, SEARCHES[request.path], query.principal)
+        self._check(requester, SEARCHES[request.path], query.principal)
         try:
             snapshot = self._searched.check_ready(state)
         except NotReadyError:
             self._counts.not_ready += 1
             raise
-        asked = _Asked(request.path, caller.principal, search.page or _NO_PAGE, query)
+        asked = _Asked(request.path, requester.principal, search.page or _NO_PAGE, query)
         if as_of is not None:
-            return await self._search_past(caller, as_of, asked, image)
+            return await self._search_past(requester, as_of, asked, image)
         searched = State(snapshot, state.settings, image.topics, asked.own_only(state.settings))
         try:
             page, token = await self._work.run(self._find(asked, searched, image), asked.caller)
@@ -157,14 +158,14 @@ class SearchHandler(HttpSurface):
         except BusyError:
             self._counts.not_ready += 1
             raise
-        self._report(asked, state, len(page.results))
+        self._report(asked, state, len(page.results), requester)
         return _respond(page.results, page.context, token)
 
     async def _search_past(
-        self, caller: Caller, as_of: AsOf, asked: _Asked, image: ClusterImage
+        self, requester: PortRequester, as_of: AsOf, asked: _Asked, image: ClusterImage
     ) -> Response:
         """Search the ACLs of an earlier moment. It is counted, but not audited."""
-        async with self._past_at(as_of, caller) as then:
+        async with self._past_at(as_of, requester) as then:
             snapshot = self._searched.check_ready(then.state)
             searched = State(
                 snapshot,
@@ -220,7 +221,9 @@ class SearchHandler(HttpSurface):
         parts += [user.encode() for user in sorted(settings.super_users)]
         return blake2b(msgspec.msgpack.encode(parts), digest_size=STATE_BYTES).digest()
 
-    def _report(self, asked: _Asked, state: DecisionState, count: int) -> None:
+    def _report(
+        self, asked: _Asked, state: DecisionState, count: int, requester: PortRequester
+    ) -> None:
         """Count a search, and have it audited; see docs/audit.md for its line."""
         if count:
             self._counts.allowed += 1
@@ -241,7 +244,9 @@ class SearchHandler(HttpSurface):
             query.resource_type,
             WILDCARD if query.resource_name is None else query.resource_name,
         )
-        context = DecisionContext(_AUDITED_AS[asked.path], DecisionCounts(), count)
+        context = DecisionContext(
+            _AUDITED_AS[asked.path], DecisionCounts(), count, requester=requester
+        )
         self._searched.report(state, question, Decision(True, NamedRule(rule)), context)
 
 

@@ -26,7 +26,8 @@ from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.configuration import Reloadable
 from authorizerd.daemon.decisions.access_audit import audit_access
-from authorizerd.daemon.decisions.callers import Caller, Callers
+from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import ClosingError, ForbiddenError, MemoryBudgetError
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
@@ -136,7 +137,7 @@ class _Conversation:
         )
         self._answers = bytearray()
         self._questions_left = 0
-        self._caller: Caller | None = None
+        self._requester: PortRequester | None = None
 
     async def run(self) -> None:
         """Read and answer in turn until the peer or an invalid frame ends the connection."""
@@ -223,11 +224,13 @@ class _Conversation:
         if hello.version != STREAM_VERSION:
             error = ErrorCode.UNSUPPORTED_VERSION
         else:
-            self._caller = self._server.callers.identify(
+            caller = self._server.callers.identify(
                 hello.token, certified=self._connection.principal
             )
-            if self._caller is None:
+            if caller is None:
                 error = ErrorCode.SASL_AUTHENTICATION_FAILED
+            else:
+                self._requester = PortRequester(caller, self._connection.address)
         self._answers += encode_hello(error, -1 if error else self._offset)
         if error:
             raise ClosingError(f"hello refused: {error.name}")
@@ -241,8 +244,8 @@ class _Conversation:
 
     async def _answer(self, ask: Ask) -> bytes:
         """Return the frame that answers ``ask``."""
-        caller = self._caller
-        assert caller is not None, "a hello comes before any question"
+        requester = self._requester
+        assert requester is not None, "a hello comes before any question"
         # A draining server refuses nothing, because these are the last requests.
         if not self._server.is_draining and not self._connection.admission.admits():
             self._server.statistics.requests_refused += 1
@@ -252,30 +255,34 @@ class _Conversation:
             error = ErrorCode.REQUEST_TIMED_OUT
             return encode_answer(ask.correlation_id, error, self._offset, b"")
         state = self._server.decider.current_state()
-        error = self._refusal(caller, ask.questions)
+        error = self._refusal(requester, ask.questions)
         if error:
             return encode_answer(ask.correlation_id, error, state.offset, b"")
         weight = self._weight_of_each(ask.questions, state)
         cost = len(ask.questions) * weight
         if cost <= self._questions_left:
             self._questions_left -= cost
-            decisions = self._decide(state, ask.questions)
+            decisions = self._decide(state, ask.questions, requester)
         else:
-            decisions = await self._decide_in_turns(state, ask.questions, weight)
+            decisions = await self._decide_in_turns(state, ask.questions, weight, requester)
         if decisions and decisions.count(NOT_READY) == len(decisions):
             error = ErrorCode.AUTHORIZER_NOT_READY
             return encode_answer(ask.correlation_id, error, state.offset, b"")
         return encode_answer(ask.correlation_id, ErrorCode.NONE, state.offset, decisions)
 
     async def _decide_in_turns(
-        self, state: DecisionState, questions: Sequence[StreamQuestion], weight: int
+        self,
+        state: DecisionState,
+        questions: Sequence[StreamQuestion],
+        weight: int,
+        requester: PortRequester,
     ) -> bytearray:
         decisions = bytearray()
         while len(decisions) < len(questions):
             start = len(decisions)
             these = questions[start : start + max(1, self._share // weight)]
             await self._take_turns(len(these) * weight)
-            decisions += self._decide(state, these)
+            decisions += self._decide(state, these, requester)
         return decisions
 
     def _weight_of_each(self, questions: Sequence[StreamQuestion], state: DecisionState) -> int:
@@ -299,12 +306,13 @@ class _Conversation:
             return True
         return False
 
-    def _refusal(self, caller: Caller, questions: Sequence[StreamQuestion]) -> ErrorCode:
+    def _refusal(self, requester: PortRequester, questions: Sequence[StreamQuestion]) -> ErrorCode:
         """Return NONE if the caller may ask these questions, otherwise the error.
 
         Raises:
             ClosingError: the caller has become unknown.
         """
+        caller = requester.caller
         if caller.principal is None:
             if not self._server.callers.trusts_all:  # a client with a certificate connects again
                 raise ClosingError("a reload has required credentials since the hello")
@@ -316,13 +324,15 @@ class _Conversation:
                 caller.check(NEEDS, principal)
         except ForbiddenError:
             self._server.counts.invalid += len(questions)
-            audit_access(self._server.decider, caller, SURFACE, allowed=False)
+            audit_access(self._server.decider, requester, SURFACE, allowed=False)
             return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ErrorCode.NONE
 
-    def _decide(self, state: DecisionState, questions: Sequence[StreamQuestion]) -> bytearray:
+    def _decide(
+        self, state: DecisionState, questions: Sequence[StreamQuestion], requester: PortRequester
+    ) -> bytearray:
         # This loop runs for every question, so it uses local names and avoids calls.
-        judge = self._server.decider.judge(state, SURFACE)
+        judge = self._server.decider.judge(state, SURFACE, requester)
         operation_of, resource_type_of = OPERATION_OF, RESOURCE_TYPE_OF
         decisions = bytearray()
         append = decisions.append

@@ -234,7 +234,9 @@ class _Conversation:
         self._connection = connection
         self._stream = stream = connection.stream
         self._descriptor = stream.descriptor if isinstance(stream, SocketStream) else None
-        self._protocol = ServerConnection(server.http_limits, connection.principal)
+        self._protocol = ServerConnection(
+            server.http_limits, connection.principal, connection.address
+        )
 
     async def run(self) -> None:
         """Read and answer in turn: if the peer does not read answers, the server stops reading."""
@@ -317,7 +319,7 @@ class _Conversation:
         if held > FREE_BYTES and not connection.reserve(held):
             return None
         try:
-            answered = known.answer(body)
+            answered = known.answer(body, connection.address)
         except Exception:  # a fault in one answer must not end the daemon
             _logger.exception("%s: no answer at once", server.name)
             return None  # the task tries again, and answers 500 if the fault persists

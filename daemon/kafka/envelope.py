@@ -94,6 +94,7 @@ class EnvelopeHandler:
             request_type=int(inner.api_key),
             request_version=inner.api_version,
             authentication=Authentication.FORWARDED,
+            requester=context,
         )
         try:
             return await self._handle(inner, inner_context)

@@ -93,7 +93,7 @@ class AdminHandler:
         return text_response(200, "alive")
 
     async def _readyz(self) -> Response:
-        """Answer 200 once the ACLs are loaded and every endpoint is open."""
+        """Answer 200 while decisions are made, and 503 with the reason while none is."""
         readiness = self._readiness
         text = readiness.public_text if self._is_public else readiness.text
         return text_response(200 if readiness.is_ready else 503, text)

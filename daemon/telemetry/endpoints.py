@@ -42,9 +42,13 @@ ADMIN_ENDPOINTS: Final = (
         summary="Check whether the daemon is ready for requests",
         answers=(
             Answer(
-                200, "The ACLs are loaded and every endpoint is open; the text counts the ACLs."
+                200,
+                "The ACLs are loaded, every endpoint is open, and decisions are made; the text"
+                " counts the ACLs.",
             ),
-            Answer(503, "The text says what the daemon waits for."),
+            Answer(
+                503, "The text says what the daemon waits for, or why it refuses every decision."
+            ),
         ),
     ),
     msgspec.structs.replace(DOCUMENT_ENDPOINT, credentials=ANY_CREDENTIALS),

@@ -6,7 +6,7 @@ decision.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
@@ -76,6 +76,7 @@ class Measured:
     certificates: Certificates
     reloads: ReloadStatistics
     watch: WatchStatistics
+    is_ready: Callable[[], bool]
     workers: WorkerPool | None = None
 
 
@@ -136,6 +137,9 @@ class DaemonCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         measured = self._measured
         applier = measured.applier.statistics()
+        yield _gauge(
+            "authorizerd_ready", "1 while `/readyz` says ready, else 0.", measured.is_ready()
+        )
         yield _gauge(
             "authorizerd_acls",
             "Number of ACLs in force, -1 until they are loaded (AclCount of KIP-801).",

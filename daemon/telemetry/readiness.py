@@ -1,7 +1,7 @@
 """The daemon's readiness, as reported on the admin and metrics ports and to the service manager.
 
 **Invariant:** the daemon is ready once the ACLs are loaded, every endpoint is open, and the workers
-listen.
+listen, and only while not every decision is refused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import trio
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.actors.auditor import NOT_WRITTEN
+from authorizerd.actors.decider import Decider
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import RecordApplier
 from authorizerd.daemon.sources.source import Source
@@ -27,6 +29,7 @@ class Readiness:
     """Report what the daemon is still waiting for.
 
     Args:
+        decider: decides for the surfaces of this process.
         is_listening: return True once every endpoint that this process serves listens.
         workers: None if the daemon makes all decisions itself.
     """
@@ -36,12 +39,14 @@ class Readiness:
         applier: RecordApplier,
         gate: ListenerGate,
         source: Source,
+        decider: Decider,
         is_listening: Callable[[], bool],
         workers: WorkerPool | None = None,
     ) -> None:
         self._applier: Final = applier
         self._gate: Final = gate
         self._source: Final = source
+        self._decider: Final = decider
         self._is_listening: Final = is_listening
         self._workers: Final = workers
 
@@ -82,6 +87,8 @@ class Readiness:
         """Return what the daemon waits for, empty if it is ready."""
         if not self.is_loaded:
             return self._describe_loading(is_public=is_public)
+        if refusal := self._find_refusal():
+            return f"decisions are refused: {_shorten_refusal(refusal, is_public=is_public)}"
         if not self._gate.is_all_open:
             return "waiting for the authorizer to start every endpoint"
         if not self._is_listening():
@@ -89,6 +96,9 @@ class Readiness:
         if self._workers is not None and not self._workers.is_ready:
             return f"waiting for workers: {self._workers.listening} listen"
         return ""
+
+    def _find_refusal(self) -> str:
+        return self._decider.refusal or ("" if self._workers is None else self._workers.refusal)
 
     def _describe_loading(self, *, is_public: bool) -> str:
         status = self._source.status
@@ -113,6 +123,13 @@ class Readiness:
         return (
             f"loading: read up to log offset {status.read_offset} of {self._source.high_watermark}"
         )
+
+
+def _shorten_refusal(refusal: str, *, is_public: bool) -> str:
+    # A custom authorizer, or a cluster, chooses the text of other reasons.
+    if is_public and refusal != NOT_WRITTEN:
+        return "the admin port says why"
+    return _shorten(refusal)
 
 
 def _shorten(error: str) -> str:

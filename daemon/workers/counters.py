@@ -23,8 +23,10 @@ _DECISIONS: Final = "decisions"
 _AUDIT: Final = "audit"
 _LOG: Final = "log"
 WATCH: Final = "watch"
-_CURRENT: Final = ("connections_open", "failing", "watchers_open")
+_CURRENT: Final = ("connections_open", "failing", "refusing", "watchers_open")
 _SEPARATOR: Final = "/"
+AUDIT_REFUSING: Final = f"{_AUDIT}{_SEPARATOR}refusing"
+"""The name of the counter that is 1 while a worker refuses decisions for lack of an audit."""
 
 Statistics = TypeVar("Statistics", bound="DataclassInstance")
 

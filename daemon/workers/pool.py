@@ -20,6 +20,7 @@ import trio
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.auditor import NOT_WRITTEN
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published, View
 from authorizerd.actors.record_applier import (
@@ -30,7 +31,7 @@ from authorizerd.actors.record_applier import (
     Resume,
     Suspend,
 )
-from authorizerd.daemon.workers.counters import Sums, Totals
+from authorizerd.daemon.workers.counters import AUDIT_REFUSING, Sums, Totals
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
@@ -121,6 +122,16 @@ class WorkerPool:
     def is_ready(self) -> bool:
         """True once all have listened, as long as one still does; dead ones are replaced."""
         return self.is_complete and self.listening > 0
+
+    @property
+    def refusal(self) -> str:
+        """Why every worker refuses every decision, empty if one decides; see ``Decider``."""
+        if self._stop_reason:
+            return self._stop_reason
+        listening = [link for link in self._links if link.is_listening]
+        if listening and all(link.counters.get(AUDIT_REFUSING) for link in listening):
+            return NOT_WRITTEN
+        return ""
 
     def sums(self) -> Sums:
         """Return the last reported counts of all workers, including dead ones."""

@@ -78,6 +78,13 @@ def _entries_of_every_port(protocol: str) -> tuple[MetricEntry, ...]:
 
 CATALOGUE: Final = (
     MetricEntry(
+        name="authorizerd_ready",
+        kind="gauge",
+        unit="1 or 0",
+        help="1 while `/readyz` says ready, else 0.",
+        advice="If it is 0, `/readyz` on the admin port names the reason.",
+    ),
+    MetricEntry(
         name="authorizerd_acls",
         kind="gauge",
         unit="ACLs",

@@ -95,6 +95,7 @@ class ServerConnection:
     """
 
     __slots__ = (
+        "_address",
         "_body",
         "_buffer",
         "_chunks",
@@ -109,9 +110,12 @@ class ServerConnection:
         "_unanswered",
     )
 
-    def __init__(self, limits: HttpLimits, principal: str | None = None) -> None:
+    def __init__(
+        self, limits: HttpLimits, principal: str | None = None, address: str | None = None
+    ) -> None:
         self._limits = limits
         self._principal = principal
+        self._address = address
         self._small_head_bytes_max = min(limits.request_line_bytes_max, limits.header_bytes_max)
         self._state = _State.HEAD
         self._buffer = bytearray()
@@ -369,4 +373,5 @@ class ServerConnection:
             body=body,
             keep_alive=head.keep_alive,
             principal=self._principal,
+            address=self._address,
         )

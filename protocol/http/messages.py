@@ -31,7 +31,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     ``path`` and ``query`` are still percent-encoded. Header names are in lower case, and the
     values of a repeated header are joined by commas. ``principal`` is that of the client's
-    certificate, or None.
+    certificate, or None. ``address`` is the client's IP address, None for a Unix socket.
     """
 
     method: str
@@ -41,6 +41,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     body: bytes
     keep_alive: bool
     principal: str | None = None
+    address: str | None = None
 
     def __repr__(self) -> str:
         """Return a text that is safe for logs.
@@ -79,8 +80,10 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-AnswerAtOnce: TypeAlias = Callable[[bytes], "bytes | Response | None"]
-"""A function from the body of a request to the body of a 200, another response, or None.
+AnswerAtOnce: TypeAlias = Callable[[bytes, "str | None"], "bytes | Response | None"]
+"""A function from the body of a request, and its client's address, to an answer.
+
+The answer is the body of a 200, another response, or None.
 
 None means that the request cannot be answered in one step, and that nothing was counted.
 """

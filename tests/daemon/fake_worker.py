@@ -63,6 +63,7 @@ class FakeWorker(Follower, WorkerProcess):
         self.is_listening = False
         self.is_drained = False
         self.count = 0
+        self.refusing = 0
 
     @property
     def pid(self) -> int:
@@ -126,6 +127,7 @@ class FakeWorker(Follower, WorkerProcess):
     def counters(self) -> dict[str, int]:
         return {
             "decisions/Stream/allowed": self.count,
+            "audit/refusing": self.refusing,
             "decision_http/connections_open": 3,
             "audit/written": 1,
         }

@@ -13,10 +13,6 @@ import pytest
 import trio
 from prometheus_client import CollectorRegistry
 
-from authorizerd.actors.acl_journal import AclJournal
-from authorizerd.actors.published import Published
-from authorizerd.config.configuration import parse
-from authorizerd.daemon.decision_servers import new_decision_handler
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
 from authorizerd.daemon.decisions.endpoints import (
@@ -24,25 +20,22 @@ from authorizerd.daemon.decisions.endpoints import (
     DECISION_ENDPOINTS,
     DECISION_TITLE,
 )
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.paths import PathsHandler
-from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.daemon.http.api_document import ApiDocument
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.endpoints import ADMIN_ENDPOINTS
 from authorizerd.daemon.telemetry.readiness import Readiness
-from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH, EVALUATIONS_PATH
-from authorizerd.protocol.http.endpoints import OPENAPI_PATH, Endpoint
+from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.openapi import describe_port
 from authorizerd.protocol.http.streamed import StreamedResponse
+from tests.daemon.api_requests import ask, decision_handler, example_requests
 from tests.daemon.decision_place import Place
 from tests.support.acls import acl
 from tests.support.api_description import ApiDescription, exchange_of
 from tests.support.log_files import added, write_log
 
-CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
 OTHER_VALUES: tuple[object, ...] = (None, 1, "", "x", [], {}, True)
 
 
@@ -57,36 +50,6 @@ class Ready(Readiness):
     @property
     def text(self) -> str:
         return "a line"
-
-
-def ask(
-    method: str,
-    path: str,
-    body: bytes = b"",
-    token: str = "",
-    *,
-    media_type: str | None = None,
-    query: str = "",
-) -> Request:
-    headers = {b"content-type": (media_type or "application/json").encode(), b"host": b"h"}
-    if token:
-        headers[b"authorization"] = f"Bearer {token}".encode()
-    return Request(
-        method=method,
-        path=path,
-        query=query,
-        headers=headers,
-        body=body,
-        keep_alive=True,
-    )
-
-
-def example_requests(endpoints: tuple[Endpoint, ...], token: str = "") -> Iterator[Request]:
-    """Yield a request to each path and method."""
-    for endpoint in endpoints:
-        body = b"" if endpoint.example is None else json.dumps(endpoint.example).encode()
-        for method in endpoint.methods:
-            yield ask(method, endpoint.path.replace("{policy}", "a/b"), body, token)
 
 
 def changed_documents(document: Mapping[str, Any]) -> Iterator[Any]:
@@ -120,19 +83,6 @@ def write_past(folder: Path) -> Path:
     """Return a log whose past can be asked about."""
     write_log(folder / "log", [added(1)])
     return folder / "log"
-
-
-def decision_handler(place: Place, log_dir: Path = Path("none")) -> PathsHandler:
-    watchers = Watchers(AclJournal(1), 8)
-    return new_decision_handler(
-        CONFIGURATION,
-        place.authorizer,
-        place.callers,
-        watchers,
-        Published(EMPTY_IMAGE),
-        bytes(32),
-        Past(place.authorizer, log_dir),
-    )
 
 
 def admin_handler(*, is_ready: bool) -> AdminHandler:

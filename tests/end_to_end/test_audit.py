@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.end_to_end.worker_processes import two_workers
-from tests.support.daemon_process import new_log, running, wait_until
+from tests.support.daemon_process import ask, new_log, running, wait_until
 from tests.support.requests import evaluation
 
 
@@ -55,8 +55,15 @@ def test_decisions_are_refused_while_a_required_audit_fails(tmp_path: Path) -> N
             503,
             "text/plain; charset=utf-8",
         )
+        assert daemon.metric("authorizerd_ready") == 0
+        readiness = ask(daemon.admin, "GET", "/readyz")
+        assert (readiness.status, readiness.body) == (
+            503,
+            b"decisions are refused: the audit log is required, but cannot be written\n",
+        )
         folder.mkdir()
         wait_until(lambda: daemon.metric("authorizerd_audit_failing") == 0, "the audit works again")
+        assert daemon.metric("authorizerd_ready") == 1
         assert daemon.evaluate(evaluation()).json["decision"] is False
         code, errors = daemon.stop()
     assert code == 0

@@ -22,10 +22,10 @@ CHAOS_MUTANTS: Final = (
     Mutant(
         name="chaos: a worker goes on with the state of its first question",
         file="daemon/decisions/stream_server.py",
-        text="        error = self._refusal(caller, ask.questions)\n",
+        text="        error = self._refusal(requester, ask.questions)\n",
         becomes=(
             '        state = self.__dict__.setdefault("first", state)\n'
-            "        error = self._refusal(caller, ask.questions)\n"
+            "        error = self._refusal(requester, ask.questions)\n"
         ),
         found_by=_CHAOS,
     ),

@@ -233,7 +233,8 @@ CONSOLE_MUTANTS: Final = (
         text="""\
     if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
         return None
-    found = _LINE.match(line)
+    without = remove_caller(line)
+    found = None if without is None else _LINE.match(without[0])
 """,
         becomes="""\
     found = _LINE.match(line)
@@ -291,7 +292,7 @@ CONSOLE_MUTANTS: Final = (
     Mutant(
         name="anyone gets explanations",
         file="daemon/decisions/question_surface.py",
-        text="        self._check(caller, self._needs, question.principal)\n",
+        text="        self._check(requester, self._needs, question.principal)\n",
         becomes="",
         found_by="tests/daemon/decisions/test_search_rights.py"
         "::test_explanation_shows_acls_so_it_needs_the_right_to_search",

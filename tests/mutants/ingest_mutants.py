@@ -94,8 +94,8 @@ INGEST_MUTANTS: Final = (
     Mutant(
         name="a marker within a rule is ignored",
         file=_PLAIN,
-        text="(?:, {_FIELD})*)?",
-        becomes="(?:,? {_FIELD})*)?",
+        text='(?:, {_FIELD})*"',
+        becomes='(?:,? {_FIELD})*"',
         found_by=f"{_PLAIN_TESTS}::test_ambiguous_ending_is_not_plain",
     ),
     Mutant(
@@ -154,7 +154,7 @@ INGEST_MUTANTS: Final = (
     Mutant(
         name="a marker within a name is ignored",
         file="ops/replay/ingest/parse/kafka_line.py",
-        text="if any(marker in fields for marker in MARKERS):",
+        text="if any(marker in fields for marker in MARKERS) or (has_caller and not rule):",
         becomes="if not MARKERS:",
         found_by="tests/ops/replay/ingest/parse/test_kafka_line.py::test_ambiguous_line_is_set_aside",
     ),

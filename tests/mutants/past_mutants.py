@@ -21,14 +21,17 @@ PAST_MUTANTS: Final = (
     Mutant(
         name="anyone may ask about the past of others",
         file="daemon/decisions/authzen.py",
-        text='are those of now."""\n        self._check(caller, EVALUATIONS, question.principal)\n',
+        text="""\
+are those of now.\"\"\"
+        self._check(requester, EVALUATIONS, question.principal)
+""",
         becomes='are those of now."""\n',
         found_by=f"{_REQUESTS}::test_question_about_the_past_needs_the_right_to_read",
     ),
     Mutant(
         name="a question about the past needs no right to read",
         file="daemon/decisions/http_surface.py",
-        text="        self._check(caller, PAST)\n",
+        text="        self._check(requester, PAST)\n",
         becomes="",
         found_by=f"{_REQUESTS}::test_question_about_the_past_needs_the_right_to_read",
     ),

@@ -134,18 +134,20 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: one frame is decided by several states",
         file="daemon/decisions/stream_server.py",
-        text="            decisions += self._decide(state, these)\n",
+        text="            decisions += self._decide(state, these, requester)\n",
         becomes=(
             "            state = self._server.decider.current_state()\n"
-            "            decisions += self._decide(state, these)\n"
+            "            decisions += self._decide(state, these, requester)\n"
         ),
         found_by=_STORIES,
     ),
     Mutant(
         name="story: one batch over HTTP is decided by several states",
         file="daemon/decisions/authzen.py",
-        text="decide = partial(self._decide_one, self._decider.current_state(), caller)",
-        becomes="decide = lambda it: self._decide_one(self._decider.current_state(), caller, it)",
+        text="partial(self._decide_one, self._decider.current_state(), requester, context)",
+        becomes=(
+            "lambda it: self._decide_one(self._decider.current_state(), requester, context, it)"
+        ),
         found_by=_STORIES,
     ),
     Mutant(

@@ -127,6 +127,11 @@ def test_json_has_the_same_fields() -> None:
         "offset": 42,
         "sample_rate": 1.0,
         "masked": [],
+        "caller": None,
+        "known_by": None,
+        "caller_address": None,
+        "request_id": None,
+        "traceparent": None,
     }
     assert json.loads(format_json(event()))["acl"] is None
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audited_caller import AuditedCaller
 from authorizerd.acl.decision import (
     DEFAULT_DENY,
     Decision,
@@ -24,6 +25,7 @@ from authorizerd.daemon.audit.lines import Recorded, parse_lines
 from tests.support.acls import acl
 
 MARKERS = (" is Denied operation = ", " from host = ", " on resource = ", " for request = ")
+CALLER_BEGIN = " (kafka.authorizer.logger) [knownBy="
 NAMES = st.text(st.characters(codec="utf-8")) | st.sampled_from(
     (
         " is Denied operation = READ from host = 1 on resource = Topic:LITERAL:x for request = y",
@@ -32,6 +34,7 @@ NAMES = st.text(st.characters(codec="utf-8")) | st.sampled_from(
         " on resource = Topic:LITERAL:secret",
         '","allowed":false,"',
         " with resourceRefCount = 1 based on rule x (kafka.authorizer.logger)",
+        f"x{CALLER_BEGIN}token caller=User:b address=1]",
     )
 )
 RULES: st.SearchStrategy[Rule] = st.sampled_from(
@@ -41,6 +44,13 @@ RULES: st.SearchStrategy[Rule] = st.sampled_from(
         MatchingAcl(acl("User:a", topic=" based on rule ")),
         UnjudgeableAcl(acl("est", topic="t")),
     )
+)
+CALLERS = st.none() | st.builds(
+    AuditedCaller,
+    st.sampled_from(("token", "certificate", "trusted", "none", "SCRAM")),
+    st.none() | NAMES,
+    st.sampled_from(("unix", "10.0.0.1", "fe80:0:0:0:0:0:0:1%2")),
+    st.none() | st.sampled_from(("a", "[]%20,=x")),
 )
 
 
@@ -63,6 +73,7 @@ def events(draw: st.DrawFn) -> AuditEvent:
         7,
         draw(st.integers(1, 99)),
         sample_rate=draw(st.sampled_from((1.0, 0.01))),
+        caller=draw(CALLERS),
     )
 
 
@@ -94,7 +105,8 @@ def test_line_of_text_is_read_as_it_was_written_or_not_at_all(event: AuditEvent)
     (found,) = parse_lines([line])
     question = event.question
     names = (question.principal, question.resource_name, str(event.decision.rule))
-    if any(marker in f" {name} " for name in names for marker in (*MARKERS, " is Allowed")):
+    ambiguous = (*MARKERS, " is Allowed", CALLER_BEGIN.strip())
+    if any(marker in f" {name} " for name in names for marker in ambiguous):
         assert found is None or found.allowed is event.decision.allowed
     elif "".join(names).isprintable():
         assert found == expected_of(event, time=line[1:24].decode())
@@ -109,7 +121,7 @@ def event_of(name: str) -> AuditEvent:
     return AuditEvent(1e9, AuditLevel.INFO, question, DEFAULT_DENY, "Fetch", 7)
 
 
-@pytest.mark.parametrize("name", [f"x{marker}y" for marker in MARKERS])
+@pytest.mark.parametrize("name", [f"x{marker}y" for marker in (*MARKERS, CALLER_BEGIN)])
 def test_name_with_a_marker_leaves_the_line_unread(name: str) -> None:
     assert [*parse_lines([format_kafka(event_of(name))])] == [None]
 

@@ -112,7 +112,7 @@ async def answers_alike(request: Request, *places: Place) -> bool:
     ]
     route = handlers[0].route(request)
     assert route is not None
-    answer = route.answer(request.body)
+    answer = route.answer(request.body, request.address)
     if answer is None:
         assert not at_once.audit_log.lines
         assert not any(vars_of(at_once))

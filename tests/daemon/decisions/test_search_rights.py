@@ -191,7 +191,7 @@ async def evaluate(
     )
     route = handler.route(request)
     assert route is not None
-    at_once = route.answer(body)
+    at_once = route.answer(body, None)
     assert at_once is None or not isinstance(document, dict) or "context" not in document
     return await handler(request)
 

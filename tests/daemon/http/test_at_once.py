@@ -49,7 +49,7 @@ def respond(body: bytes) -> Response:
 def route(request: Request) -> Route | None:
     """Answer POST at once, except bodies that begin with ``~``."""
 
-    def answer(body: bytes) -> bytes | Response | None:
+    def answer(body: bytes, address: str | None) -> bytes | Response | None:
         if body.startswith(b"~"):
             return None
         response = respond(body)
@@ -198,7 +198,7 @@ async def test_large_answers_respect_the_memory_limit(nursery: trio.Nursery) -> 
     """A peer that does not read keeps the memory of its answer's rest; others are refused."""
     size = 16 * 1024 * 1024
 
-    def answer(body: bytes) -> bytes:
+    def answer(body: bytes, address: str | None) -> bytes:
         return bytes(size) if body == b"large" else body
 
     server = new_server(

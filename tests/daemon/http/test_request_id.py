@@ -34,7 +34,7 @@ async def test_both_ways_to_answer_repeat_the_id(nursery: trio.Nursery) -> None:
     async def answer(request: Request) -> Response:
         return Response(status=200, body=request.body, content_type="text/x")
 
-    server = new_server(answer, router=lambda _: Route(lambda body: body, "text/x"))
+    server = new_server(answer, router=lambda _: Route(lambda body, _: body, "text/x"))
     client = (await start_in_memory(nursery, server)).connect()
     await client.send_all(post(b"end"))
     at_once = await receive_until(client, b"end")

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from authorizerd.acl.audited_caller import AuditedCaller
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Acl, AclFilter, Operation, PermissionType, ResourceType
 from authorizerd.acl.steps import finish
@@ -300,12 +301,14 @@ async def test_inner_host_counts(nursery: trio.Nursery) -> None:
 
 
 async def test_both_checks_are_audited(forwarding: KafkaService) -> None:
-    """Each line has its own API, principal and host."""
+    """Each line has its own API, principal and host. The broker asks in both."""
     await forward(forwarding, to_create(acl()))
     assert [
         (event.request_name, event.question.principal, event.question.host)
         for event in forwarding.events
     ] == [("Envelope", BROKER, "10.0.0.1"), ("CreateAcls", ALICE, HOST)]
+    broker = AuditedCaller("certificate", BROKER, "10.0.0.1")
+    assert [event.caller for event in forwarding.events] == [broker, broker]
 
 
 async def test_authorizer_gets_the_context_of_the_inner_request(
@@ -320,19 +323,20 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
 
     monkeypatch.setattr(service.authorizer, "authorize", authorize)
     await forward(service, to_create(acl()))
+    outer = RequestContext(
+        principal=BROKER,
+        host="10.0.0.1",
+        request_name="Envelope",
+        listener_name=CONTROLLER,
+        client_id="tests",
+        correlation_id=1,
+        security_protocol=SecurityProtocol.SSL,
+        request_type=58,
+        request_version=1,
+        authentication=Authentication.CERTIFICATE,
+    )
     assert seen == [
-        RequestContext(
-            principal=BROKER,
-            host="10.0.0.1",
-            request_name="Envelope",
-            listener_name=CONTROLLER,
-            client_id="tests",
-            correlation_id=1,
-            security_protocol=SecurityProtocol.SSL,
-            request_type=58,
-            request_version=1,
-            authentication=Authentication.CERTIFICATE,
-        ),
+        outer,
         RequestContext(
             principal=ALICE,
             host=HOST,
@@ -344,6 +348,7 @@ async def test_authorizer_gets_the_context_of_the_inner_request(
             request_type=30,
             request_version=3,
             authentication=Authentication.FORWARDED,
+            requester=outer,
         ),
     ]
 

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import cast
+
 import pytest
 import trio
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from authorizerd.acl.model import AclAdded, ChangeBatch
+from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.decision import DEFAULT_DENY
+from authorizerd.acl.model import AclAdded, ChangeBatch, Operation, Question, ResourceType
 from authorizerd.acl.release_in_force import ReleaseInForce
 from authorizerd.acl.releases import ANY_RELEASE
+from authorizerd.actors.audit_log import AuditEvent
+from authorizerd.actors.auditor import NOT_WRITTEN, Auditor
+from authorizerd.actors.decider import Decider
 from authorizerd.actors.listener_gate import ListenerGate
-from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
+from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
+from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Suspend
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.follow import SourceKind
+from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.opa import HEALTH_PATH, OpaHandler
 from authorizerd.daemon.sources.source import Source
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import SHOWN_MAX, Readiness
+from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.protocol.http.messages import Request
 from tests.support.acls import acl
+from tests.support.audit import RecordingAuditLog
+from tests.support.authorizers import Plug
 
 READYZ = Request(method="GET", path="/readyz", query="", headers={}, body=b"", keep_alive=True)
 
@@ -30,6 +45,12 @@ class Followed(Source):
     status = SourceStatus(SourceKind.QUORUM)
 
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None: ...
+
+
+def decider_of(applier: RecordApplier, auditor: Auditor | None = None) -> StandardDecider:
+    return StandardDecider(
+        applier.snapshot, auditor, why_no_snapshot=lambda: applier.not_ready_reason
+    )
 
 
 async def ask(readiness: Readiness, *, is_public: bool = False) -> tuple[int, str]:
@@ -48,7 +69,7 @@ async def test_last_error_is_shown_until_the_daemon_is_ready(
     status = source.status = SourceStatus(SourceKind.QUORUM)
     nursery.start_soon(applier.run)
     nursery.start_soon(gate.run)
-    readiness = Readiness(applier, gate, source, lambda: True)
+    readiness = Readiness(applier, gate, source, decider_of(applier), lambda: True)
     waiting = "waiting for the cluster: no contact so far"
     assert await ask(readiness, is_public=is_public) == (503, f"{waiting}\n")
     status.last_error = "host:1: User:me lacks CLUSTER_ACTION\n" + "x" * SHOWN_MAX
@@ -74,7 +95,9 @@ async def test_fault_is_one_line_and_not_public(nursery: trio.Nursery, is_public
     source = Followed()
     source.status = SourceStatus(SourceKind.QUORUM)
     source.status.fail("does not fit: principal=User:a\nMAINPID=1" + "x" * SHOWN_MAX, 7)
-    readiness = Readiness(RecordApplier(inbox), ListenerGate({}), source, lambda: True)
+    applier = RecordApplier(inbox)
+    decider = decider_of(applier)
+    readiness = Readiness(applier, ListenerGate({}), source, decider, lambda: True)
     stopped = "decisions have stopped at log offset 7: "
     code, text = await ask(readiness, is_public=is_public)
     if is_public:
@@ -97,7 +120,8 @@ async def test_readiness_says_by_which_releases_and_why(nursery: trio.Nursery) -
         nursery.start_soon(gate.run)
         await feed.send(CaughtUp(3))
         await applier.applied.wait_until(lambda newest: newest is not None)
-        code, text = await ask(Readiness(applier, gate, Followed(), lambda: True), is_public=False)
+        readiness = Readiness(applier, gate, Followed(), decider_of(applier), lambda: True)
+        code, text = await ask(readiness, is_public=False)
         if stops:
             assert (code, text) == (
                 503,
@@ -107,3 +131,126 @@ async def test_readiness_says_by_which_releases_and_why(nursery: trio.Nursery) -
         else:
             assert code == 200
             assert text.endswith("; judged by the rules of Kafka 4.3 or 4.4: broker 1 is newer\n")
+
+
+def stop_audit(cause: Cause) -> None:
+    cause.audit_log.statistics.failing = 1  # as after a write to a full disk
+    cause.audit_log.set_required(True)
+
+
+def fill_audit(cause: Cause) -> None:
+    cause.audit_log.set_required(True)
+    question = Question("User:a", None, Operation.READ, ResourceType.TOPIC, "t")
+    cause.audit_log.record(AuditEvent(0.0, AuditLevel.INFO, question, DEFAULT_DENY, "Test", 0))
+
+
+def stop_plugin(cause: Cause) -> None:
+    cause.plugin.is_serving = False
+
+
+def stop_workers(cause: Cause) -> None:
+    cause.workers.refusal = "the workers stopped"
+
+
+async def suspend(cause: Cause) -> None:
+    await cause.feed.send(Suspend("stale"))
+    await cause.applier.snapshot.wait_until(lambda newest: newest is None)
+
+
+class Plugin(Plug):
+    """A custom authorizer that may stop answering."""
+
+    is_serving = True
+
+    def serves(self, principal: str) -> bool:
+        return self.is_serving
+
+    @property
+    def not_ready_reason(self) -> str:
+        return "its server\nis away"
+
+
+class Workers:
+    """A pool of workers that listen."""
+
+    refusal = ""
+    is_ready = True
+    listening = 2
+
+
+class Cause:
+    """A loaded daemon, and what may stop its decisions."""
+
+    def __init__(self, *, is_plugged: bool = False) -> None:
+        self.feed, inbox = trio.open_memory_channel[Message](1)
+        self.applier = RecordApplier(inbox)
+        self.audit_log = RecordingAuditLog()
+        auditor = Auditor(self.audit_log, level=AuditLevel.INFO, now_s=lambda: 0.0)
+        self.decider: Decider = decider_of(self.applier, auditor)
+        self.plugin = Plugin()
+        if is_plugged:
+            self.decider = PluggedAuthorizer(
+                self.plugin, name="x", snapshot=self.applier.snapshot, on_failure=print
+            )
+        self.workers = Workers()
+        self.gate = ListenerGate({})
+        self.readiness = Readiness(
+            self.applier,
+            self.gate,
+            Followed(),
+            self.decider,
+            lambda: True,
+            cast(WorkerPool, self.workers),
+        )
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self.applier.run)
+        nursery.start_soon(self.gate.run)
+        await self.feed.send(CaughtUp(3))
+        await self.applier.snapshot.wait_until(lambda newest: newest is not None)
+
+
+@pytest.mark.parametrize(
+    ("stop", "said", "said_publicly"),
+    [
+        (stop_audit, f"decisions are refused: {NOT_WRITTEN}", None),
+        (fill_audit, f"decisions are refused: {NOT_WRITTEN}", None),
+        (stop_plugin, "decisions are refused: its server\\nis away", "the admin port says why"),
+        (stop_workers, "decisions are refused: the workers stopped", "the admin port says why"),
+        (suspend, "waiting for the cluster: no contact so far", None),
+    ],
+)
+async def test_every_reason_to_refuse_all_decisions_is_told(
+    nursery: trio.Nursery,
+    stop: Callable[[Cause], Awaitable[None] | None],
+    said: str,
+    said_publicly: str | None,
+) -> None:
+    """/readyz has it on both ports, and so have the health check of OPA and the callers."""
+    cause = Cause(is_plugged=stop is stop_plugin)
+    await cause.start(nursery)
+    assert cause.readiness.is_ready
+    assert (await ask(cause.readiness))[0] == 200
+    stopping = stop(cause)
+    if stopping is not None:
+        await stopping
+    assert not cause.readiness.is_ready
+    assert await ask(cause.readiness) == (503, f"{said}\n")
+    public = said if said_publicly is None else f"decisions are refused: {said_publicly}"
+    assert await ask(cause.readiness, is_public=True) == (503, f"{public}\n")
+    if stop is not stop_workers:  # this process decides nothing then, but could
+        assert cause.decider.refusal == cause.decider.not_ready_reason
+        health = replace(READYZ, path=HEALTH_PATH)
+        answer = await OpaHandler(cause.decider, Callers(None))(health)
+        assert answer.status == 503
+        assert answer.body.decode() == f"{cause.decider.refusal}\n"
+
+
+async def test_daemon_is_ready_again_once_the_audit_is_written(nursery: trio.Nursery) -> None:
+    cause = Cause()
+    await cause.start(nursery)
+    stop_audit(cause)
+    assert not cause.readiness.is_ready
+    cause.audit_log.statistics.failing = 0
+    cause.audit_log.set_required(True)
+    assert cause.readiness.is_ready

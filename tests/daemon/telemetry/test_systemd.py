@@ -15,6 +15,7 @@ from authorizerd.acl.release_in_force import UNKNOWN_RELEASE
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.sources.source import Source
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.daemon.telemetry.systemd import EXTENSION_SECONDS, MESSAGES_MAX, ServiceManager
@@ -43,7 +44,13 @@ class Place:
         self.applier = RecordApplier(inbox)
         self.opened = Completion[None]()
         self.gate = ListenerGate({"KAFKA": self.opened})
-        self.readiness = Readiness(self.applier, self.gate, _Source(), lambda: True)
+        self.readiness = Readiness(
+            self.applier,
+            self.gate,
+            _Source(),
+            StandardDecider(self.applier.snapshot, None),
+            lambda: True,
+        )
 
     async def start(self, nursery: trio.Nursery) -> None:
         await nursery.start(self.applier.run)

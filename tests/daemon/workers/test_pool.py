@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from authorizerd.acl.model import ChangeBatch
+from authorizerd.actors.auditor import NOT_WRITTEN
 from authorizerd.actors.record_applier import (
     STOPPED,
     CaughtUp,
@@ -108,6 +109,21 @@ async def test_acknowledgement_waits_for_every_worker(
     assert [worker.offset for worker in running.workers] == [3, 3]
     assert [worker.acl_count for worker in running.workers] == [3, 3]
     assert {worker.settings["super.users"] for worker in running.workers} == {"User:second"}
+
+
+async def test_pool_refuses_if_every_worker_does(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """One that decides is enough. Orders to stop reach all."""
+    running = await start(nursery)
+    for counts, refusal in (((0, 0), ""), ((1, 0), ""), ((1, 1), NOT_WRITTEN), ((0, 1), "")):
+        for worker, count in zip(running.workers, counts, strict=True):
+            worker.refusing = count
+        await trio.sleep(TIMEOUT_MS / 1000)
+        assert running.pool.refusal == refusal
+    await running.pool.feed.send(Suspend("why"))
+    await trio.sleep(1)
+    assert running.pool.refusal == "why"
 
 
 async def test_all_workers_stop_deciding_with_the_daemon(

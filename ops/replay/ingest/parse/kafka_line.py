@@ -15,6 +15,7 @@ from datetime import tzinfo
 from functools import lru_cache
 from typing import Final
 
+from authorizerd.acl.audited_caller import remove_caller
 from authorizerd.acl.letter_case import ascii_upper
 from authorizerd.replay.ingest.parse.event import (
     SEPARATOR,
@@ -71,7 +72,11 @@ def has_marker_twice(text: str) -> bool:
     return any(sum(map(text.count, markers)) > 1 for markers in one_meaning)
 
 
-def _parsed(text: str, zone: tzinfo) -> Event:
+def _parsed(line: str, zone: tzinfo) -> Event:
+    without = remove_caller(line)
+    if without is None:
+        raise _SetAsideError(Reason.AMBIGUOUS)
+    text, has_caller = without
     before, rest = _cut(text, PRINCIPAL, text)
     if _object.match(before) is not None:
         raise _SetAsideError(Reason.AMBIGUOUS)
@@ -88,7 +93,8 @@ def _parsed(text: str, zone: tzinfo) -> Event:
     pattern_type, name, request, count, rule = _split_after_type(rest)
     # Put blanks around each field: a marker may begin or end with the blank next to a field.
     fields = f" {SEPARATOR} ".join(("", before, principal, host, name, request, rule, ""))
-    if any(marker in fields for marker in MARKERS):
+    # Only the daemon names a caller, and it names the rule, too: without one, a name may be cut.
+    if any(marker in fields for marker in MARKERS) or (has_caller and not rule):
         raise _SetAsideError(Reason.AMBIGUOUS)
     head, at_ms = _find_time(before, zone)
     return Event(

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow
 import pyarrow.compute as compute
 
+from authorizerd.acl.audited_caller import CALLER_GROUP, SAMPLE_RATE_GROUP
 from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
 from authorizerd.replay.ingest.parse.event import UNKNOWN_HOST
 from authorizerd.replay.ingest.parse.kafka_line import (
@@ -30,12 +31,16 @@ from authorizerd.replay.ingest.parse.times import LEVELS
 
 _FIELD: Final = "[!-~]+"  # ASCII, so the bytes are valid UTF-8
 _WORD: Final = "[A-Za-z_]+"
-_TAIL: Final = r" \(kafka\.authorizer\.logger\)(?: \[[!-Z^-~]{1,100}\])?$"
+_LOGGER: Final = r" \(kafka\.authorizer\.logger\)"
+_OF_DAEMON: Final = rf" {CALLER_GROUP}(?: {SAMPLE_RATE_GROUP})?"
+_OF_LAYOUT: Final = rf" \[[!-<>-Z^-~]{{1,100}}\]| {SAMPLE_RATE_GROUP}"
+_TAIL: Final = rf"{_LOGGER}(?:{_OF_DAEMON}|{_OF_LAYOUT})?$"
+_RULE: Final = f"{RULE}{_FIELD}(?:, {_FIELD})*"
 _PLAIN: Final = (
     rf"^{re.escape(ONE_TIME.decode())}(?:{'|'.join(LEVELS)}) {PRINCIPAL}{_FIELD} is "
     rf"(?:Allowed|Denied){OPERATIONS[0]}{_WORD}{HOST}{_FIELD}{RESOURCE}{_WORD}:"
     rf"(?:{'|'.join(PATTERN_TYPES)}):{_FIELD}{REQUEST}{_FIELD}{COUNT}[0-9]{{1,9}}"
-    rf"(?:{RULE}{_FIELD}(?:, {_FIELD})*)?{_TAIL}"
+    rf"(?:(?:{_RULE})?{_LOGGER}(?:{_OF_LAYOUT})?|{_RULE}{_LOGGER}{_OF_DAEMON})$"
 )
 _COUNT_AND_RULE: Final = rf"^(?P<count>[0-9]+)(?:{RULE}(?P<rule>.+))?$"
 _PLACES: Final = {  # the number of each value's word in a plain line

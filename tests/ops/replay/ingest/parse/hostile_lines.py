@@ -9,6 +9,12 @@ from hypothesis import strategies as st
 
 from authorizerd.replay.ingest.parse.kafka_line import MARKERS
 
+CALLERS = (
+    " (kafka.authorizer.logger) [knownBy=token caller=User:rest%20bridge address=10.0.0.1"
+    " requestId=a-1 traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01]",
+    " (kafka.authorizer.logger) [knownBy=trusted address=unix]",
+)
+"""The ends of the daemon's lines."""
 PIECES = (
     *MARKERS,
     *(marker.strip() for marker in MARKERS),
@@ -16,6 +22,7 @@ PIECES = (
     *("a", "is", "User:x", "LITERAL", "LITERAL:"),
     *("ü", "名前", "\x01", "\x85", "\u2028", "\U0001f600"),
     *("Allowed", "Denied", "unknown", " (kafka.authorizer.logger)", "2026-11-21 16:26:26,966"),
+    *(" (kafka.authorizer.logger) [knownBy=", " address=10.0.0.1]", *CALLERS),
 )
 names = st.lists(st.sampled_from(PIECES), max_size=5).map("".join) | st.text(max_size=6)
 plain_names = st.sampled_from(("orders", "User:alice", "User:CN=a b, O=ü (x)", "10.0.0.1", "a:b"))
@@ -44,6 +51,7 @@ heads = st.tuples(
 tails = st.sampled_from(
     (
         *("", " (kafka.authorizer.logger)", " (kafka.authorizer.logger) [handler-7]"),
+        *(*CALLERS, f"{CALLERS[0]} [sampleRate=0.01]", f"{CALLERS[1]}{CALLERS[0]}"),
         *(" (k.a.Authorizer$)", " (other)", " [t]", " ", "\r", "\r\r"),
     )
 )

@@ -15,7 +15,7 @@ from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
 from authorizerd.replay.ingest.parse.event import Event
 from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
-from tests.ops.replay.ingest.parse.hostile_lines import PIECES
+from tests.ops.replay.ingest.parse.hostile_lines import CALLERS, PIECES
 
 TAIL = " (kafka.authorizer.logger)"
 RULE = "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=t, operation=READ])"
@@ -29,7 +29,17 @@ counts = st.sampled_from(("1", "007", "999999999", "1000000000", "", "x"))
 rules = st.sampled_from(
     ("", f" based on rule {RULE}", " based on rule DefaultDeny", " based on rule ", " x")
 ) | st.lists(pieces, max_size=4).map(lambda some: " based on rule " + "".join(some))
-tails = st.sampled_from((TAIL, TAIL, TAIL, f"{TAIL} [thread-7]", "", f"{TAIL}{TAIL}", " (k)"))
+tails = st.sampled_from(
+    (
+        *(TAIL, TAIL, TAIL, f"{TAIL} [thread-7]", "", f"{TAIL}{TAIL}", " (k)"),
+        *(
+            *CALLERS,
+            f"{CALLERS[0]} [sampleRate=0.01]",
+            f"{CALLERS[1]} [t]",
+            f"{TAIL} [knownBy=999]",
+        ),
+    )
+)
 lines = st.builds(
     "{} Principal = {} is {} {} = {} from host = {} on resource = {}:{}:{} for request = {}"
     " with resourceRefCount = {}{}{}".format,
