@@ -11,13 +11,14 @@ import math
 import select
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
 from authorizerd.daemon.errors import MemoryBudgetError
+from authorizerd.daemon.net.connection_limits import network_of
 from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
 from authorizerd.daemon.net.memory_budget import Reservation
 from authorizerd.daemon.net.socket_stream import SocketStream
@@ -68,11 +69,14 @@ class Connection:
         "expires_at",
         "is_confined",
         "is_established",
+        "is_known",
+        "network",
         "phase",
         "principal",
         "reservation",
         "scope",
         "since",
+        "source",
         "stream",
         "too_slow",
     )
@@ -88,6 +92,8 @@ class Connection:
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
         self.stream = SocketStream(stream) if isinstance(stream, trio.SocketStream) else stream
         self.address = None if self._socket is None else peer_address(self._socket)
+        self.network = network_of(self.address)
+        self.source = server.limits.source_of(self.address)
         self.reservation = Reservation(server.memory)
         self.admission = Admission(current_turns(), server.turn_ms_max)
         self.scope = trio.CancelScope()
@@ -100,6 +106,7 @@ class Connection:
         self.expires_at = math.inf
         self.is_confined = is_confined
         self.is_established = False
+        self.is_known = False  # the peer has proved who it is
         self.ending: Ending | None = None
         # Sent to a peer that does not complete a request in time. `converse` sets it at its end.
         self.too_slow = b""
@@ -253,12 +260,17 @@ def peer_address(socket: trio.socket.SocketType) -> str | None:
     Raises:
         BrokenResourceError: the peer has already disconnected.
     """
-    if socket.family not in (trio.socket.AF_INET, trio.socket.AF_INET6):
-        return None
     try:
-        text, _, *flow_and_zone = socket.getpeername()
+        return format_peer(socket.family, socket.getpeername())
     except OSError as error:
         raise trio.BrokenResourceError(str(error)) from error
+
+
+def format_peer(family: int, peer: tuple[Any, ...] | str) -> str | None:
+    """Return the address in what getpeername returned; see ``peer_address``."""
+    if family not in (trio.socket.AF_INET, trio.socket.AF_INET6):
+        return None
+    text, _, *flow_and_zone = peer
     if any(flow_and_zone[1:]):
         text = f"{text}%{flow_and_zone[1]}"
     host = host_address(text)

@@ -3,10 +3,8 @@
 **Invariant:** a misbehaving peer, or a fault while serving it, ends only its own connection. A
 draining server answers each request that has begun, and accepts none after that.
 
-If every place is taken, a new connection replaces the oldest one that is not established and is
-waiting for its peer. If there is none, it replaces the oldest of those that have been idle for
-IDLE_SECONDS_MIN. If there is none either, the new connection is refused. So idle connections cannot
-lock out new clients, and a busy connection is never closed for another.
+``places`` decides which connection gives way if every place is taken. If there is none, the new
+connection is refused. A busy connection is never closed for another.
 """
 
 from __future__ import annotations
@@ -14,11 +12,9 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from itertools import chain, islice
 from typing import Final
 
 import trio
@@ -30,6 +26,7 @@ from authorizerd.daemon.net.connection import Connection, Ending, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.memory_budget import MemoryBudget
+from authorizerd.daemon.net.places import EXEMPT, IDLE_SECONDS_MIN, Guest, Places
 from authorizerd.daemon.net.selector import Selector
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
@@ -38,15 +35,8 @@ from authorizerd.tls.server import TlsServer, seconds_left
 
 SWEEP_SECONDS: Final = 0.25
 """Interval of the deadline checks: a timeout may fire up to two intervals late."""
-IDLE_SECONDS_MIN: Final = 10.0
-"""Time for which an established connection must be idle before another may replace it."""
-STALL_SECONDS_MIN: Final = 1.0
-"""Time after which a stalled connection that is not established may be ended to free its memory."""
 REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
-_LOOKED_AT_MAX: Final = 1024
-_EXEMPT: Final = (Phase.ANSWERING, Phase.STREAMING)
-"""The phases in which a connection does not wait for its peer, so it is neither late nor idle."""
 _WARNING_SECONDS: Final = 60.0
 _TLS_EXPECTED: Final = bytes.fromhex("15 0303 0002 02 46")
 """The fatal TLS alert protocol_version, which tells clients without TLS what is wrong."""
@@ -96,11 +86,8 @@ class ConnectionServer(ABC):
         self.tls: Final = tls
         self.selector: Final = selector
         self._requires_login = requires_login
-        # In the order in which they were accepted.
-        self._open: dict[Connection, None] = {}
-        self._unestablished: dict[Connection, None] = {}
-        self._idle: deque[Connection] = deque()
-        self._by_address: Counter[str] = Counter()
+        self._places: Final = Places(self._end_for_another)
+        self._open: Final = self._places.open  # in the order in which they were accepted
         self._refusals = 0
         self._handshaking = 0  # that wait for a thread, or are in one
         self._next_warning = -math.inf
@@ -183,7 +170,7 @@ class ConnectionServer(ABC):
         await self._drained.wait()
 
     def _notice_drained(self) -> None:
-        if self.is_draining and not self._open:
+        if self.is_draining and not self._places.taken:
             self._drained.set()
 
     def _note_failed_accept(self, error: OSError) -> None:
@@ -205,7 +192,7 @@ class ConnectionServer(ABC):
             await trio.sleep_until(self.next_sweep)
             now = trio.current_time()
             self.next_sweep = now + SWEEP_SECONDS
-            idle: deque[Connection] = deque()
+            idle: list[Connection] = []
             # A copy, because connections come and go during the checkpoints.
             for number, connection in enumerate([*self._open], start=1):
                 if number % _SWEPT_AT_ONCE == 0:
@@ -215,7 +202,7 @@ class ConnectionServer(ABC):
                     if connection.ending is None:
                         self.statistics.connections_expired += 1
                     connection.end_after_answer(Ending.EXPIRED)
-                elif not is_open or connection.phase in _EXEMPT:
+                elif not is_open or connection.phase in EXEMPT:
                     continue
                 elif self._is_overdue(connection, now):
                     if connection.ending is None:
@@ -224,9 +211,9 @@ class ConnectionServer(ABC):
                             not connection.is_established
                         )
                     connection.end(Ending.TIMED_OUT)
-                elif connection.since + IDLE_SECONDS_MIN <= now and len(idle) < _LOOKED_AT_MAX:
+                elif connection.is_known and connection.since + IDLE_SECONDS_MIN <= now:
                     idle.append(connection)
-            self._idle = idle
+            self._places.note_idle(idle)
 
     def _is_overdue(self, connection: Connection, now: float) -> bool:
         limits = self.limits
@@ -264,10 +251,14 @@ class ConnectionServer(ABC):
             with suppress(OSError):
                 await trio.aclose_forcefully(stream)
 
-    def _admit(self, newcomer: Connection) -> bool:
+    def _admit(self, newcomer: Guest) -> bool:
         """Return True if ``newcomer`` gets a place; another connection may be evicted for it."""
-        address, limits = newcomer.address, self.limits
-        if address is not None and self._by_address[address] >= limits.of_address(address):
+        address, source, limits = newcomer.address, newcomer.source, self.limits
+        if (
+            address is not None
+            and source is not None
+            and self._places.count(source) >= limits.of_address(address)
+        ):
             if self._may_warn():
                 _logger.warning(
                     "%s: %s has as many connections as max.connections.per.ip allows",
@@ -276,14 +267,26 @@ class ConnectionServer(ABC):
                 )
             self.statistics.connections_refused_per_ip += 1
             return False
-        if len(self._open) < limits.unreserved_max:
+        if (
+            self._places.taken < limits.unreserved_max
+            or (
+                self._handshaking < limits.unreserved_max / 2
+                and self._places.evict(newcomer.network)
+            )
+            or self._places.taken < limits.connections_max
+        ):
+            self._places.add(newcomer)
+            self.statistics.connections_open = self._places.taken
             return True
-        if self._handshaking < limits.unreserved_max / 2 and self._evict():
-            return True
-        return len(self._open) < limits.connections_max
+        return False
 
-    def establish(self, connection: Connection, *, may_use_reserve: bool = False) -> None:
-        """Mark a connection as established: its peer is known, so its limits are raised.
+    def establish(
+        self, connection: Connection, *, is_known: bool, may_use_reserve: bool = False
+    ) -> None:
+        """Mark a connection as established, so its limits are raised.
+
+        Args:
+            is_known: True if the peer has proved who it is. A client certificate does, too.
 
         Raises:
             ClosingError: it uses a reserved place without the right to one.
@@ -292,70 +295,34 @@ class ConnectionServer(ABC):
         if connection.is_established:
             return
         connection.is_established = True
-        self._unestablished.pop(connection, None)
+        connection.is_known = is_known or connection.principal is not None
+        self._places.establish(connection, is_known=connection.is_known)
         limits = self.limits
         if not limits.reserved or may_use_reserve:
             return
-        if len(self._open) > limits.unreserved_max and not self._evict():
+        if self._places.taken > limits.unreserved_max and not self._places.evict(
+            connection.network
+        ):
             self.statistics.connections_refused += 1
             raise ClosingError(
                 "max.connections is reached; the remaining connections are for super users"
             )
 
-    def _evict(self) -> bool:
-        """Evict one connection; return False if none may be evicted."""
-        # The dict is in the order of accepting, so the first that waits is the oldest.
-        waiting = (each for each in self._unestablished if each.is_waiting)
-        victim = next(waiting, None)
-        while victim is None and self._idle:
-            oldest = self._idle.popleft()
-            victim = oldest if self._is_stalled(oldest) else None
-        if victim is not None:
-            self._end_for_another(victim)
-        return victim is not None
-
-    def _is_stalled(self, connection: Connection) -> bool:
-        """Return True if an open connection has waited a long time for its peer."""
-        least = IDLE_SECONDS_MIN if connection.is_established else STALL_SECONDS_MIN
-        return (
-            connection in self._open
-            and connection.phase not in _EXEMPT
-            and connection.since + least <= trio.current_time()
-        )
-
     def free_memory(self, newcomer: Connection, hold: Callable[[], bool]) -> bool:
         """End stalled connections that hold memory until ``hold`` succeeds; return its result."""
-        holders = [
-            connection
-            for connection in chain(islice(self._unestablished, _LOOKED_AT_MAX), self._idle)
-            if connection is not newcomer
-            and connection.reservation.exceeds_free_bytes
-            and self._is_stalled(connection)
-        ]
-        for connection in holders:
-            self._end_for_another(connection)
-            if hold():
-                return True
-        return False
+        return self._places.free_memory(newcomer, hold)
 
-    def _end_for_another(self, connection: Connection) -> None:
+    def _end_for_another(self, guest: Guest) -> None:
         self.statistics.connections_evicted += 1
-        connection.end(Ending.EVICTED)
-        self._remove(connection)
+        guest.end(Ending.EVICTED)
+        self._remove(guest)
 
-    def _remove(self, connection: Connection) -> None:
-        connection.reservation.reserve(0)
-        if connection not in self._open:
-            return
-        del self._open[connection]
-        self._unestablished.pop(connection, None)
-        address = connection.address
-        if address is not None:
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
-        self.statistics.connections_open = len(self._open)
-        self._notice_drained()
+    def _remove(self, guest: Guest) -> None:
+        if isinstance(guest, Connection):
+            guest.reservation.reserve(0)
+        if self._places.remove(guest):
+            self.statistics.connections_open = self._places.taken
+            self._notice_drained()
 
     async def _refuse(self, connection: Connection) -> None:
         """Send the reason, and read the peer's bytes before closing: a reset would discard it."""
@@ -373,11 +340,6 @@ class ConnectionServer(ABC):
             self._refusals -= 1
 
     async def _serve_connection(self, connection: Connection) -> None:
-        self._open[connection] = None
-        self._unestablished[connection] = None
-        if connection.address is not None:
-            self._by_address[connection.address] += 1
-        self.statistics.connections_open = len(self._open)
         try:
             with connection.scope:
                 if self.tls is not None:
