@@ -64,6 +64,14 @@ class ClientHelloCheck:
             del received[:size]
 
 
+def is_whole_record(opening: bytes) -> bool:
+    """Return True if a connection's first bytes contain a whole record, or are not TLS."""
+    if opening[0] != _HANDSHAKE_RECORD:
+        return True
+    length = int.from_bytes(opening[_RECORD_HEADER_BYTES - 2 : _RECORD_HEADER_BYTES])
+    return len(opening) >= _RECORD_HEADER_BYTES + length
+
+
 def is_last_answer(records: bytes) -> bool:
     """Return True if a server that has sent ``records`` will not accept another ClientHello."""
     return records[0] == _HANDSHAKE_RECORD and records[_RANDOM] != _RETRY

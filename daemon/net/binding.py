@@ -20,7 +20,8 @@ from authorizerd.config.endpoints import HttpEndpoint, is_loopback, not_loopback
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import Place
 
-BACKLOG: Final = 1024
+BACKLOG: Final = 4096
+"""Connections that wait to be accepted; the system may allow fewer (net.core.somaxconn)."""
 UNIX_MODE: Final = 0o660
 """Permissions of a Unix socket: its owner and its group may connect, and so may ask questions."""
 

@@ -25,6 +25,7 @@ from authorizerd.daemon.net.socket_stream import SocketStream
 from authorizerd.daemon.net.turns import current_turns
 
 if TYPE_CHECKING:
+    from authorizerd.daemon.net.arrival import Arrival
     from authorizerd.daemon.net.connection_server import ConnectionServer
 
 FRAME_SIZE_BYTES: Final = 4
@@ -57,6 +58,7 @@ class Connection:
 
     Args:
         is_confined: True if it may hold at most FREE_BYTES until it is established.
+        arrival: the arrival that it was; None if it was accepted as a stream.
     """
 
     __slots__ = (
@@ -87,20 +89,26 @@ class Connection:
         stream: trio.abc.HalfCloseableStream,
         *,
         is_confined: bool = False,
+        arrival: Arrival | None = None,
     ) -> None:
         self._server = server
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
         self.stream = SocketStream(stream) if isinstance(stream, trio.SocketStream) else stream
-        self.address = None if self._socket is None else peer_address(self._socket)
-        self.network = network_of(self.address)
-        self.source = server.limits.source_of(self.address)
+        if arrival is None:
+            self.address = None if self._socket is None else peer_address(self._socket)
+            self.network = network_of(self.address)
+            self.source = server.limits.source_of(self.address)
+        else:
+            self.address = arrival.address
+            self.network, self.source = arrival.network, arrival.source
         self.reservation = Reservation(server.memory)
         self.admission = Admission(current_turns(), server.turn_ms_max)
         self.scope = trio.CancelScope()
         self.phase = Phase.IDLE
         # The sweep's time is exact enough for timeouts, and saves reading the clock for each
         # request.
-        self.accepted_at = self.since = server.next_sweep
+        self.since = server.next_sweep
+        self.accepted_at = self.since if arrival is None else arrival.accepted_at
         # The principal of the client's certificate; None without one, and on ports without TLS.
         self.principal: str | None = None
         self.expires_at = math.inf

@@ -70,6 +70,14 @@ class ConnectionLimits:
         )
 
     @property
+    def replaces_own(self) -> bool:
+        """True if a newcomer beyond the limit per address replaces one from the same network.
+
+        By ``max.connections.per.ip`` alone it is refused, as in Kafka.
+        """
+        return self.own_per_address_max < UNLIMITED
+
+    @property
     def unreserved_max(self) -> int:
         return max(min(1, self.connections_max), self.connections_max - self.reserved)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import math
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -21,7 +22,9 @@ import trio
 
 from authorizerd.config.configuration import Reloadable
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.net.accepting import accept_all
+from authorizerd.daemon.net.accepting import Accepted, accept_all
+from authorizerd.daemon.net.arrival import Arrival
+from authorizerd.daemon.net.arrivals import Arrivals, Opening, has_ended, to_stream
 from authorizerd.daemon.net.connection import Connection, Ending, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
@@ -30,14 +33,18 @@ from authorizerd.daemon.net.places import EXEMPT, IDLE_SECONDS_MIN, Guest, Place
 from authorizerd.daemon.net.selector import Selector
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.tls.client_hello import is_whole_record
 from authorizerd.tls.errors import NotTlsError, TlsError
 from authorizerd.tls.server import TlsServer, seconds_left
+from authorizerd.tls.stream import HANDSHAKES_AT_ONCE_MAX
 
 SWEEP_SECONDS: Final = 0.25
 """Interval of the deadline checks: a timeout may fire up to two intervals late."""
 REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
 _WARNING_SECONDS: Final = 60.0
+HANDSHAKES_STARTED_MAX: Final = 2 * HANDSHAKES_AT_ONCE_MAX
+"""No other handshake begins while so many wait for a thread, or are in one."""
 _TLS_EXPECTED: Final = bytes.fromhex("15 0303 0002 02 46")
 """The fatal TLS alert protocol_version, which tells clients without TLS what is wrong."""
 
@@ -88,6 +95,10 @@ class ConnectionServer(ABC):
         self._requires_login = requires_login
         self._places: Final = Places(self._end_for_another)
         self._open: Final = self._places.open  # in the order in which they were accepted
+        self._arrivals: Final = Arrivals(
+            self._classify, self._may_start_costly, self._start, self._end_arrival
+        )
+        self._serving: trio.Nursery | None = None
         self._refusals = 0
         self._handshaking = 0  # that wait for a thread, or are in one
         self._next_warning = -math.inf
@@ -120,7 +131,7 @@ class ConnectionServer(ABC):
 
         Cancellation cuts off the connections at once.
         """
-        with self.selector or nullcontext():
+        with self.selector or nullcontext(), self._arrivals:
             await self._serve_until_drained(listeners, task_status)
 
     async def _serve_until_drained(
@@ -131,6 +142,8 @@ class ConnectionServer(ABC):
         async with trio.open_nursery() as nursery:
             self.next_sweep = trio.current_time() + SWEEP_SECONDS
             nursery.start_soon(self._sweep)
+            nursery.start_soon(self._arrivals.run)
+            self._serving = nursery
             if self.selector is not None:
                 nursery.start_soon(self.selector.run)
             task_status.started()
@@ -141,7 +154,7 @@ class ConnectionServer(ABC):
                             accept_all,
                             listener,
                             self.reserve_accept,
-                            lambda stream: nursery.start_soon(self._serve_stream, stream),
+                            self._take,
                             self._note_failed_accept,
                         )
             await self._drained.wait()
@@ -152,8 +165,10 @@ class ConnectionServer(ABC):
 
         Requests that exceed the drain timeout are cut off.
         """
-        self.is_draining = True
         self._accepting.cancel()
+        self._arrivals.finish()
+        await trio.lowlevel.checkpoint()  # a connection that begins now must not look idle either
+        self.is_draining = True
         # Wait two turns of the loop: requests that have already arrived must not look idle.
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
@@ -214,6 +229,14 @@ class ConnectionServer(ABC):
                 elif connection.is_known and connection.since + IDLE_SECONDS_MIN <= now:
                     idle.append(connection)
             self._places.note_idle(idle)
+            self._end_late_arrivals(now)
+
+    def _end_late_arrivals(self, now: float) -> None:
+        timeout = min(self.limits.login_timeout_s, self.limits.idle_timeout_s)
+        for late in self._arrivals.find_late(now - timeout):
+            self.statistics.connections_timed_out += 1
+            self.statistics.connections_never_established += 1
+            self._end_arrival(late)
 
     def _is_overdue(self, connection: Connection, now: float) -> bool:
         limits = self.limits
@@ -223,14 +246,57 @@ class ConnectionServer(ABC):
         timeout = limits.request_timeout_s if is_receiving else limits.idle_timeout_s
         return connection.since + timeout <= now
 
-    async def _serve_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
+    def _take(self, accepted: Accepted) -> None:
+        """Give an accepted connection a place, or refuse it; one that is closed again gets none."""
         self.statistics.connections_accepted += 1
+        assert self._serving is not None, "the server accepts"
+        if not isinstance(accepted, socket.socket):
+            self._serving.start_soon(self._serve_stream, accepted)
+            return
         try:
-            connection = Connection(self, stream, is_confined=self._requires_login)
-            if self._admit(connection):
+            arrival = (
+                None if has_ended(accepted) else Arrival(accepted, self.limits, self.next_sweep)
+            )
+        except OSError:  # the peer may close the connection at any time
+            arrival = None
+        if arrival is None:
+            accepted.close()
+        elif self._admit(arrival):
+            self._arrivals.add(arrival)
+        else:
+            self._refuse_early(accepted)
+
+    def _start(self, arrival: Arrival) -> None:
+        """Serve a connection that has arrived, in a task of its own, in the arrival's place."""
+        self._arrivals.discard(arrival)
+        assert self._serving is not None, "the server accepts"
+        stream = to_stream(arrival.socket)
+        connection = Connection(self, stream, is_confined=self._requires_login, arrival=arrival)
+        self._places.replace(arrival, connection)
+        self._serving.start_soon(self._serve_stream, stream, connection)
+
+    def _end_arrival(self, arrival: Arrival) -> None:
+        self._remove(arrival)
+        arrival.socket.close()
+
+    def _classify(self, opening: bytes) -> Opening:
+        if self.tls is None:
+            return Opening.CHEAP
+        return Opening.COSTLY if is_whole_record(opening) else Opening.PARTIAL
+
+    def _may_start_costly(self) -> bool:
+        return self._handshaking < HANDSHAKES_STARTED_MAX
+
+    async def _serve_stream(
+        self, stream: trio.abc.HalfCloseableStream, started: Connection | None = None
+    ) -> None:
+        """Serve a connection to its end: one that has a place, or an accepted stream."""
+        try:
+            connection = started or Connection(self, stream, is_confined=self._requires_login)
+            if started is not None or self._admit(connection):
                 await self._serve_connection(connection)
             else:
-                await self._refuse(connection)
+                await self._refuse(connection.stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the peer may close the connection at any time
         except (DecodeError, ClosingError) as error:
@@ -258,6 +324,11 @@ class ConnectionServer(ABC):
             address is not None
             and source is not None
             and self._places.count(source) >= limits.of_address(address)
+            and not (
+                limits.replaces_own
+                and source == newcomer.network
+                and self._places.evict_within(newcomer.network)
+            )
         ):
             if self._may_warn():
                 _logger.warning(
@@ -314,28 +385,56 @@ class ConnectionServer(ABC):
 
     def _end_for_another(self, guest: Guest) -> None:
         self.statistics.connections_evicted += 1
-        guest.end(Ending.EVICTED)
         self._remove(guest)
+        guest.end(Ending.EVICTED)
 
     def _remove(self, guest: Guest) -> None:
         if isinstance(guest, Connection):
             guest.reservation.reserve(0)
+        else:
+            self._arrivals.discard(guest)
         if self._places.remove(guest):
             self.statistics.connections_open = self._places.taken
             self._notice_drained()
 
-    async def _refuse(self, connection: Connection) -> None:
+    def _refuse_early(self, accepted: socket.socket) -> None:
+        """Refuse a connection that was just accepted, without a task if its peer hears no reason.
+
+        The reason would need a TLS handshake, which costs more than a connection.
+        """
+        if self._too_many and self.tls is None and self._refusals < self._refusals_max:
+            assert self._serving is not None, "the server accepts"
+            self._serving.start_soon(self._refuse_stream, to_stream(accepted))
+            return
+        self.statistics.connections_refused += 1
+        with accepted, suppress(OSError):
+            if self.tls is None:
+                accepted.send(self._too_many, socket.MSG_DONTWAIT)
+
+    async def _refuse_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
+        try:
+            await self._refuse(stream)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the peer may close the connection at any time
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    @property
+    def _refusals_max(self) -> int:
+        return min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max)
+
+    async def _refuse(self, stream: trio.abc.HalfCloseableStream) -> None:
         """Send the reason, and read the peer's bytes before closing: a reset would discard it."""
         self.statistics.connections_refused += 1
         if not self._too_many or self.tls is not None:
-            return  # the reason would need a TLS handshake, which costs more than a connection
-        if self._refusals >= min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max):
+            return
+        if self._refusals >= self._refusals_max:
             # This cannot block: the send buffer of a new connection is empty.
-            await connection.stream.send_all(self._too_many)
+            await stream.send_all(self._too_many)
             return
         self._refusals += 1
         try:
-            await send_last(connection.stream, self._too_many)
+            await send_last(stream, self._too_many)
         finally:
             self._refusals -= 1
 
@@ -385,6 +484,7 @@ class ConnectionServer(ABC):
             yield
         finally:
             self._handshaking -= 1
+            self._arrivals.wake()
             connection.enter(Phase.IDLE)
             if self.is_draining:
                 connection.end(Ending.DRAINED)

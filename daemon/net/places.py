@@ -132,6 +132,15 @@ class Places:
         self._end(victim)
         return True
 
+    def evict_within(self, network: str | None) -> bool:
+        """End one connection of a stranger in ``network``; return False if none may be ended."""
+        strangers = self._strangers.get(network)
+        victim = None if strangers is None else self._find_within(strangers)
+        if victim is None:
+            return False
+        self._end(victim)
+        return True
+
     def _find_stranger(self, network: str | None) -> Guest | None:
         quiet, most = None, 0
         for each in self._strangers.values():
@@ -142,14 +151,17 @@ class Places:
         if quiet is not None and most >= len(self._strangers.get(network, ())):
             return quiet
         for each in sorted(self._strangers.values(), key=len, reverse=True):
-            found = next(filter(self._gives_way, each.unanswered), None)
-            found = self._find_quietest(each) if found is None else found
+            found = self._find_within(each)
             if found is not None:
                 return found
         return None
 
-    def _find_quietest(self, strangers: _Strangers) -> Connection | None:
-        """Return the quietest of some connections, and look at others the next time."""
+    def _find_within(self, strangers: _Strangers) -> Guest | None:
+        """Return the oldest one that waits unanswered, or else about the quietest."""
+        oldest = next(filter(self._gives_way, strangers.unanswered), None)
+        if oldest is not None:
+            return oldest
+        # Look at some, and at others the next time.
         compared = list(islice(strangers.answered, _COMPARED_MAX))
         for each in compared:
             del strangers.answered[each]
