@@ -7,12 +7,13 @@ from typing import Final
 
 from authorizerd.daemon.net.connection import Ending, format_peer
 from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
+from authorizerd.tls.server import RetriedHello
 
 
 class Arrival:
     """The socket of a connection that is not served yet: it has no task and no buffers."""
 
-    __slots__ = ("accepted_at", "address", "network", "socket", "source")
+    __slots__ = ("accepted_at", "address", "network", "retried", "socket", "source")
 
     def __init__(self, accepted: socket.socket, limits: ConnectionLimits, now: float) -> None:
         """Find out who the peer is.
@@ -25,6 +26,7 @@ class Arrival:
         self.address: Final = format_peer(accepted.family, accepted.getpeername())
         self.network: Final = network_of(self.address)
         self.source: Final = limits.source_of(self.address)
+        self.retried: RetriedHello | None = None  # the peer was asked for another TLS hello
 
     def end(self, _: Ending) -> None:
         self.socket.close()

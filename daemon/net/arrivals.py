@@ -22,7 +22,7 @@ from authorizerd.daemon.net.arrival import Arrival
 from authorizerd.daemon.net.fair_queue import FairQueue
 
 STARTS_PER_TURN: Final = 4
-LOOKS_PER_TURN: Final = 64
+LOOKS_PER_TURN: Final = 16
 _PEEK_BYTES: Final = 4096
 _PEEK: Final = socket.MSG_PEEK | socket.MSG_DONTWAIT
 _EVENTS: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
@@ -33,9 +33,9 @@ class Opening(Enum):
 
     PARTIAL = auto()
     """More must follow before anything can be answered."""
-    CHEAP = auto()
-    COSTLY = auto()
-    """To answer them takes as long as many usual requests."""
+    READY = auto()
+    DOUBTFUL = auto()
+    """The peer has to show yet that it waits for an answer, so it comes after the others."""
 
 
 class Arrivals:
@@ -43,27 +43,27 @@ class Arrivals:
 
     Args:
         classify: says what the first bytes of a connection are.
-        may_start_costly: returns True while a connection with a costly opening may be served.
+        may_start: returns True while another connection may be served.
         start: serves a connection from now on.
         end: ends a connection whose peer has closed it. Both call ``discard`` first.
     """
 
     def __init__(
         self,
-        classify: Callable[[bytes], Opening],
-        may_start_costly: Callable[[], bool],
+        classify: Callable[[Arrival, bytes], Opening],
+        may_start: Callable[[], bool],
         start: Callable[[Arrival], None],
         end: Callable[[Arrival], None],
     ) -> None:
         self._classify: Final = classify
-        self._may_start_costly: Final = may_start_costly
+        self._may_start: Final = may_start
         self._start: Final = start
         self._end: Final = end
         self._epoll: Final = select.epoll()
         self._waiting: Final[dict[Arrival, None]] = {}  # in the order in which they came
         self._silent: Final[dict[int, Arrival]] = {}
-        self._cheap: Final = FairQueue()
-        self._costly: Final = FairQueue()
+        self._ready: Final = FairQueue()
+        self._doubtful: Final = FairQueue()
         self._may_go_on = trio.Event()
 
     def __enter__(self) -> Self:
@@ -90,12 +90,12 @@ class Arrivals:
     def discard(self, arrival: Arrival) -> None:
         """Forget a connection before its socket is closed."""
         self._waiting.pop(arrival, None)
-        self._cheap.discard(arrival)
-        self._costly.discard(arrival)
+        self._ready.discard(arrival)
+        self._doubtful.discard(arrival)
         self._forget(arrival)
 
     def wake(self) -> None:
-        """Look again whether a connection with a costly opening may be served."""
+        """Look again whether another connection may be served."""
         self._may_go_on.set()
 
     def find_late(self, accepted_before: float) -> list[Arrival]:
@@ -112,7 +112,7 @@ class Arrivals:
         for arrival in [*self._silent.values()]:
             if not self._look(arrival):
                 self._end(arrival)
-        for queue in (self._cheap, self._costly):
+        for queue in (self._ready, self._doubtful):
             while queue:
                 self._start(queue.pop())
 
@@ -130,12 +130,10 @@ class Arrivals:
     def _start_some(self) -> bool:
         """Serve the next connections; return False if no other one may be served."""
         for _ in range(STARTS_PER_TURN):
-            if self._cheap:
-                self._start(self._cheap.pop())
-            elif self._costly and self._may_start_costly():
-                self._start(self._costly.pop())
-            else:
+            queue = self._ready or self._doubtful
+            if not (queue and self._may_start()):
                 return False
+            self._start(queue.pop())
         return True
 
     async def _watch(self) -> None:
@@ -158,11 +156,11 @@ class Arrivals:
         if not opening:
             self._end(arrival)
             return True
-        kind = self._classify(opening)
+        kind = self._classify(arrival, opening)
         if kind is Opening.PARTIAL and len(opening) < _PEEK_BYTES:
             return False
         self._forget(arrival)
-        (self._costly if kind is Opening.COSTLY else self._cheap).add(arrival)
+        (self._doubtful if kind is Opening.DOUBTFUL else self._ready).add(arrival)
         self._may_go_on.set()
         return True
 

@@ -76,6 +76,7 @@ class Connection:
         "phase",
         "principal",
         "reservation",
+        "retried",
         "scope",
         "since",
         "source",
@@ -112,6 +113,8 @@ class Connection:
         # The principal of the client's certificate; None without one, and on ports without TLS.
         self.principal: str | None = None
         self.expires_at = math.inf
+        # The client was asked for another TLS hello before it was served.
+        self.retried = None if arrival is None else arrival.retried
         self.is_confined = is_confined
         self.is_established = False
         self.is_known = False  # the peer has proved who it is

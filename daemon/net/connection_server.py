@@ -45,6 +45,7 @@ _SWEPT_AT_ONCE: Final = 1024
 _WARNING_SECONDS: Final = 60.0
 HANDSHAKES_STARTED_MAX: Final = 2 * HANDSHAKES_AT_ONCE_MAX
 """No other handshake begins while so many wait for a thread, or are in one."""
+PRESSED_SECONDS: Final = 1.0
 _TLS_EXPECTED: Final = bytes.fromhex("15 0303 0002 02 46")
 """The fatal TLS alert protocol_version, which tells clients without TLS what is wrong."""
 
@@ -96,10 +97,11 @@ class ConnectionServer(ABC):
         self._places: Final = Places(self._end_for_another)
         self._open: Final = self._places.open  # in the order in which they were accepted
         self._arrivals: Final = Arrivals(
-            self._classify, self._may_start_costly, self._start, self._end_arrival
+            self._classify, self._may_start, self._start, self._end_arrival
         )
         self._serving: trio.Nursery | None = None
         self._refusals = 0
+        self._pressed_until = -math.inf
         self._handshaking = 0  # that wait for a thread, or are in one
         self._next_warning = -math.inf
         self._accepting = trio.CancelScope()
@@ -279,13 +281,32 @@ class ConnectionServer(ABC):
         self._remove(arrival)
         arrival.socket.close()
 
-    def _classify(self, opening: bytes) -> Opening:
+    def _classify(self, arrival: Arrival, opening: bytes) -> Opening:
+        """Under pressure, ask a client for another TLS hello before a thread does anything."""
         if self.tls is None:
-            return Opening.CHEAP
-        return Opening.COSTLY if is_whole_record(opening) else Opening.PARTIAL
+            return Opening.READY
+        if not is_whole_record(opening):
+            return Opening.PARTIAL
+        if arrival.retried is not None or not self._is_pressed:
+            return Opening.READY
+        retried = self.tls.retry(opening)
+        if retried is None:
+            return Opening.DOUBTFUL
+        arrival.retried, size, answer = retried
+        arrival.socket.recv(size, socket.MSG_DONTWAIT)
+        arrival.socket.send(answer, socket.MSG_DONTWAIT)  # a new connection's buffer is empty
+        return Opening.PARTIAL
 
-    def _may_start_costly(self) -> bool:
-        return self._handshaking < HANDSHAKES_STARTED_MAX
+    def _may_start(self) -> bool:
+        if self.tls is None or self._handshaking < HANDSHAKES_STARTED_MAX:
+            return True
+        self._pressed_until = self.next_sweep + PRESSED_SECONDS
+        return False
+
+    @property
+    def _is_pressed(self) -> bool:
+        """True if clients must answer once before their handshakes take a thread's time."""
+        return self.next_sweep < self._pressed_until
 
     async def _serve_stream(
         self, stream: trio.abc.HalfCloseableStream, started: Connection | None = None
@@ -459,7 +480,9 @@ class ConnectionServer(ABC):
         """
         try:
             connection.stream, identity = await tls.accept(
-                connection.stream, partial(self._working, connection)
+                connection.stream,
+                partial(self._working, connection),
+                retried=connection.retried,
             )
         except TlsError as error:
             self.statistics.handshakes_failed += 1

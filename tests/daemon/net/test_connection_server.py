@@ -411,7 +411,7 @@ class Handshakes(TlsServer):
         self.goes_on = trio.Event()
 
     async def accept(
-        self, transport: Stream, working: Working = nullcontext
+        self, transport: Stream, working: Working = nullcontext, *, retried: object = None
     ) -> tuple[Any, Identity | None]:
         if await transport.receive_some(1) == b"h":
             with working():
