@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-ACCEPTS_PER_TURN: Final = 16
+ACCEPTS_PER_TURN: Final = 8
 """About half a millisecond's work. Why not one? If the kernel's queue is full, it drops newcomers,
 and these try again only after a second."""
 ACCEPT_DELAY_SECONDS_MIN: Final = 0.05

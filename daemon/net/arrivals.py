@@ -22,7 +22,7 @@ from authorizerd.daemon.net.arrival import Arrival
 from authorizerd.daemon.net.fair_queue import FairQueue
 
 STARTS_PER_TURN: Final = 4
-LOOKS_PER_TURN: Final = 16
+LOOKS_PER_TURN: Final = 8
 _PEEK_BYTES: Final = 4096
 _PEEK: Final = socket.MSG_PEEK | socket.MSG_DONTWAIT
 _EVENTS: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
