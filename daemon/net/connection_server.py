@@ -169,7 +169,9 @@ class ConnectionServer(ABC):
         """
         self._accepting.cancel()
         self._arrivals.finish()
-        await trio.lowlevel.checkpoint()  # a connection that begins now must not look idle either
+        # Wait until the connections that begin now wait for their requests, too.
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
         self.is_draining = True
         # Wait two turns of the loop: requests that have already arrived must not look idle.
         await trio.lowlevel.checkpoint()
