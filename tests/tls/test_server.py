@@ -15,7 +15,7 @@ from authorizerd.config.tls import DEFAULT_MAPPING, ClientAuth, TlsSettings, new
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import read_material
-from authorizerd.tls.server import Identity, TlsServer, identify, prepare_tls
+from authorizerd.tls.server import Identity, RetriedHello, TlsServer, identify, prepare_tls
 from authorizerd.tls.stream import TlsStream, Working
 from tests.support.certificates import Authority, with_unknown_version
 
@@ -48,9 +48,16 @@ def new_server(settings: TlsSettings) -> TlsServer:
 
 
 async def accept(
-    server: TlsServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None
+    server: TlsServer,
+    context: ssl.SSLContext,
+    session: ssl.SSLSession | None = None,
+    *,
+    is_retried: bool = False,
 ) -> tuple[Identity | None, ssl.SSLSession | None]:
     """Return the identity that the server finds, and the client's session.
+
+    Args:
+        is_retried: True if the server asks for another hello before it begins.
 
     Raises:
         TlsError: the server refuses the client.
@@ -69,7 +76,15 @@ async def accept(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, connect)
             async with trio.SocketStream(trio.socket.from_stdlib_socket(ours)) as transport:
-                stream, identity = await server.accept(transport)
+                hello = None
+                if is_retried:
+                    opening = await transport.receive_some()
+                    retried = server.retry(bytes(opening))
+                    assert retried is not None
+                    hello, size, answer = retried
+                    assert size == len(opening)
+                    await transport.send_all(answer)
+                stream, identity = await server.accept(transport, retried=hello)
                 KEPT.append(stream)
     except ExceptionGroup as group:
         raise group.exceptions[0] from None
@@ -87,6 +102,34 @@ async def test_mapped_name_and_end_of_the_certificate_are_the_identity(
     assert identity is not None
     assert identity.principal == "User:BILLING"
     assert identity.not_after > datetime.now(UTC)
+
+
+async def test_retried_client_is_identified_all_the_same(authority: Authority) -> None:
+    """A client without a certificate, or with one of another CA, is refused as without a retry."""
+    server = new_server(server_settings(authority))
+    context = authority.client_context(authority.issue("client", common_name="billing"))
+    identity, _ = await accept(server, context, is_retried=True)
+    assert identity is not None
+    assert identity.principal == "User:CN=billing,OU=test,O=test"
+    with pytest.raises(TlsError, match="peer did not return a certificate"):
+        await accept(server, authority.client_context(), is_retried=True)
+
+
+async def test_truststore_replaced_after_a_retry_counts(
+    authority: Authority, tmp_path: Path
+) -> None:
+    server = new_server(server_settings(authority))
+    retry = server.retry
+    other = server_settings(authority, trusted=Authority(tmp_path, "other").ca_file)
+
+    def retry_and_replace(opening: bytes) -> tuple[RetriedHello, int, bytes] | None:
+        retried = retry(opening)
+        use(server, other)
+        return retried
+
+    server.retry = retry_and_replace  # type: ignore[method-assign]  # the moment in between
+    with pytest.raises(TlsError, match="truststore was replaced"):
+        await accept(server, authority.client_context(authority.issue("client")), is_retried=True)
 
 
 async def test_client_whose_name_no_rule_maps_is_refused(authority: Authority) -> None:

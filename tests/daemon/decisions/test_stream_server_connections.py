@@ -158,6 +158,18 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery, tmp_path:
     await listener.connect().greet("root.secret")
 
 
+async def test_callers_without_credentials_give_way(nursery: trio.Nursery) -> None:
+    """Whatever they have asked: nothing proves who they are."""
+    server = new_server(Place(None, *ACLS), max_connections=1)
+    listener = await start(nursery, server)
+    first = listener.connect()
+    await first.greet()
+    assert (await first.ask([MAY])).decisions == ALLOWED
+    await listener.connect().greet()
+    assert await first.is_closed()
+    assert server.statistics.connections_refused == 0
+
+
 async def test_a_drain_answers_current_requests(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
