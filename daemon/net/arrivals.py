@@ -21,7 +21,7 @@ import trio
 from authorizerd.daemon.net.arrival import Arrival
 from authorizerd.daemon.net.fair_queue import FairQueue
 
-STARTS_PER_TURN: Final = 4
+STARTS_PER_TURN: Final = 2
 LOOKS_PER_TURN: Final = 8
 _PEEK_BYTES: Final = 4096
 _PEEK: Final = socket.MSG_PEEK | socket.MSG_DONTWAIT
@@ -42,7 +42,8 @@ class Arrivals:
     """The connections that wait to be served. Use it as a context manager around ``run``.
 
     Args:
-        classify: says what the first bytes of a connection are.
+        classify: says what the first bytes of a connection are. It may answer them, and raise
+            OSError if the connection is broken.
         may_start: returns True while another connection may be served.
         start: serves a connection from now on.
         end: ends a connection whose peer has closed it. Both call ``discard`` first.
@@ -153,10 +154,13 @@ class Arrivals:
             return False
         except OSError:
             opening = b""
-        if not opening:
+        try:
+            kind = self._classify(arrival, opening) if opening else None
+        except OSError:  # the peer may reset the connection at any time
+            kind = None
+        if kind is None:
             self._end(arrival)
             return True
-        kind = self._classify(arrival, opening)
         if kind is Opening.PARTIAL and len(opening) < _PEEK_BYTES:
             return False
         self._forget(arrival)

@@ -183,6 +183,13 @@ CONNECTION_MUTANTS: Final = (
         "::test_connection_that_is_closed_at_once_takes_nobodys_place",
     ),
     Mutant(
+        name="a connection that breaks at its first bytes stops the port",
+        file="daemon/net/arrivals.py",
+        text="        except OSError:  # the peer may reset",
+        becomes="        except TimeoutError:  # the peer may reset",
+        found_by="tests/daemon/net/test_arrivals.py::test_broken_connection_ends_alone",
+    ),
+    Mutant(
         name="silent connections stay for ever",
         file="daemon/net/connection_server.py",
         text="            self._end_late_arrivals(now)\n",

@@ -157,6 +157,25 @@ async def test_proven_arrivals_come_before_doubtful_ones() -> None:
         assert [each in doubtful for each in started] == [False, False, True, True]
 
 
+async def test_broken_connection_ends_alone() -> None:
+    """Also if it breaks while its first bytes are answered."""
+    ended: list[Arrival] = []
+
+    def classify(arrival: Arrival, _: bytes) -> Opening:
+        if arrival is waiting[0]:
+            raise ConnectionResetError
+        return Opening.READY
+
+    started: list[Arrival] = []
+    with sent(count=2) as waiting:
+        arrivals = Arrivals(classify, lambda: True, started.append, ended.append)
+        with arrivals, trio.move_on_after(0.2):
+            for arrival in waiting:
+                arrivals.add(arrival)
+            await arrivals.run()
+        assert (ended, started) == (waiting[:1], waiting[1:])
+
+
 async def serve_on_loopback(nursery: trio.Nursery, server: ConnectionServer) -> int:
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
