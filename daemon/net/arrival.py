@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Final
 
-from authorizerd.daemon.net.connection import Ending, format_peer
+from authorizerd.daemon.net.connection import Ending, peer_address
 from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
 from authorizerd.tls.server import RetriedHello
 
@@ -19,11 +19,11 @@ class Arrival:
         """Find out who the peer is.
 
         Raises:
-            OSError: the peer has already disconnected.
+            BrokenResourceError: the peer has already disconnected.
         """
         self.socket: Final = accepted
         self.accepted_at: Final = now
-        self.address: Final = format_peer(accepted.family, accepted.getpeername())
+        self.address: Final = peer_address(accepted)
         self.network: Final = network_of(self.address)
         self.source: Final = limits.source_of(self.address)
         self.retried: RetriedHello | None = None  # the peer was asked for another TLS hello

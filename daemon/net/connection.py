@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import select
+import socket
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -263,7 +264,7 @@ class Connection:
         return bool(poll.poll(0))
 
 
-def peer_address(socket: trio.socket.SocketType) -> str | None:
+def peer_address(connected: trio.socket.SocketType | socket.socket) -> str | None:
     """Return the peer's address in the form that Kafka compares, None if the peer has none.
 
     A link-local address ends with the number of its zone.
@@ -271,17 +272,12 @@ def peer_address(socket: trio.socket.SocketType) -> str | None:
     Raises:
         BrokenResourceError: the peer has already disconnected.
     """
+    if connected.family not in (socket.AF_INET, socket.AF_INET6):
+        return None
     try:
-        return format_peer(socket.family, socket.getpeername())
+        text, _, *flow_and_zone = connected.getpeername()
     except OSError as error:
         raise trio.BrokenResourceError(str(error)) from error
-
-
-def format_peer(family: int, peer: tuple[Any, ...] | str) -> str | None:
-    """Return the address in what getpeername returned; see ``peer_address``."""
-    if family not in (trio.socket.AF_INET, trio.socket.AF_INET6):
-        return None
-    text, _, *flow_and_zone = peer
     if any(flow_and_zone[1:]):
         text = f"{text}%{flow_and_zone[1]}"
     host = host_address(text)

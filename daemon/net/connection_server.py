@@ -261,7 +261,7 @@ class ConnectionServer(ABC):
             arrival = (
                 None if has_ended(accepted) else Arrival(accepted, self.limits, self.next_sweep)
             )
-        except OSError:  # the peer may close the connection at any time
+        except trio.BrokenResourceError:  # the peer may close the connection at any time
             arrival = None
         if arrival is None:
             accepted.close()

@@ -23,10 +23,9 @@ from authorizerd.daemon.net.connection_server import (
     ConnectionServer,
 )
 from authorizerd.daemon.net.fair_queue import FairQueue
-from tests.daemon.net.test_connection_server import HELLO, LOGIN_S, Server, ask, is_closed
+from tests.daemon.net.echo_server import HELLO, LOGIN_S, Server, ask, is_closed
 from tests.support.certificates import Authority
-from tests.tls.test_server import new_server as new_tls
-from tests.tls.test_server import server_settings
+from tests.support.tls_servers import new_tls_server, server_settings
 
 NETWORKS = st.sampled_from("abc")
 PART_OF_HELLO = b"\x16\x03\x01\x02\x00\x01\x00"
@@ -267,7 +266,7 @@ async def test_under_pressure_a_client_answers_before_a_thread_works(
 ) -> None:
     """Its first hello is retried, and its handshake completes. A part of a hello only waits."""
     server = Server(connections_max=20)
-    server.tls = new_tls(server_settings(authority))  # type: ignore[misc]  # before the start
+    server.tls = new_tls_server(server_settings(authority))  # type: ignore[misc]  # before the start
     server._pressed_until = float("inf")
     port = await serve_on_loopback(nursery, server)
     partial = await connect(port)
@@ -309,7 +308,7 @@ async def test_no_handshake_begins_while_many_wait_for_threads(
 ) -> None:
     """Then clients are under pressure: the next ones are asked for another hello."""
     server = Server(connections_max=20)
-    server.tls = new_tls(server_settings(authority))  # type: ignore[misc]  # before the start
+    server.tls = new_tls_server(server_settings(authority))  # type: ignore[misc]  # before the start
     server._handshaking = HANDSHAKES_STARTED_MAX
     port = await serve_on_loopback(nursery, server)
     first = await connect(port)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
 from authorizerd.daemon.net.places import Guest, Places
-from tests.daemon.net.test_connection_server import Server
+from tests.daemon.net.echo_server import Server
 
 NETWORKS = st.sampled_from("abc")
 GUESTS = st.lists(st.tuples(NETWORKS, st.booleans(), st.integers(0, 3)), min_size=1, max_size=12)
