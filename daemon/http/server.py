@@ -216,11 +216,10 @@ class HttpServer(ConnectionServer):
         finally:
             self._writers.discard(writer)
 
-    async def drain(self) -> None:
-        """Do as ``ConnectionServer.drain``. Live bodies are completed, since they have no end."""
+    def on_drain(self) -> None:
+        """Complete live bodies, since they have no end."""
         for writer in self._writers:
             writer.end_if_live()
-        await super().drain()
 
     def allows_host(self, headers: Mapping[bytes, bytes]) -> bool:
         """Return True if requests with this Host header are answered."""

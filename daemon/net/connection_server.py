@@ -162,17 +162,21 @@ class ConnectionServer(ABC):
             await self._drained.wait()
             nursery.cancel_scope.cancel()
 
+    def on_drain(self) -> None:
+        """Called when the server begins to drain."""
+
     async def drain(self) -> None:
         """Stop accepting, close idle connections, and return when the last request is answered.
 
         Requests that exceed the drain timeout are cut off.
         """
         self._accepting.cancel()
-        self._arrivals.finish()
-        # Wait until the connections that begin now wait for their requests, too.
-        await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
+        if self._arrivals.finish():
+            # Wait until the connections that begin now wait for their requests, too.
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
         self.is_draining = True
+        self.on_drain()
         # Wait two turns of the loop: requests that have already arrived must not look idle.
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
