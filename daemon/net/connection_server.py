@@ -162,7 +162,7 @@ class ConnectionServer(ABC):
             await self._drained.wait()
             nursery.cancel_scope.cancel()
 
-    def on_drain(self) -> None:
+    def on_drain(self) -> None:  # noqa: B027 - most servers have nothing to do
         """Called when the server begins to drain."""
 
     async def drain(self) -> None:
