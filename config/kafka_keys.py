@@ -141,9 +141,10 @@ KAFKA_KEYS = (
             " ports have their own limit of 64. The daemon raises its limit of open files to fit"
             " all endpoints. SASL listeners accept 8 more connections for super users; PLAINTEXT"
             " listeners that start early accept 8 more for everyone. When an endpoint is full, a"
-            " new connection replaces the oldest one that has not logged in. If all have logged in,"
-            " it replaces one that has been idle for 10 seconds. If there is none, the daemon"
-            " refuses the new connection. To set a lower limit for one listener, use"
+            " new connection replaces the oldest one without an answer yet, then a quiet one of a"
+            " client without log-in, token or certificate, then one that has been idle for 10"
+            " seconds (docs/limits.md). If there is none, the daemon refuses the new connection. To"
+            " set a lower limit for one listener, use"
             " listener.name.NAME.max.connections (NAME in lower case). Kafka's default,"
             " 2147483647, means no limit. A client cannot set a value below 64."
         ),
@@ -155,10 +156,11 @@ KAFKA_KEYS = (
         reloadable=True,
         wire_minimum=64,
         doc=(
-            "Maximum number of open connections per client address, endpoint and process. For"
-            " loopback addresses, which all users of a machine share, only"
-            " max.connections.per.ip.overrides applies. Kafka's default, 2147483647, means no"
-            " limit. A client cannot set a value below 64."
+            "Maximum number of open connections per client address, endpoint and process. IPv6"
+            " addresses of one network of 64 bits count together, unlike in Kafka. For loopback"
+            " addresses, which all users of a machine share, only max.connections.per.ip.overrides"
+            " applies. Kafka's default, 2147483647, means no limit. A client cannot set a value"
+            " below 64."
         ),
     ),
     Key(

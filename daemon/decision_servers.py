@@ -163,6 +163,7 @@ def new_decision_server(
         tls if configuration.decision_http.is_tls else None,
         handler.route,
         is_anonymous,
+        lambda: not callers.trusts_all,
     )
 
 
@@ -176,6 +177,7 @@ def new_http_server(
     tls: TlsServer | None,
     router: Router | None = None,
     is_anonymous: Callable[[Request], bool] = lambda _: False,
+    authenticates: Callable[[], bool] = lambda: False,
 ) -> HttpServer:
     """Return a server of one port that answers by ``handler``; see ``HttpServer``."""
     return HttpServer(
@@ -189,6 +191,7 @@ def new_http_server(
         tls=tls,
         router=router,
         is_anonymous=is_anonymous,
+        authenticates=authenticates,
     )
 
 

@@ -177,6 +177,7 @@ def _new_health_servers(
             body_bytes_max,
             allowed_hosts=LOOPBACK_HOSTS if is_local else None,
             tls=certificates.own_ports if admin.is_tls else None,
+            authenticates=lambda: not (is_local or parts.callers.trusts_all),
         )
     }
     if metrics is not None:

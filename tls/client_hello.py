@@ -11,7 +11,7 @@ curve (RFC 8446, section 9.1).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from authorizerd.tls.errors import TlsError
@@ -19,12 +19,19 @@ from authorizerd.tls.errors import TlsError
 CLIENT_HELLO_BYTES_MAX: Final = 16 * 1024
 """OpenSSL allocates the announced size, up to 128 KiB. Usual messages have less than 2 KiB."""
 
+RETRY_CURVE: Final = "prime256v1"
+"""OpenSSL's name of the only curve by which a server answers with a HelloRetryRequest."""
+
 _HANDSHAKE_RECORD: Final = 0x16
 _RECORD_HEADER_BYTES: Final = 5
 _CLIENT_HELLO: Final = 1
 _MESSAGE_HEADER_BYTES: Final = 4  # type and length
 _VERSION_AND_RANDOM_BYTES: Final = 2 + 32
+_GROUPS: Final = 10
+_VERSIONS: Final = 43
 _KEY_SHARE: Final = 51
+_TLS_1_3: Final = b"\x03\x04"
+_RETRY_GROUP: Final = b"\x00\x17"  # secp256r1, see RETRY_CURVE
 _LARGE_FIELDS: Final = range(0x0101, 0x0200)  # ffdhe3072 and larger ones
 _ITEMS_MAX: Final = 64
 _RANDOM: Final = slice(11, 11 + 32)  # in the record of a ServerHello
@@ -36,6 +43,7 @@ class ClientHelloCheck:
 
     def __init__(self) -> None:
         self._received = bytearray()
+        self.may_be_retried = False
 
     def check(self, record: bytes | bytearray) -> None:
         """Check the next record, header included. A message may take several records.
@@ -59,9 +67,22 @@ class ClientHelloCheck:
                 )
             if len(received) < size:
                 return
-            if _has_large_share(bytes(received[_MESSAGE_HEADER_BYTES:size])):
+            hello = _read_extensions(bytes(received[_MESSAGE_HEADER_BYTES:size]))
+            if _has_large_share(hello):
                 raise TlsError("the client's key share has more than 2048 bits: use a curve")
+            self.may_be_retried = _may_be_retried(hello)
             del received[:size]
+
+
+def is_whole_record(opening: bytes) -> bool:
+    """Return True if a connection's first bytes contain a whole record, or are not TLS."""
+    return opening[0] != _HANDSHAKE_RECORD or len(opening) >= record_bytes(opening)
+
+
+def record_bytes(opening: bytes) -> int:
+    """Return the size of the first record, with its header; at least the header's."""
+    length = opening[_RECORD_HEADER_BYTES - 2 : _RECORD_HEADER_BYTES]
+    return _RECORD_HEADER_BYTES + int.from_bytes(length)
 
 
 def is_last_answer(records: bytes) -> bool:
@@ -69,16 +90,36 @@ def is_last_answer(records: bytes) -> bool:
     return records[0] == _HANDSHAKE_RECORD and records[_RANDOM] != _RETRY
 
 
-def _has_large_share(hello: bytes) -> bool:
+def _read_extensions(hello: bytes) -> dict[int, bytes]:
     rest = hello[_VERSION_AND_RANDOM_BYTES:]
     for length_bytes in (1, 2, 1):  # session, cipher suites and compression methods
         _, rest = _split(rest, length_bytes)
     extensions, _ = _split(rest, 2)
-    for kind, content in _read_pairs(extensions):
-        if kind == _KEY_SHARE:
-            shares, _ = _split(content, 2)
-            return any(group in _LARGE_FIELDS for group, _ in _read_pairs(shares))
-    return False
+    return dict(_read_pairs(extensions))  # OpenSSL refuses a hello that has one twice
+
+
+def _read_shares(extensions: Mapping[int, bytes]) -> Iterator[int]:
+    shares, _ = _split(extensions.get(_KEY_SHARE, b""), 2)
+    return (group for group, _ in _read_pairs(shares))
+
+
+def _has_large_share(extensions: Mapping[int, bytes]) -> bool:
+    return any(group in _LARGE_FIELDS for group in _read_shares(extensions))
+
+
+def _may_be_retried(extensions: Mapping[int, bytes]) -> bool:
+    """Return True if a server can ask for a share on RETRY_CURVE, of which the hello has none."""
+    versions, _ = _split(extensions.get(_VERSIONS, b""), 1)
+    groups, _ = _split(extensions.get(_GROUPS, b""), 2)
+    return (
+        _TLS_1_3 in _split_pairs(versions)
+        and _RETRY_GROUP in _split_pairs(groups)
+        and int.from_bytes(_RETRY_GROUP) not in _read_shares(extensions)
+    )
+
+
+def _split_pairs(data: bytes) -> list[bytes]:
+    return [data[start : start + 2] for start in range(0, len(data), 2)]
 
 
 def _read_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:

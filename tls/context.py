@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from authorizerd.config.tls import ClientAuth, TlsSettings
+from authorizerd.tls.client_hello import RETRY_CURVE
 from authorizerd.tls.errors import StoreError
 from authorizerd.tls.material import Material
 
@@ -47,6 +48,20 @@ def new_server_context(settings: TlsSettings, material: Material) -> ssl.SSLCont
         # OpenSSL would not verify the client's certificate again when a session is resumed.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
+    return context
+
+
+def new_retrying_context(settings: TlsSettings, material: Material) -> ssl.SSLContext:
+    """Return a server's context for clients that must answer before their handshake is worked on.
+
+    Its only curve is RETRY_CURVE: to a hello without a share of it, OpenSSL answers with a
+    HelloRetryRequest, which takes a tenth of the time of a key exchange and a signature.
+
+    Raises:
+        StoreError: see ``new_server_context``.
+    """
+    context = new_server_context(settings, material)
+    context.set_ecdh_curve(RETRY_CURVE)
     return context
 
 

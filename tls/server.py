@@ -17,10 +17,11 @@ from cryptography import x509
 from authorizerd.config.errors import PrincipalMappingError
 from authorizerd.config.principal_mapping import PrincipalMapping
 from authorizerd.config.tls import ClientAuth, TlsSettings
-from authorizerd.tls.context import new_server_context
+from authorizerd.tls.context import new_retrying_context, new_server_context
 from authorizerd.tls.distinguished_name import rfc2253, subject_name
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import CERTIFICATE_ERRORS, Material
+from authorizerd.tls.retry import BegunHandshake, retry_hello
 from authorizerd.tls.stream import TlsStream, Working
 
 
@@ -32,11 +33,18 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class PreparedTls(msgspec.Struct, frozen=True):
-    """A port's certificates, ready for handshakes; ``chain`` and ``trusted`` are DER."""
+    """A port's certificates, ready for handshakes; ``chain`` and ``trusted`` are DER.
+
+    Under pressure, ``retrying`` begins the handshakes.
+    """
 
     context: ssl.SSLContext
+    retrying: ssl.SSLContext
     chain: tuple[bytes, ...]
     trusted: frozenset[bytes]
+
+
+RetriedHello = tuple[TlsSettings, PreparedTls, BegunHandshake]
 
 
 class TlsServer:
@@ -66,20 +74,33 @@ class TlsServer:
         has_lost_ca = bool(prepared.trusted - self.current.trusted)
         return has_lost_ca or settings.principal_mapping != self.settings.principal_mapping
 
+    def retry(self, opening: bytes) -> tuple[RetriedHello, int, bytes] | None:
+        """Ask a new client for another hello; see ``retry_hello``. This takes no thread."""
+        retried = retry_hello(self.current.retrying, opening)
+        if retried is None:
+            return None
+        begun, size, answer = retried
+        return (self.settings, self.current, begun), size, answer
+
     async def accept(
-        self, transport: trio.abc.HalfCloseableStream, working: Working = nullcontext
+        self,
+        transport: trio.abc.HalfCloseableStream,
+        working: Working = nullcontext,
+        *,
+        retried: RetriedHello | None = None,
     ) -> tuple[TlsStream, Identity | None]:
         """Return the encrypted stream after its handshake, and the client's identity.
 
         Args:
             working: see ``TlsStream.handshake``.
+            retried: what ``retry`` returned for this connection.
 
         Raises:
             TlsError: the handshake failed, or no mapping rule gives the client a principal.
             BrokenResourceError: the connection broke.
         """
-        settings, prepared = self.settings, self.current
-        stream = TlsStream(transport, prepared.context, server_side=True)
+        settings, prepared, begun = retried or (self.settings, self.current, None)
+        stream = TlsStream(transport, prepared.context, server_side=True, begun=begun)
         await stream.handshake(working)
         certificate = stream.peer_certificate
         if settings.client_auth is ClientAuth.NONE or certificate is None:
@@ -94,13 +115,14 @@ class TlsServer:
 
 
 def prepare_tls(settings: TlsSettings, material: Material) -> PreparedTls:
-    """Return a port's certificates, ready for handshakes. This takes about 20 ms of CPU.
+    """Return a port's certificates, ready for handshakes. This takes about 40 ms of CPU.
 
     Raises:
         StoreError: OpenSSL rejects them.
     """
     context = new_server_context(settings, material)
-    return PreparedTls(context, material.chain, frozenset(material.trusted))
+    retrying = new_retrying_context(settings, material)
+    return PreparedTls(context, retrying, material.chain, frozenset(material.trusted))
 
 
 def identify(certificate: bytes, mapping: PrincipalMapping) -> Identity:

@@ -19,6 +19,7 @@ import trio
 
 from authorizerd.tls.client_hello import ClientHelloCheck, is_last_answer
 from authorizerd.tls.errors import NotTlsError, TlsError
+from authorizerd.tls.retry import BegunHandshake
 
 Working: TypeAlias = Callable[[], AbstractContextManager[None]]
 
@@ -48,6 +49,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
     Args:
         transport: the stream that carries the encrypted bytes. The TLS stream owns it.
         server_hostname: for clients: the name that the server's certificate must have.
+        begun: for servers: the handshake that goes on, whose first hello was retried.
     """
 
     def __init__(
@@ -57,11 +59,17 @@ class TlsStream(trio.abc.HalfCloseableStream):
         *,
         server_side: bool,
         server_hostname: str | None = None,
+        begun: BegunHandshake | None = None,
     ) -> None:
         self._transport = transport
-        self._incoming = ssl.MemoryBIO()
-        self._outgoing = ssl.MemoryBIO()
         self._unread = bytearray()
+        self._has_begun = begun is not None
+        self._hello_check: ClientHelloCheck | None
+        if begun is not None:
+            self._incoming, self._outgoing = begun.incoming, begun.outgoing
+            self._hello_check, self._tls = begun.check, begun.tls
+            return
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._hello_check = ClientHelloCheck() if server_side else None
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_side=server_side, server_hostname=server_hostname
@@ -94,7 +102,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
             BrokenResourceError: the connection broke.
         """
         if self._tls.server_side:  # until the client's first record, OpenSSL has nothing to do
-            await self._read_first()
+            await (self._read_records() if self._has_begun else self._read_first())
         while True:
             # Not abandoned on cancellation: the thread uses the connection's state.
             with working():

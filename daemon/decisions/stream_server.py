@@ -234,7 +234,8 @@ class _Conversation:
         self._answers += encode_hello(error, -1 if error else self._offset)
         if error:
             raise ClosingError(f"hello refused: {error.name}")
-        self._server.establish(self._connection)
+        is_known = not self._server.callers.trusts_all
+        self._server.establish(self._connection, is_known=is_known)
 
     async def _flush(self) -> None:
         if self._answers:

@@ -117,6 +117,8 @@ class HttpServer(ConnectionServer):
             a web page could send requests through its visitor's browser (DNS rebinding).
         is_anonymous: returns True for a request that needs no credentials, although the others of
             this port do. Its answer does not establish the connection.
+        authenticates: returns True if the port answers other requests only to those who prove who
+            they are.
     """
 
     def __init__(
@@ -132,6 +134,7 @@ class HttpServer(ConnectionServer):
         tls: TlsServer | None = None,
         router: Router | None = None,
         is_anonymous: Callable[[Request], bool] = lambda _: False,
+        authenticates: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(
             name=name,
@@ -149,6 +152,7 @@ class HttpServer(ConnectionServer):
         self.allowed_hosts: Final = allowed_hosts
         self.router: Final = router
         self.is_anonymous: Final = is_anonymous
+        self.authenticates: Final = authenticates
         self.known_head: Final = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(self._know_head)
         """``_know_head`` with a cache: a client's requests rarely differ in their heads."""
         self._writers: Final[set[BodyWriter]] = set()
@@ -212,11 +216,10 @@ class HttpServer(ConnectionServer):
         finally:
             self._writers.discard(writer)
 
-    async def drain(self) -> None:
-        """Do as ``ConnectionServer.drain``. Live bodies are completed, since they have no end."""
+    def on_drain(self) -> None:
+        """Complete live bodies, since they have no end."""
         for writer in self._writers:
             writer.end_if_live()
-        await super().drain()
 
     def allows_host(self, headers: Mapping[bytes, bytes]) -> bool:
         """Return True if requests with this Host header are answered."""
@@ -337,7 +340,7 @@ class _Conversation:
                 server.statistics.requests_refused += 1
                 answered = _NO_MEMORY
         if not connection.is_established and status < _FIRST_ERROR_STATUS:
-            server.establish(connection)
+            server.establish(connection, is_known=server.authenticates())
         if isinstance(answered, bytes):
             return b"%b%d%b%b" % (known.before, size, known.after, answered)
         return encode_response(answered, connection=known.connection)
@@ -420,7 +423,7 @@ class _Conversation:
                 or response.status >= _FIRST_ERROR_STATUS
                 or server.is_anonymous(event)
             ):
-                server.establish(connection)
+                server.establish(connection, is_known=server.authenticates())
             if isinstance(response, Response):
                 return protocol.send(self._fit(response), close=server.is_draining)
             before.append(self._start(response))

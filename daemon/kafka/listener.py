@@ -265,7 +265,7 @@ class _Conversation:
                 )
                 body = await self._listener.answer(request, session, self._connection)
         if self._listener.sasl is None:  # without log-in, the first answer establishes a connection
-            self._listener.establish(self._connection)
+            self._listener.establish(self._connection, is_known=False)
         return frame_response(request, body)
 
     async def _answer_api_versions(self, request: KafkaRequest) -> list[Chunk]:
@@ -323,7 +323,9 @@ class _Conversation:
         elif principal is not None and not self._connection.is_established:
             self._requests.request_bytes_max = self._listener.request_bytes_max
             may_use_reserve = self._listener.is_super_user(principal)
-            self._listener.establish(self._connection, may_use_reserve=may_use_reserve)
+            self._listener.establish(
+                self._connection, is_known=True, may_use_reserve=may_use_reserve
+            )
 
     async def _send(self, chunks: list[Chunk]) -> None:
         """Send the chunks in order, small ones together, and empty the list.

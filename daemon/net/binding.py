@@ -21,6 +21,8 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import Place
 
 BACKLOG: Final = 1024
+"""Connections that wait to be accepted. If the daemon is too slow, each waits for all before it, so
+more would only wait longer."""
 UNIX_MODE: Final = 0o660
 """Permissions of a Unix socket: its owner and its group may connect, and so may ask questions."""
 

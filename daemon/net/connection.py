@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import select
+import socket
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -18,12 +19,14 @@ import trio
 from authorizerd.acl.hosts import host_address
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
 from authorizerd.daemon.errors import MemoryBudgetError
+from authorizerd.daemon.net.connection_limits import network_of
 from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
 from authorizerd.daemon.net.memory_budget import Reservation
 from authorizerd.daemon.net.socket_stream import SocketStream
 from authorizerd.daemon.net.turns import current_turns
 
 if TYPE_CHECKING:
+    from authorizerd.daemon.net.arrival import Arrival
     from authorizerd.daemon.net.connection_server import ConnectionServer
 
 FRAME_SIZE_BYTES: Final = 4
@@ -56,6 +59,7 @@ class Connection:
 
     Args:
         is_confined: True if it may hold at most FREE_BYTES until it is established.
+        arrival: the arrival that it was; None if it was accepted as a stream.
     """
 
     __slots__ = (
@@ -68,11 +72,15 @@ class Connection:
         "expires_at",
         "is_confined",
         "is_established",
+        "is_known",
+        "network",
         "phase",
         "principal",
         "reservation",
+        "retried",
         "scope",
         "since",
+        "source",
         "stream",
         "too_slow",
     )
@@ -83,23 +91,34 @@ class Connection:
         stream: trio.abc.HalfCloseableStream,
         *,
         is_confined: bool = False,
+        arrival: Arrival | None = None,
     ) -> None:
         self._server = server
         self._socket = stream.socket if isinstance(stream, trio.SocketStream) else None
         self.stream = SocketStream(stream) if isinstance(stream, trio.SocketStream) else stream
-        self.address = None if self._socket is None else peer_address(self._socket)
+        if arrival is None:
+            self.address = None if self._socket is None else peer_address(self._socket)
+            self.network = network_of(self.address)
+            self.source = server.limits.source_of(self.address)
+        else:
+            self.address = arrival.address
+            self.network, self.source = arrival.network, arrival.source
         self.reservation = Reservation(server.memory)
         self.admission = Admission(current_turns(), server.turn_ms_max)
         self.scope = trio.CancelScope()
         self.phase = Phase.IDLE
         # The sweep's time is exact enough for timeouts, and saves reading the clock for each
         # request.
-        self.accepted_at = self.since = server.next_sweep
+        self.since = server.next_sweep
+        self.accepted_at = self.since if arrival is None else arrival.accepted_at
         # The principal of the client's certificate; None without one, and on ports without TLS.
         self.principal: str | None = None
         self.expires_at = math.inf
+        # The client was asked for another TLS hello before it was served.
+        self.retried = None if arrival is None else arrival.retried
         self.is_confined = is_confined
         self.is_established = False
+        self.is_known = False  # the peer has proved who it is
         self.ending: Ending | None = None
         # Sent to a peer that does not complete a request in time. `converse` sets it at its end.
         self.too_slow = b""
@@ -245,7 +264,7 @@ class Connection:
         return bool(poll.poll(0))
 
 
-def peer_address(socket: trio.socket.SocketType) -> str | None:
+def peer_address(connected: trio.socket.SocketType | socket.socket) -> str | None:
     """Return the peer's address in the form that Kafka compares, None if the peer has none.
 
     A link-local address ends with the number of its zone.
@@ -253,10 +272,10 @@ def peer_address(socket: trio.socket.SocketType) -> str | None:
     Raises:
         BrokenResourceError: the peer has already disconnected.
     """
-    if socket.family not in (trio.socket.AF_INET, trio.socket.AF_INET6):
+    if connected.family not in (socket.AF_INET, socket.AF_INET6):
         return None
     try:
-        text, _, *flow_and_zone = socket.getpeername()
+        text, _, *flow_and_zone = connected.getpeername()
     except OSError as error:
         raise trio.BrokenResourceError(str(error)) from error
     if any(flow_and_zone[1:]):

@@ -9,11 +9,13 @@ import dataclasses
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Self
 
 from authorizerd.config.configuration import Reloadable
 
 UNLIMITED: Final = 2**31 - 1
+_ADDRESSES_CACHED: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +70,33 @@ class ConnectionLimits:
         )
 
     @property
+    def replaces_own(self) -> bool:
+        """True if a newcomer beyond the limit per address replaces one from the same network.
+
+        By ``max.connections.per.ip`` alone it is refused, as in Kafka.
+        """
+        return self.own_per_address_max < UNLIMITED
+
+    @property
     def unreserved_max(self) -> int:
         return max(min(1, self.connections_max), self.connections_max - self.reserved)
 
     def of_address(self, address: str) -> int:
-        """Return how many connections ``address`` may have.
+        """Return how many connections the source of ``address`` may have.
 
         All processes of this machine share the loopback address, so only an override limits it.
         """
         override = self.overrides.get(address)
         if override is not None:
             return override
-        is_loopback = ipaddress.ip_address(address.partition("%")[0]).is_loopback
-        return UNLIMITED if is_loopback else self.connections_per_address_max
+        return UNLIMITED if _is_loopback(address) else self.connections_per_address_max
+
+    def source_of(self, address: str | None) -> str | None:
+        """Return what counts the connections of ``address``: its network, or itself if overridden.
+
+        Unlike Kafka, which counts single IPv6 addresses, of which one host has any number.
+        """
+        return address if address in self.overrides else network_of(address)
 
     def with_settings(self, settings: Reloadable, connections_max: int) -> Self:
         """Return the same endpoint's limits under new settings."""
@@ -91,3 +107,21 @@ class ConnectionLimits:
             own_per_address_max=self.own_per_address_max,
             is_http=self.is_http,
         )
+
+
+@lru_cache(maxsize=_ADDRESSES_CACHED)
+def network_of(address: str | None) -> str | None:
+    """Return the network of which one host may use every address: IPv4 as it is, IPv6 by /64.
+
+    Args:
+        address: in the form that Kafka compares: an IPv6 address has all its eight numbers.
+    """
+    if address is None or ":" not in address:
+        return address
+    text, _, zone = address.partition("%")
+    return ":".join([*text.split(":")[:4], zone])
+
+
+@lru_cache(maxsize=_ADDRESSES_CACHED)
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback

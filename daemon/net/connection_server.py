@@ -3,51 +3,49 @@
 **Invariant:** a misbehaving peer, or a fault while serving it, ends only its own connection. A
 draining server answers each request that has begun, and accepts none after that.
 
-If every place is taken, a new connection replaces the oldest one that is not established and is
-waiting for its peer. If there is none, it replaces the oldest of those that have been idle for
-IDLE_SECONDS_MIN. If there is none either, the new connection is refused. So idle connections cannot
-lock out new clients, and a busy connection is never closed for another.
+``places`` decides which connection gives way if every place is taken. If there is none, the new
+connection is refused. A busy connection is never closed for another.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import socket
 from abc import ABC, abstractmethod
-from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from itertools import chain, islice
 from typing import Final
 
 import trio
 
 from authorizerd.config.configuration import Reloadable
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.net.accepting import accept_all
+from authorizerd.daemon.net.accepting import Accepted, accept_all
+from authorizerd.daemon.net.arrival import Arrival
+from authorizerd.daemon.net.arrivals import Arrivals, Opening, has_ended, to_stream
 from authorizerd.daemon.net.connection import Connection, Ending, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.memory_budget import MemoryBudget
+from authorizerd.daemon.net.places import EXEMPT, IDLE_SECONDS_MIN, Guest, Places
 from authorizerd.daemon.net.selector import Selector
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.tls.client_hello import is_whole_record
 from authorizerd.tls.errors import NotTlsError, TlsError
 from authorizerd.tls.server import TlsServer, seconds_left
+from authorizerd.tls.stream import HANDSHAKES_AT_ONCE_MAX
 
 SWEEP_SECONDS: Final = 0.25
 """Interval of the deadline checks: a timeout may fire up to two intervals late."""
-IDLE_SECONDS_MIN: Final = 10.0
-"""Time for which an established connection must be idle before another may replace it."""
-STALL_SECONDS_MIN: Final = 1.0
-"""Time after which a stalled connection that is not established may be ended to free its memory."""
 REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
-_LOOKED_AT_MAX: Final = 1024
-_EXEMPT: Final = (Phase.ANSWERING, Phase.STREAMING)
-"""The phases in which a connection does not wait for its peer, so it is neither late nor idle."""
 _WARNING_SECONDS: Final = 60.0
+HANDSHAKES_STARTED_MAX: Final = 2 * HANDSHAKES_AT_ONCE_MAX
+"""No other handshake begins while so many wait for a thread, or are in one."""
+PRESSED_SECONDS: Final = 1.0
 _TLS_EXPECTED: Final = bytes.fromhex("15 0303 0002 02 46")
 """The fatal TLS alert protocol_version, which tells clients without TLS what is wrong."""
 
@@ -96,12 +94,14 @@ class ConnectionServer(ABC):
         self.tls: Final = tls
         self.selector: Final = selector
         self._requires_login = requires_login
-        # In the order in which they were accepted.
-        self._open: dict[Connection, None] = {}
-        self._unestablished: dict[Connection, None] = {}
-        self._idle: deque[Connection] = deque()
-        self._by_address: Counter[str] = Counter()
+        self._places: Final = Places(self._end_for_another)
+        self._open: Final = self._places.open  # in the order in which they were accepted
+        self._arrivals: Final = Arrivals(
+            self._classify, self._may_start, self._start, self._end_arrival
+        )
+        self._serving: trio.Nursery | None = None
         self._refusals = 0
+        self._pressed_until = -math.inf
         self._handshaking = 0  # that wait for a thread, or are in one
         self._next_warning = -math.inf
         self._accepting = trio.CancelScope()
@@ -133,7 +133,7 @@ class ConnectionServer(ABC):
 
         Cancellation cuts off the connections at once.
         """
-        with self.selector or nullcontext():
+        with self.selector or nullcontext(), self._arrivals:
             await self._serve_until_drained(listeners, task_status)
 
     async def _serve_until_drained(
@@ -144,6 +144,8 @@ class ConnectionServer(ABC):
         async with trio.open_nursery() as nursery:
             self.next_sweep = trio.current_time() + SWEEP_SECONDS
             nursery.start_soon(self._sweep)
+            nursery.start_soon(self._arrivals.run)
+            self._serving = nursery
             if self.selector is not None:
                 nursery.start_soon(self.selector.run)
             task_status.started()
@@ -154,19 +156,27 @@ class ConnectionServer(ABC):
                             accept_all,
                             listener,
                             self.reserve_accept,
-                            lambda stream: nursery.start_soon(self._serve_stream, stream),
+                            self._take,
                             self._note_failed_accept,
                         )
             await self._drained.wait()
             nursery.cancel_scope.cancel()
+
+    def on_drain(self) -> None:  # noqa: B027 - most servers have nothing to do
+        """Called when the server begins to drain."""
 
     async def drain(self) -> None:
         """Stop accepting, close idle connections, and return when the last request is answered.
 
         Requests that exceed the drain timeout are cut off.
         """
-        self.is_draining = True
         self._accepting.cancel()
+        if self._arrivals.finish():
+            # Wait until the connections that begin now wait for their requests, too.
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+        self.is_draining = True
+        self.on_drain()
         # Wait two turns of the loop: requests that have already arrived must not look idle.
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
@@ -183,7 +193,7 @@ class ConnectionServer(ABC):
         await self._drained.wait()
 
     def _notice_drained(self) -> None:
-        if self.is_draining and not self._open:
+        if self.is_draining and not self._places.taken:
             self._drained.set()
 
     def _note_failed_accept(self, error: OSError) -> None:
@@ -205,7 +215,7 @@ class ConnectionServer(ABC):
             await trio.sleep_until(self.next_sweep)
             now = trio.current_time()
             self.next_sweep = now + SWEEP_SECONDS
-            idle: deque[Connection] = deque()
+            idle: list[Connection] = []
             # A copy, because connections come and go during the checkpoints.
             for number, connection in enumerate([*self._open], start=1):
                 if number % _SWEPT_AT_ONCE == 0:
@@ -215,7 +225,7 @@ class ConnectionServer(ABC):
                     if connection.ending is None:
                         self.statistics.connections_expired += 1
                     connection.end_after_answer(Ending.EXPIRED)
-                elif not is_open or connection.phase in _EXEMPT:
+                elif not is_open or connection.phase in EXEMPT:
                     continue
                 elif self._is_overdue(connection, now):
                     if connection.ending is None:
@@ -224,9 +234,17 @@ class ConnectionServer(ABC):
                             not connection.is_established
                         )
                     connection.end(Ending.TIMED_OUT)
-                elif connection.since + IDLE_SECONDS_MIN <= now and len(idle) < _LOOKED_AT_MAX:
+                elif connection.is_known and connection.since + IDLE_SECONDS_MIN <= now:
                     idle.append(connection)
-            self._idle = idle
+            self._places.note_idle(idle)
+            self._end_late_arrivals(now)
+
+    def _end_late_arrivals(self, now: float) -> None:
+        timeout = min(self.limits.login_timeout_s, self.limits.idle_timeout_s)
+        for late in self._arrivals.find_late(now - timeout):
+            self.statistics.connections_timed_out += 1
+            self.statistics.connections_never_established += 1
+            self._end_arrival(late)
 
     def _is_overdue(self, connection: Connection, now: float) -> bool:
         limits = self.limits
@@ -236,14 +254,76 @@ class ConnectionServer(ABC):
         timeout = limits.request_timeout_s if is_receiving else limits.idle_timeout_s
         return connection.since + timeout <= now
 
-    async def _serve_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
+    def _take(self, accepted: Accepted) -> None:
+        """Give an accepted connection a place, or refuse it; one that is closed again gets none."""
         self.statistics.connections_accepted += 1
+        assert self._serving is not None, "the server accepts"
+        if not isinstance(accepted, socket.socket):
+            self._serving.start_soon(self._serve_stream, accepted)
+            return
         try:
-            connection = Connection(self, stream, is_confined=self._requires_login)
-            if self._admit(connection):
+            arrival = (
+                None if has_ended(accepted) else Arrival(accepted, self.limits, self.next_sweep)
+            )
+        except trio.BrokenResourceError:  # the peer may close the connection at any time
+            arrival = None
+        if arrival is None:
+            accepted.close()
+        elif self._admit(arrival):
+            self._arrivals.add(arrival)
+        else:
+            self._refuse_early(accepted)
+
+    def _start(self, arrival: Arrival) -> None:
+        """Serve a connection that has arrived, in a task of its own, in the arrival's place."""
+        self._arrivals.discard(arrival)
+        assert self._serving is not None, "the server accepts"
+        stream = to_stream(arrival.socket)
+        connection = Connection(self, stream, is_confined=self._requires_login, arrival=arrival)
+        self._places.replace(arrival, connection)
+        self._serving.start_soon(self._serve_stream, stream, connection)
+
+    def _end_arrival(self, arrival: Arrival) -> None:
+        self._remove(arrival)
+        arrival.socket.close()
+
+    def _classify(self, arrival: Arrival, opening: bytes) -> Opening:
+        """Under pressure, ask a client for another TLS hello before a thread does anything."""
+        if self.tls is None:
+            return Opening.READY
+        if not is_whole_record(opening):
+            return Opening.PARTIAL
+        if arrival.retried is not None or not self._is_pressed:
+            return Opening.READY
+        retried = self.tls.retry(opening)
+        if retried is None:
+            return Opening.DOUBTFUL
+        arrival.retried, size, answer = retried
+        arrival.socket.recv(size, socket.MSG_DONTWAIT)
+        arrival.socket.send(answer, socket.MSG_DONTWAIT)  # a new connection's buffer is empty
+        return Opening.PARTIAL
+
+    def _may_start(self) -> bool:
+        if self.tls is None or self._handshaking < HANDSHAKES_STARTED_MAX:
+            return True
+        self._pressed_until = self.next_sweep + PRESSED_SECONDS
+        return False
+
+    @property
+    def _is_pressed(self) -> bool:
+        """True if clients must answer once before their handshakes take a thread's time."""
+        return self.next_sweep < self._pressed_until
+
+    async def _serve_stream(
+        self, stream: trio.abc.HalfCloseableStream, started: Connection | None = None
+    ) -> None:
+        """Serve a connection to its end: one that has a place, or an accepted stream."""
+        try:
+            connection = started or Connection(self, stream, is_confined=self._requires_login)
+            if started is not None or self._admit(connection):
                 await self._serve_connection(connection)
             else:
-                await self._refuse(connection)
+                await self._refuse(connection.stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the peer may close the connection at any time
         except (DecodeError, ClosingError) as error:
@@ -264,10 +344,19 @@ class ConnectionServer(ABC):
             with suppress(OSError):
                 await trio.aclose_forcefully(stream)
 
-    def _admit(self, newcomer: Connection) -> bool:
+    def _admit(self, newcomer: Guest) -> bool:
         """Return True if ``newcomer`` gets a place; another connection may be evicted for it."""
-        address, limits = newcomer.address, self.limits
-        if address is not None and self._by_address[address] >= limits.of_address(address):
+        address, source, limits = newcomer.address, newcomer.source, self.limits
+        if (
+            address is not None
+            and source is not None
+            and self._places.count(source) >= limits.of_address(address)
+            and not (
+                limits.replaces_own
+                and source == newcomer.network
+                and self._places.evict_within(newcomer.network)
+            )
+        ):
             if self._may_warn():
                 _logger.warning(
                     "%s: %s has as many connections as max.connections.per.ip allows",
@@ -276,14 +365,26 @@ class ConnectionServer(ABC):
                 )
             self.statistics.connections_refused_per_ip += 1
             return False
-        if len(self._open) < limits.unreserved_max:
+        if (
+            self._places.taken < limits.unreserved_max
+            or (
+                self._handshaking < limits.unreserved_max / 2
+                and self._places.evict(newcomer.network)
+            )
+            or self._places.taken < limits.connections_max
+        ):
+            self._places.add(newcomer)
+            self.statistics.connections_open = self._places.taken
             return True
-        if self._handshaking < limits.unreserved_max / 2 and self._evict():
-            return True
-        return len(self._open) < limits.connections_max
+        return False
 
-    def establish(self, connection: Connection, *, may_use_reserve: bool = False) -> None:
-        """Mark a connection as established: its peer is known, so its limits are raised.
+    def establish(
+        self, connection: Connection, *, is_known: bool, may_use_reserve: bool = False
+    ) -> None:
+        """Mark a connection as established, so its limits are raised.
+
+        Args:
+            is_known: True if the peer has proved who it is. A client certificate does, too.
 
         Raises:
             ClosingError: it uses a reserved place without the right to one.
@@ -292,92 +393,79 @@ class ConnectionServer(ABC):
         if connection.is_established:
             return
         connection.is_established = True
-        self._unestablished.pop(connection, None)
+        connection.is_known = is_known or connection.principal is not None
+        self._places.establish(connection, is_known=connection.is_known)
         limits = self.limits
         if not limits.reserved or may_use_reserve:
             return
-        if len(self._open) > limits.unreserved_max and not self._evict():
+        if self._places.taken > limits.unreserved_max and not self._places.evict(
+            connection.network
+        ):
             self.statistics.connections_refused += 1
             raise ClosingError(
                 "max.connections is reached; the remaining connections are for super users"
             )
 
-    def _evict(self) -> bool:
-        """Evict one connection; return False if none may be evicted."""
-        # The dict is in the order of accepting, so the first that waits is the oldest.
-        waiting = (each for each in self._unestablished if each.is_waiting)
-        victim = next(waiting, None)
-        while victim is None and self._idle:
-            oldest = self._idle.popleft()
-            victim = oldest if self._is_stalled(oldest) else None
-        if victim is not None:
-            self._end_for_another(victim)
-        return victim is not None
-
-    def _is_stalled(self, connection: Connection) -> bool:
-        """Return True if an open connection has waited a long time for its peer."""
-        least = IDLE_SECONDS_MIN if connection.is_established else STALL_SECONDS_MIN
-        return (
-            connection in self._open
-            and connection.phase not in _EXEMPT
-            and connection.since + least <= trio.current_time()
-        )
-
     def free_memory(self, newcomer: Connection, hold: Callable[[], bool]) -> bool:
         """End stalled connections that hold memory until ``hold`` succeeds; return its result."""
-        holders = [
-            connection
-            for connection in chain(islice(self._unestablished, _LOOKED_AT_MAX), self._idle)
-            if connection is not newcomer
-            and connection.reservation.exceeds_free_bytes
-            and self._is_stalled(connection)
-        ]
-        for connection in holders:
-            self._end_for_another(connection)
-            if hold():
-                return True
-        return False
+        return self._places.free_memory(newcomer, hold)
 
-    def _end_for_another(self, connection: Connection) -> None:
+    def _end_for_another(self, guest: Guest) -> None:
         self.statistics.connections_evicted += 1
-        connection.end(Ending.EVICTED)
-        self._remove(connection)
+        self._remove(guest)
+        guest.end(Ending.EVICTED)
 
-    def _remove(self, connection: Connection) -> None:
-        connection.reservation.reserve(0)
-        if connection not in self._open:
+    def _remove(self, guest: Guest) -> None:
+        if isinstance(guest, Connection):
+            guest.reservation.reserve(0)
+        else:
+            self._arrivals.discard(guest)
+        if self._places.remove(guest):
+            self.statistics.connections_open = self._places.taken
+            self._notice_drained()
+
+    def _refuse_early(self, accepted: socket.socket) -> None:
+        """Refuse a connection that was just accepted, without a task if its peer hears no reason.
+
+        The reason would need a TLS handshake, which costs more than a connection.
+        """
+        if self._too_many and self.tls is None and self._refusals < self._refusals_max:
+            assert self._serving is not None, "the server accepts"
+            self._serving.start_soon(self._refuse_stream, to_stream(accepted))
             return
-        del self._open[connection]
-        self._unestablished.pop(connection, None)
-        address = connection.address
-        if address is not None:
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
-        self.statistics.connections_open = len(self._open)
-        self._notice_drained()
+        self.statistics.connections_refused += 1
+        with accepted, suppress(OSError):
+            if self.tls is None:
+                accepted.send(self._too_many, socket.MSG_DONTWAIT)
 
-    async def _refuse(self, connection: Connection) -> None:
+    async def _refuse_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
+        try:
+            await self._refuse(stream)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the peer may close the connection at any time
+        finally:
+            await trio.aclose_forcefully(stream)
+
+    @property
+    def _refusals_max(self) -> int:
+        return min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max)
+
+    async def _refuse(self, stream: trio.abc.HalfCloseableStream) -> None:
         """Send the reason, and read the peer's bytes before closing: a reset would discard it."""
         self.statistics.connections_refused += 1
         if not self._too_many or self.tls is not None:
-            return  # the reason would need a TLS handshake, which costs more than a connection
-        if self._refusals >= min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max):
+            return
+        if self._refusals >= self._refusals_max:
             # This cannot block: the send buffer of a new connection is empty.
-            await connection.stream.send_all(self._too_many)
+            await stream.send_all(self._too_many)
             return
         self._refusals += 1
         try:
-            await send_last(connection.stream, self._too_many)
+            await send_last(stream, self._too_many)
         finally:
             self._refusals -= 1
 
     async def _serve_connection(self, connection: Connection) -> None:
-        self._open[connection] = None
-        self._unestablished[connection] = None
-        if connection.address is not None:
-            self._by_address[connection.address] += 1
-        self.statistics.connections_open = len(self._open)
         try:
             with connection.scope:
                 if self.tls is not None:
@@ -398,7 +486,9 @@ class ConnectionServer(ABC):
         """
         try:
             connection.stream, identity = await tls.accept(
-                connection.stream, partial(self._working, connection)
+                connection.stream,
+                partial(self._working, connection),
+                retried=connection.retried,
             )
         except TlsError as error:
             self.statistics.handshakes_failed += 1
@@ -423,6 +513,7 @@ class ConnectionServer(ABC):
             yield
         finally:
             self._handshaking -= 1
+            self._arrivals.wake()
             connection.enter(Phase.IDLE)
             if self.is_draining:
                 connection.end(Ending.DRAINED)

@@ -53,6 +53,7 @@ def new_server(
         turn_ms_max=turn_ms_max,
         allowed_hosts=LOOPBACK_HOSTS,
         router=router,
+        authenticates=lambda: True,
     )
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from authorizerd.config.bounds import METRICS_CONNECTIONS_PER_IP_MAX
 from authorizerd.config.configuration import parse
-from authorizerd.daemon.decision_servers import new_decision_server, new_limits
+from authorizerd.daemon.decision_servers import (
+    new_decision_server,
+    new_http_server,
+    new_limits,
+)
 from authorizerd.daemon.decisions.endpoints import ANONYMOUS_PATHS
 from authorizerd.daemon.decisions.paths import PathsHandler
-from authorizerd.daemon.endpoints import DECISION_HTTP, METRICS_HTTP
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, METRICS_HTTP
+from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
 from tests.daemon.decision_place import Place
 from tests.daemon.http_service import GET, ask, echo, receive_until, start_in_memory
 
@@ -68,8 +74,9 @@ class Echo:
     ("path", "has_tokens", "keeps_its_place"),
     [
         *((path, True, False) for path in sorted(ANONYMOUS_PATHS)),
-        *((path, False, True) for path in sorted(ANONYMOUS_PATHS)),
+        *((path, False, False) for path in sorted(ANONYMOUS_PATHS)),
         ("/v1/acls", True, True),
+        ("/v1/acls", False, False),
     ],
 )
 async def test_answer_that_needs_no_credentials_keeps_no_place(
@@ -80,7 +87,10 @@ async def test_answer_that_needs_no_credentials_keeps_no_place(
     autojump_clock: trio.testing.MockClock,
     nursery: trio.Nursery,
 ) -> None:
-    """Otherwise strangers could keep callers with a token out of the port."""
+    """Otherwise strangers could keep callers with a token out of the port.
+
+    Where callers need no credentials, everybody is a stranger.
+    """
     server = new_decision_server(
         parse(f"{TEXT}max.connections=1\n", source="test"),
         Place(tmp_path if has_tokens else None).callers,
@@ -96,3 +106,26 @@ async def test_answer_that_needs_no_credentials_keeps_no_place(
     )
     assert answer[:12] == (b"HTTP/1.1 503" if keeps_its_place else b"HTTP/1.1 200")
     assert server.statistics.connections_evicted == (not keeps_its_place)
+
+
+@pytest.mark.parametrize("name", [METRICS_HTTP, ADMIN_HTTP])
+async def test_slow_pollers_keep_nobody_out(
+    name: str, autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """Whatever a stranger's connection has asked, a probe or Prometheus replaces it."""
+    server = new_http_server(
+        parse(TEXT, source="test"), name, echo, 1000, math.inf, LOOPBACK_HOSTS, None
+    )
+    listener = await start_in_memory(nursery, server)
+    pollers = [listener.connect() for _ in range(server.limits.connections_max)]
+    for client in pollers:
+        await ask(client, "/healthz")
+    for probes in range(1, 20):
+        await trio.sleep(5)
+        probe = listener.connect()
+        assert await ask(probe, "/readyz")
+        await probe.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        pollers[probes % len(pollers)] = poller = listener.connect()
+        await ask(poller, "/healthz")
+    assert server.statistics.connections_refused == 0

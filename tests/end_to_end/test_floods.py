@@ -42,7 +42,7 @@ from tests.support.daemon_process import connect as open_connection
 
 CONNECTIONS_MAX = 100
 IDLE = 300
-REFUSED = 5
+NEWCOMERS = 5
 SLOW = 50
 COSTLY = 20
 ROOM_BYTES = 1 << 20
@@ -59,14 +59,6 @@ CONFIG = {
     "super.users": "User:ANONYMOUS",
 }
 TOO_MUCH = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-TOO_MANY = {
-    HTTP: (
-        b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        b"Content-Length: 21\r\nConnection: close\r\n\r\ntoo many connections\n"
-    ),
-    STREAM: encode_hello(TOO_MUCH, -1),
-    KAFKA: b"",
-}
 NO_ROOM = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"Content-Length: 60\r\nConnection: close\r\n\r\n"
@@ -202,21 +194,19 @@ def test_silent_connections_beyond_the_limit_are_evicted(
 
 
 @pytest.mark.parametrize("surface", NAMES[:-1], indirect=True)
-def test_connections_beyond_the_limit_are_refused(flooded: Flooded, surface: Surface) -> None:
-    """If all others are served, the newest is refused."""
-    refused_before = flooded.refused(surface)
+def test_callers_that_nobody_knows_give_way(flooded: Flooded, surface: Surface) -> None:
+    """If all others are served, a newcomer replaces one that waits, and is served."""
+    evicted_before, refused_before = flooded.evicted(surface), flooded.refused(surface)
     with ExitStack() as stack:
-        clients = [
-            stack.enter_context(Client(flooded, surface)) for _ in range(connections_max(surface))
-        ]
-        for client in clients:
-            client.ask()
-        for _ in range(REFUSED):
-            connection = stack.enter_context(connect(flooded, surface))
-            assert received(connection) == TOO_MANY[surface.endpoint]
-        assert flooded.refused(surface) - refused_before == REFUSED
-        for client in clients:
-            client.ask()
+        for _ in range(connections_max(surface)):
+            stack.enter_context(Client(flooded, surface)).ask()
+        for _ in range(NEWCOMERS):
+            with Client(flooded, surface) as newcomer:
+                newcomer.ask()
+            wait_until(lambda: flooded.open(surface) < connections_max(surface), "a newcomer")
+            stack.enter_context(Client(flooded, surface)).ask()
+        assert flooded.evicted(surface) - evicted_before == NEWCOMERS
+        assert flooded.refused(surface) == refused_before
 
 
 @pytest.mark.parametrize("surface", NAMES[:-1], indirect=True)

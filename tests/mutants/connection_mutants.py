@@ -45,15 +45,15 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="connections are unbounded",
         file="daemon/net/connection_server.py",
-        text="if len(self._open) < limits.unreserved_max:",
-        becomes="if len(self._open) >= 0:",
+        text="self._places.taken < limits.unreserved_max",
+        becomes="self._places.taken >= 0",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_connections_above_the_limit_are_closed",
     ),
     Mutant(
         name="silent connections block new ones",
         file="daemon/net/connection_server.py",
-        text="limits.unreserved_max / 2 and self._evict():",
-        becomes="limits.unreserved_max / 2 and limits is None:",
+        text="                and self._places.evict(newcomer.network)\n",
+        becomes="                and limits is None\n",
         found_by="tests/daemon/net/test_connection_server.py::test_newcomer_replaces_the_oldest_silent_connection",
     ),
     Mutant(
@@ -65,16 +65,16 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="a busy connection is evicted for a new one",
-        file="daemon/net/connection_server.py",
-        text="(each for each in self._unestablished if each.is_waiting)",
-        becomes="iter(self._open)",
+        file="daemon/net/places.py",
+        text="return guest.is_waiting or self._is_stalled(guest, STALL_SECONDS_MIN)",
+        becomes="return True",
         found_by="tests/daemon/net/test_connection_server.py::test_connection_with_a_request_under_way_never_gives_way",
     ),
     Mutant(
         name="an idle connection is evicted at once",
-        file="daemon/net/connection_server.py",
-        text="connection.since + least <= trio.current_time()",
-        becomes="least > 0",
+        file="daemon/net/places.py",
+        text="connection.since + least_s <= trio.current_time()",
+        becomes="least_s > 0",
         found_by="tests/daemon/net/test_connection_server.py::test_established_connection_gives_way_only_after_long_idleness",
     ),
     Mutant(
@@ -87,8 +87,8 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="one address may have any number of connections",
         file="daemon/net/connection_server.py",
-        text="self._by_address[address] >= limits.of_address(address)",
-        becomes="self._by_address[address] < 0",
+        text="self._places.count(source) >= limits.of_address(address)",
+        becomes="self._places.count(source) < 0",
         found_by="tests/daemon/net/test_connection_server.py::test_one_address_has_no_more_connections_than_its_limit",
     ),
     Mutant(
@@ -97,6 +97,105 @@ CONNECTION_MUTANTS: Final = (
         text="min(settings.max_connections_per_ip, own_per_address_max)",
         becomes="settings.max_connections_per_ip",
         found_by="tests/daemon/test_decision_servers.py::test_one_address_cannot_take_all_connections_of_the_metrics_port",
+    ),
+    Mutant(
+        name="a stranger whose request was answered is safe from eviction",
+        file="daemon/net/places.py",
+        text="        if not is_known:\n",
+        becomes="        if not connection:\n",
+        found_by="tests/daemon/test_decision_servers.py::test_slow_pollers_keep_nobody_out",
+    ),
+    Mutant(
+        name="callers of a port that asks for no credentials are safe from eviction",
+        file="daemon/decision_servers.py",
+        text="lambda: not callers.trusts_all,",
+        becomes="lambda: True,",
+        found_by="tests/daemon/test_decision_servers.py"
+        "::test_answer_that_needs_no_credentials_keeps_no_place",
+    ),
+    Mutant(
+        name="clients of a Kafka listener without log-in are safe from eviction",
+        file="daemon/kafka/listener.py",
+        text="establish(self._connection, is_known=False)",
+        becomes="establish(self._connection, is_known=True)",
+        found_by="tests/daemon/kafka/test_listener_limits.py::test_client_without_log_in_gives_way",
+    ),
+    Mutant(
+        name="callers of a decision stream without tokens are safe from eviction",
+        file="daemon/decisions/stream_server.py",
+        text="is_known = not self._server.callers.trusts_all",
+        becomes="is_known = True",
+        found_by="tests/daemon/decisions/test_stream_server_connections.py"
+        "::test_callers_without_credentials_give_way",
+    ),
+    Mutant(
+        name="a network with many connections takes the places of others",
+        file="daemon/net/places.py",
+        text="most >= len(self._strangers.get(network, ())):",
+        becomes="most >= 0:",
+        found_by="tests/daemon/net/test_places.py::test_no_network_loses_a_place_to_one_with_more",
+    ),
+    Mutant(
+        name="each address of one IPv6 network counts as a network",
+        file="daemon/net/connection_limits.py",
+        text='return ":".join([*text.split(":")[:4], zone])',
+        becomes="return address",
+        found_by="tests/daemon/net/test_places.py::test_network_of_an_address",
+    ),
+    Mutant(
+        name="arrivals of one network come before all others",
+        file="daemon/net/fair_queue.py",
+        text="            self._networks[network] = waiting  # behind all others\n",
+        becomes="            self._networks[network] = waiting\n"
+        "            self._networks.move_to_end(network, last=False)\n",
+        found_by="tests/daemon/net/test_arrivals.py"
+        "::test_networks_take_turns_and_their_newest_comes_first",
+    ),
+    Mutant(
+        name="the oldest arrival of a network comes first",
+        file="daemon/net/fair_queue.py",
+        text="arrival, _ = waiting.popitem()",
+        becomes="arrival = next(iter(waiting)); del waiting[arrival]",
+        found_by="tests/daemon/net/test_arrivals.py"
+        "::test_networks_take_turns_and_their_newest_comes_first",
+    ),
+    Mutant(
+        name="one turn serves any number of arrivals",
+        file="daemon/net/arrivals.py",
+        text="for _ in range(STARTS_PER_TURN):",
+        becomes="for _ in range(1000):",
+        found_by="tests/daemon/net/test_arrivals.py::test_only_a_few_arrivals_begin_in_one_turn",
+    ),
+    Mutant(
+        name="one turn accepts any number of connections",
+        file="daemon/net/accepting.py",
+        text="for _ in range(ACCEPTS_PER_TURN):",
+        becomes="for _ in range(1000):",
+        found_by="tests/daemon/net/test_arrivals.py"
+        "::test_only_some_connections_are_accepted_in_one_turn",
+    ),
+    Mutant(
+        name="a connection that is closed at once evicts another",
+        file="daemon/net/connection_server.py",
+        text="None if has_ended(accepted) else ",
+        becomes="",
+        found_by="tests/daemon/net/test_arrivals.py"
+        "::test_connection_that_is_closed_at_once_takes_nobodys_place",
+    ),
+    Mutant(
+        name="a connection that breaks at its first bytes stops the port",
+        file="daemon/net/arrivals.py",
+        text="        except OSError:  # the peer may reset",
+        becomes="        except TimeoutError:  # the peer may reset",
+        found_by="tests/daemon/net/test_arrivals.py::test_broken_connection_ends_alone",
+    ),
+    Mutant(
+        name="silent connections stay for ever",
+        file="daemon/net/connection_server.py",
+        text="            self._end_late_arrivals(now)\n",
+        becomes="",
+        found_by="tests/daemon/net/test_arrivals.py"
+        "::test_silent_connection_ends_at_the_login_timeout",
     ),
     Mutant(
         name="connections above the rate are accepted at once",
@@ -122,7 +221,8 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="a shutdown leaves a delayed connection open",
         file="daemon/net/accepting.py",
-        text="        await trio.aclose_forcefully(stream)\n",
+        text="            await trio.aclose_forcefully(accepted)\n",
+        becomes="            pass\n",
         found_by="tests/daemon/net/test_connection_server.py::test_delayed_connection_is_closed_when_the_server_drains",
     ),
     Mutant(
@@ -187,7 +287,7 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="the sweep treats a live answer as an idle connection",
         file="daemon/net/connection_server.py",
-        text="elif not is_open or connection.phase in _EXEMPT:",
+        text="elif not is_open or connection.phase in EXEMPT:",
         becomes="elif connection.phase is Phase.ANSWERING:",
         found_by="tests/daemon/http/test_streamed_answers.py"
         "::test_live_answer_outlives_every_timeout",

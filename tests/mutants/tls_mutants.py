@@ -82,12 +82,59 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="newcomers evict clients although too many handshakes wait",
         file="daemon/net/connection_server.py",
-        text="if self._handshaking < limits.unreserved_max / 2 and self._evict():",
-        becomes="if self._evict():",
+        text="                self._handshaking < limits.unreserved_max / 2\n                and ",
+        becomes="                ",
         found_by=(
             "tests/daemon/net/test_connection_server.py"
             "::test_handshakes_that_wait_for_a_thread_are_not_evicted"
         ),
+    ),
+    Mutant(
+        name="any number of handshakes begins at once",
+        file="daemon/net/connection_server.py",
+        text="if self.tls is None or self._handshaking < HANDSHAKES_STARTED_MAX:",
+        becomes="if self._handshaking >= 0:",
+        found_by=(
+            "tests/daemon/net/test_arrivals.py"
+            "::test_no_handshake_begins_while_many_wait_for_threads"
+        ),
+    ),
+    Mutant(
+        name="a handshake costs a thread's time before its client has answered once",
+        file="daemon/net/connection_server.py",
+        text="return self.next_sweep < self._pressed_until",
+        becomes="return False",
+        found_by=(
+            "tests/daemon/net/test_arrivals.py"
+            "::test_under_pressure_a_client_answers_before_a_thread_works"
+        ),
+    ),
+    Mutant(
+        name="clients that prove nothing come before those that have answered",
+        file="daemon/net/arrivals.py",
+        text="queue = self._ready or self._doubtful",
+        becomes="queue = self._doubtful or self._ready",
+        found_by=(
+            "tests/daemon/net/test_arrivals.py::test_proven_arrivals_come_before_doubtful_ones"
+        ),
+    ),
+    Mutant(
+        name="a part of a hello gets a task",
+        file="daemon/net/connection_server.py",
+        text="if not is_whole_record(opening):",
+        becomes="if not opening:",
+        found_by=(
+            "tests/daemon/net/test_arrivals.py"
+            "::test_under_pressure_a_client_answers_before_a_thread_works"
+        ),
+    ),
+    Mutant(
+        name="a retried handshake asks for no client certificate",
+        file="tls/context.py",
+        text="    context.set_ecdh_curve(RETRY_CURVE)\n",
+        becomes="    context.set_ecdh_curve(RETRY_CURVE)\n"
+        "    context.verify_mode = ssl.CERT_NONE\n",
+        found_by="tests/tls/test_server.py::test_retried_client_is_identified_all_the_same",
     ),
     Mutant(
         name="records without data have no limit",

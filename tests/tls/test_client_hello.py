@@ -4,6 +4,7 @@ import secrets
 import ssl
 import struct
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 import trio
@@ -11,8 +12,15 @@ import trio.testing
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from authorizerd.tls.client_hello import CLIENT_HELLO_BYTES_MAX, ClientHelloCheck
+from authorizerd.tls.client_hello import (
+    CLIENT_HELLO_BYTES_MAX,
+    RETRY_CURVE,
+    ClientHelloCheck,
+    is_last_answer,
+    is_whole_record,
+)
 from authorizerd.tls.errors import TlsError
+from authorizerd.tls.retry import retry_hello
 from authorizerd.tls.stream import TlsStream
 from tests.support.certificates import Authority
 
@@ -64,10 +72,14 @@ def records(message: bytes, size: int = 2**14) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
-    authority = Authority(tmp_path_factory.mktemp("authority"))
+def keystore(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Authority(tmp_path_factory.mktemp("authority")).issue("server", "localhost")
+
+
+@pytest.fixture
+def context(keystore: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(authority.issue("server", "localhost"))
+    context.load_cert_chain(keystore)
     return context
 
 
@@ -117,6 +129,54 @@ async def test_usual_key_share_is_answered(
 )
 async def test_large_key_share_reaches_no_thread(context: ssl.SSLContext, flight: bytes) -> None:
     assert "more than 2048 bits" in str(await answer_to(context, flight))
+
+
+@pytest.mark.parametrize(
+    ("message", "may_be_retried"),
+    [
+        (hello([X25519]), True),
+        (hello([FFDHE2048]), True),
+        (hello([]), True),
+        (hello([P_256]), False),
+        (hello([X25519, P_256]), False),
+        (hello([X25519], [X25519]), False),
+        (hello([X25519]).replace(b"\0\x2b\0\x03\x02\x03\x04", b"\0\x2b\0\x03\x02\x03\x03"), False),
+    ],
+)
+def test_hello_is_retried_if_it_has_no_share_of_the_curve(
+    context: ssl.SSLContext, message: bytes, may_be_retried: bool
+) -> None:
+    """OpenSSL then answers with a HelloRetryRequest. Hellos of TLS 1.2 cannot be retried."""
+    context.set_ecdh_curve(RETRY_CURVE)
+    check = ClientHelloCheck()
+    check.check(records(message))
+    assert check.may_be_retried == may_be_retried
+    retried = retry_hello(context, records(message))
+    assert (retried is not None) == may_be_retried
+    if retried is not None:
+        _, size, answer = retried
+        assert size == len(records(message))
+        assert not is_last_answer(answer)
+
+
+@pytest.mark.parametrize("message", [hello([FFDHE8192]), b"\x0b\0\0\0", b"\x01\0\0\x01\0"])
+def test_unusual_hello_is_not_retried(message: bytes) -> None:
+    """The handshake refuses it, or needs more of it."""
+    assert retry_hello(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), records(message)) is None
+
+
+@pytest.mark.parametrize(
+    ("opening", "is_whole"),
+    [
+        (records(hello([X25519])), True),
+        (records(hello([X25519]))[:-1], False),
+        (b"\x16\x03\x01", False),
+        (b"\x16", False),
+        (b"GET ", True),
+    ],
+)
+def test_part_of_a_record_is_recognized(opening: bytes, is_whole: bool) -> None:
+    assert is_whole_record(opening) == is_whole
 
 
 async def test_large_key_share_after_a_retry_reaches_no_thread(context: ssl.SSLContext) -> None:

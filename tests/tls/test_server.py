@@ -10,16 +10,13 @@ from unittest.mock import Mock
 import pytest
 import trio
 
-from authorizerd.config.principal_mapping import PrincipalMapping
-from authorizerd.config.tls import DEFAULT_MAPPING, ClientAuth, TlsSettings, new_tls_settings
-from authorizerd.config.tls_keys import ssl_keys
+from authorizerd.config.tls import DEFAULT_MAPPING, TlsSettings
 from authorizerd.tls.errors import TlsError
 from authorizerd.tls.material import read_material
-from authorizerd.tls.server import Identity, TlsServer, identify, prepare_tls
+from authorizerd.tls.server import Identity, RetriedHello, TlsServer, identify, prepare_tls
 from authorizerd.tls.stream import TlsStream, Working
 from tests.support.certificates import Authority, with_unknown_version
-
-NAMES = {key.name: key.name for key in ssl_keys()}
+from tests.support.tls_servers import new_tls_server, server_settings
 
 
 @pytest.fixture
@@ -31,26 +28,17 @@ KEPT: list[TlsStream] = []
 """OpenSSL forgets the session of a connection that is freed before its end is announced."""
 
 
-def server_settings(
-    authority: Authority, rules: str = "DEFAULT", trusted: Path | None = None
-) -> TlsSettings:
-    values = {
-        "ssl.keystore.location": str(authority.issue("server", "localhost")),
-        "ssl.truststore.location": str(trusted or authority.ca_file),
-        "ssl.client.auth": ClientAuth.REQUIRED,
-        "ssl.principal.mapping.rules": PrincipalMapping.parse(rules),
-    }
-    return new_tls_settings(values, NAMES)
-
-
-def new_server(settings: TlsSettings) -> TlsServer:
-    return TlsServer(settings, prepare_tls(settings, read_material(settings)))
-
-
 async def accept(
-    server: TlsServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None
+    server: TlsServer,
+    context: ssl.SSLContext,
+    session: ssl.SSLSession | None = None,
+    *,
+    is_retried: bool = False,
 ) -> tuple[Identity | None, ssl.SSLSession | None]:
     """Return the identity that the server finds, and the client's session.
+
+    Args:
+        is_retried: True if the server asks for another hello before it begins.
 
     Raises:
         TlsError: the server refuses the client.
@@ -69,7 +57,15 @@ async def accept(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.to_thread.run_sync, connect)
             async with trio.SocketStream(trio.socket.from_stdlib_socket(ours)) as transport:
-                stream, identity = await server.accept(transport)
+                hello = None
+                if is_retried:
+                    opening = await transport.receive_some()
+                    retried = server.retry(bytes(opening))
+                    assert retried is not None
+                    hello, size, answer = retried
+                    assert size == len(opening)
+                    await transport.send_all(answer)
+                stream, identity = await server.accept(transport, retried=hello)
                 KEPT.append(stream)
     except ExceptionGroup as group:
         raise group.exceptions[0] from None
@@ -83,15 +79,43 @@ async def test_mapped_name_and_end_of_the_certificate_are_the_identity(
 ) -> None:
     context = authority.client_context(authority.issue("client", common_name="Billing"))
     rules = "RULE:^CN=([^,]+),OU=test,O=test$/$1/U"
-    identity, _ = await accept(new_server(server_settings(authority, rules)), context)
+    identity, _ = await accept(new_tls_server(server_settings(authority, rules)), context)
     assert identity is not None
     assert identity.principal == "User:BILLING"
     assert identity.not_after > datetime.now(UTC)
 
 
+async def test_retried_client_is_identified_all_the_same(authority: Authority) -> None:
+    """A client without a certificate, or with one of another CA, is refused as without a retry."""
+    server = new_tls_server(server_settings(authority))
+    context = authority.client_context(authority.issue("client", common_name="billing"))
+    identity, _ = await accept(server, context, is_retried=True)
+    assert identity is not None
+    assert identity.principal == "User:CN=billing,OU=test,O=test"
+    with pytest.raises(TlsError, match="peer did not return a certificate"):
+        await accept(server, authority.client_context(), is_retried=True)
+
+
+async def test_truststore_replaced_after_a_retry_counts(
+    authority: Authority, tmp_path: Path
+) -> None:
+    server = new_tls_server(server_settings(authority))
+    retry = server.retry
+    other = server_settings(authority, trusted=Authority(tmp_path, "other").ca_file)
+
+    def retry_and_replace(opening: bytes) -> tuple[RetriedHello, int, bytes] | None:
+        retried = retry(opening)
+        use(server, other)
+        return retried
+
+    server.retry = retry_and_replace  # type: ignore[method-assign]  # the moment in between
+    with pytest.raises(TlsError, match="truststore was replaced"):
+        await accept(server, authority.client_context(authority.issue("client")), is_retried=True)
+
+
 async def test_client_whose_name_no_rule_maps_is_refused(authority: Authority) -> None:
     context = authority.client_context(authority.issue("client", common_name="billing"))
-    server = new_server(server_settings(authority, "RULE:^CN=x$/x/"))
+    server = new_tls_server(server_settings(authority, "RULE:^CN=x$/x/"))
     with pytest.raises(TlsError, match="gives no principal"):
         await accept(server, context)
 
@@ -111,7 +135,7 @@ async def test_resumed_session_does_not_outlive_the_certificate(
     keystore = authority.issue("client", common_name="billing", not_after=end)
     context = authority.client_context(keystore)
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    server = new_server(server_settings(authority))
+    server = new_tls_server(server_settings(authority))
     identity, session = await accept(server, context)
     assert identity is not None
     resumed, _ = await accept(server, context, session)
@@ -128,7 +152,7 @@ async def test_replaced_truststore_ends_old_sessions(
 ) -> None:
     context = authority.client_context(authority.issue("client"))
     context.minimum_version = context.maximum_version = version
-    server = new_server(server_settings(authority))
+    server = new_tls_server(server_settings(authority))
     _, session = await accept(server, context)
     other = server_settings(authority, trusted=Authority(tmp_path, "other").ca_file)
     assert use(server, other)
@@ -140,7 +164,7 @@ async def test_truststore_replaced_during_a_handshake_counts(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = server_settings(authority, trusted=Authority(tmp_path, "other").ca_file)
-    server = new_server(server_settings(authority))
+    server = new_tls_server(server_settings(authority))
     handshake = TlsStream.handshake
 
     async def replace_meanwhile(stream: TlsStream, working: Working) -> None:
@@ -156,7 +180,7 @@ def test_clients_are_identified_again_only_for_lost_cas_and_new_rules(
     authority: Authority, tmp_path: Path
 ) -> None:
     settings = server_settings(authority)
-    server = new_server(settings)
+    server = new_tls_server(settings)
     assert not use(server, server_settings(authority))
     both = tmp_path / "both.pem"
     other = Authority(tmp_path, "other")

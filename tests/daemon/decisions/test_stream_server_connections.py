@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -136,13 +137,16 @@ async def test_a_connection_that_begins_without_a_hello_is_closed(
     assert [record.levelname for record in caplog.records] == ["INFO"]
 
 
-async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
-    """The newest is closed at once; the others stay. Once one ends, another is accepted."""
-    server = new_server(Place(None, *ACLS), max_connections=2)
+async def test_too_many_connections_are_refused(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """If all others have a token, the newest is closed at once.
+
+    The others stay. Once one ends, another is accepted.
+    """
+    server = new_server(Place(tmp_path, *ACLS), max_connections=2)
     listener = await start(nursery, server)
     first, second = listener.connect(), listener.connect()
-    await first.greet()
-    await second.greet()
+    await first.greet("root.secret")
+    await second.greet("root.secret")
     third = listener.connect()
     too_many = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert await third.greeting() == Greeting("hello", 1, too_many, -1)
@@ -151,7 +155,19 @@ async def test_too_many_connections_are_refused(nursery: trio.Nursery) -> None:
     assert (await first.ask([MAY])).decisions == ALLOWED
     await second.stream.aclose()
     await until(lambda: server.statistics.connections_open == 1)
+    await listener.connect().greet("root.secret")
+
+
+async def test_callers_without_credentials_give_way(nursery: trio.Nursery) -> None:
+    """Whatever they have asked: nothing proves who they are."""
+    server = new_server(Place(None, *ACLS), max_connections=1)
+    listener = await start(nursery, server)
+    first = listener.connect()
+    await first.greet()
+    assert (await first.ask([MAY])).decisions == ALLOWED
     await listener.connect().greet()
+    assert await first.is_closed()
+    assert server.statistics.connections_refused == 0
 
 
 async def test_a_drain_answers_current_requests(

@@ -7,6 +7,7 @@ import math
 import socket
 import struct
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import trio
@@ -14,6 +15,8 @@ import trio
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.dispatch import Session
+from authorizerd.daemon.net import arrival
+from authorizerd.daemon.net.connection import peer_address
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
@@ -238,14 +241,12 @@ async def test_peer_that_disconnects_before_its_address_is_read_is_not_a_fault(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def getpeername(self: object) -> Any:  # noqa: ANN401 - a socket's address
-        raise OSError("not connected")
+    def get_address(_: object) -> None:
+        raise trio.BrokenResourceError("not connected")
 
     service = await start(nursery)
-    client = await service.connect()
-    monkeypatch.setattr(type(client.stream.socket), "getpeername", getpeername)
-    second = await service.connect()
-    assert await second.is_closed()
+    monkeypatch.setattr(arrival, "peer_address", get_address)
+    assert await (await service.connect()).is_closed()
     assert caplog.records == []
 
 
@@ -264,8 +265,9 @@ async def test_peer_host_is_formatted_as_in_java(
     """A link-local address ends with the number of the interface that leads to the peer."""
     echo = free_echo()
     service = await start(nursery, echo)
-    client = await service.connect()
-    monkeypatch.setattr(type(client.stream.socket), "getpeername", lambda _: peer)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    connected = Mock(spec=socket.socket, family=family, getpeername=lambda: peer)
+    monkeypatch.setattr(arrival, "peer_address", lambda _: peer_address(connected))
     await (await service.connect()).echo(b"x")
     assert echo.sessions[-1].host == host
 

@@ -9,7 +9,8 @@ import trio
 import trio.testing
 
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
-from authorizerd.daemon.net.connection_server import IDLE_SECONDS_MIN, SWEEP_SECONDS
+from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
+from authorizerd.daemon.net.places import IDLE_SECONDS_MIN
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -35,15 +36,27 @@ LARGE_BODY = bytes(64 * 1024 * 1024)
 
 async def test_connections_above_the_limit_are_closed(nursery: trio.Nursery) -> None:
     """They are counted; when one ends, another is accepted."""
-    service = await start(nursery, max_connections=2)
+    service = await start(nursery, users=USERS, max_connections=2)
     first, second = await service.connect(), await service.connect()
-    await first.echo(b"1")
-    await second.echo(b"2")
+    await first.log_in()
+    await second.log_in()
     assert await (await service.connect()).is_closed()
     assert service.listener.statistics.connections_refused == 1
     await first.stream.aclose()
     await until(lambda: service.statistics[0] == 1)
+    await (await service.connect()).log_in()
+
+
+async def test_client_without_log_in_gives_way(nursery: trio.Nursery) -> None:
+    """However many requests it has sent. The one that was quiet for the longest time does."""
+    service = await start(nursery, max_connections=2)
+    first, second = await service.connect(), await service.connect()
+    await first.echo(b"1")
+    await second.echo(b"2")
     await (await service.connect()).echo(b"3")
+    assert await first.is_closed()
+    await second.echo(b"4")
+    assert service.listener.statistics.connections_refused == 0
 
 
 async def test_idle_connection_is_closed(nursery: trio.Nursery) -> None:

@@ -14,82 +14,26 @@ import trio.testing
 from authorizerd.config.bounds import FREE_BYTES
 from authorizerd.daemon.net import connection_server
 from authorizerd.daemon.net.accepting import ACCEPT_DELAY_SECONDS_MAX
-from authorizerd.daemon.net.connection import Connection, Phase
+from authorizerd.daemon.net.connection import Connection
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
-from authorizerd.daemon.net.connection_server import (
-    IDLE_SECONDS_MIN,
-    STALL_SECONDS_MIN,
-    SWEEP_SECONDS,
-    ConnectionServer,
-)
-from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
+from authorizerd.daemon.net.places import IDLE_SECONDS_MIN, STALL_SECONDS_MIN
 from authorizerd.tls.server import Identity, TlsServer
 from authorizerd.tls.stream import Working
 from tests.daemon.http_service import MemoryListener
-
-LOGIN_S, IDLE_S = 30.0, 600.0
-HELLO, FAULT, WAIT = b"hello", b"fault", b"wait"
-
-Stream = trio.abc.HalfCloseableStream
-
-
-class Server(ConnectionServer):
-    """Echo requests; HELLO establishes a connection, FAULT raises ``fault``, WAIT waits."""
-
-    def __init__(self, connections_max: int = 2, memory_bytes_max: int = 1000) -> None:
-        super().__init__(
-            name="TEST",
-            limits=ConnectionLimits(
-                connections_max=connections_max,
-                login_timeout_s=LOGIN_S,
-                request_timeout_s=IDLE_S,
-                idle_timeout_s=IDLE_S,
-                drain_timeout_s=1,
-            ),
-            memory_bytes_max=memory_bytes_max,
-            too_many=b"too many",
-        )
-        self.statistics = ConnectionStatistics()
-        self.fault: BaseException = RuntimeError("fault")
-        self.goes_on = trio.Event()
-        self.newest: Connection | None = None
-
-    async def converse(self, connection: Connection) -> None:
-        held = b""
-        while data := await connection.receive(len(held)):
-            self.newest = connection
-            held += data
-            if held.startswith(b"large"):
-                continue
-            connection.phase = Phase.ANSWERING
-            if held == FAULT:
-                raise self.fault
-            if held == HELLO:
-                self.establish(connection)
-            if held == WAIT:
-                await self.goes_on.wait()
-            await connection.send(held)
-            held = b""
-
-
-async def start(nursery: trio.Nursery, server: ConnectionServer) -> MemoryListener:
-    listener = MemoryListener()
-    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
-    return listener
-
-
-async def ask(client: Stream, data: bytes = HELLO) -> bytes:
-    await client.send_all(data)
-    with trio.fail_after(1000):
-        return bytes(await client.receive_some())
-
-
-async def is_closed(client: Stream) -> bool:
-    with trio.fail_after(1000):
-        try:
-            return await client.receive_some() == b""
-        except trio.BrokenResourceError:
-            return True
+from tests.daemon.net.echo_server import (
+    FAULT,
+    HELLO,
+    IDLE_S,
+    LOGIN_S,
+    PING,
+    WAIT,
+    Server,
+    Stream,
+    ask,
+    is_closed,
+    start,
+)
 
 
 async def test_newcomer_replaces_the_oldest_silent_connection(
@@ -131,6 +75,27 @@ async def test_established_connection_gives_way_only_after_long_idleness(
     assert await ask(listener.connect(), b"?") == b"too many"
     seen = server.statistics
     assert (seen.connections_refused, seen.connections_refused_per_ip) == (2, 0)
+
+
+async def test_stranger_that_was_answered_gives_way_at_once(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    """The one that has been quiet for the longest time does. Known peers stay."""
+    server = Server(connections_max=3)
+    listener = await start(nursery, server)
+    known, strangers = listener.connect(), [listener.connect() for _ in range(2)]
+    assert await ask(known) == HELLO
+    for stranger in strangers:
+        assert await ask(stranger, PING) == PING
+    await trio.sleep(1)
+    assert await ask(strangers[0], PING) == PING
+    newcomer = listener.connect()
+    assert await ask(newcomer) == HELLO
+    assert await is_closed(strangers[1])
+    for client in (known, strangers[0], newcomer):
+        assert await ask(client, PING) == PING
+    seen = server.statistics
+    assert (seen.connections_evicted, seen.connections_refused) == (1, 0)
 
 
 async def test_connection_with_a_request_under_way_never_gives_way(
@@ -366,6 +331,7 @@ async def test_one_address_has_no_more_connections_than_its_limit(
         ("0:0:0:0:0:0:0:1", 2**31 - 1),
         ("10.0.0.1", 3),
         ("fe80:0:0:0:0:0:0:1%eth0", 3),
+        ("2001:db8:0:0:0:0:0:1", 3),
         ("10.0.0.2", 7),
     ],
 )
@@ -390,7 +356,7 @@ class Handshakes(TlsServer):
         self.goes_on = trio.Event()
 
     async def accept(
-        self, transport: Stream, working: Working = nullcontext
+        self, transport: Stream, working: Working = nullcontext, *, retried: object = None
     ) -> tuple[Any, Identity | None]:
         if await transport.receive_some(1) == b"h":
             with working():

@@ -1,0 +1,194 @@
+"""The arrivals of one endpoint: connections that wait to be served, without a task of their own.
+
+A connection that was accepted waits here until its peer has sent something to answer. So one that
+sends nothing, or a part of a TLS hello, costs a few system calls. Then it is served in its turn.
+
+**Invariant:** in each turn of the event loop, at most STARTS_PER_TURN arrivals begin to be served.
+Nothing is read of an arrival's bytes: its connection finds them all.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Callable
+from enum import Enum, auto
+from types import TracebackType
+from typing import Final, Self
+
+import trio
+
+from authorizerd.daemon.net.arrival import Arrival
+from authorizerd.daemon.net.fair_queue import FairQueue
+
+STARTS_PER_TURN: Final = 2
+LOOKS_PER_TURN: Final = 8
+_PEEK_BYTES: Final = 4096
+_PEEK: Final = socket.MSG_PEEK | socket.MSG_DONTWAIT
+_EVENTS: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+
+
+class Opening(Enum):
+    """What the first bytes of a connection are."""
+
+    PARTIAL = auto()
+    """More must follow before anything can be answered."""
+    READY = auto()
+    DOUBTFUL = auto()
+    """The peer has to show yet that it waits for an answer, so it comes after the others."""
+
+
+class Arrivals:
+    """The connections that wait to be served. Use it as a context manager around ``run``.
+
+    Args:
+        classify: says what the first bytes of a connection are. It may answer them, and raise
+            OSError if the connection is broken.
+        may_start: returns True while another connection may be served.
+        start: serves a connection from now on.
+        end: ends a connection whose peer has closed it. Both call ``discard`` first.
+    """
+
+    def __init__(
+        self,
+        classify: Callable[[Arrival, bytes], Opening],
+        may_start: Callable[[], bool],
+        start: Callable[[Arrival], None],
+        end: Callable[[Arrival], None],
+    ) -> None:
+        self._classify: Final = classify
+        self._may_start: Final = may_start
+        self._start: Final = start
+        self._end: Final = end
+        self._epoll: Final = select.epoll()
+        self._waiting: Final[dict[Arrival, None]] = {}  # in the order in which they came
+        self._silent: Final[dict[int, Arrival]] = {}
+        self._ready: Final = FairQueue()
+        self._doubtful: Final = FairQueue()
+        self._may_go_on = trio.Event()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for arrival in self._waiting:
+            arrival.socket.close()
+        self._epoll.close()
+
+    def add(self, arrival: Arrival) -> None:
+        """Wait until this connection can be served, and serve it in its turn."""
+        self._waiting[arrival] = None
+        if not self._look(arrival):
+            descriptor = arrival.socket.fileno()
+            self._silent[descriptor] = arrival
+            self._epoll.register(descriptor, _EVENTS)
+
+    def discard(self, arrival: Arrival) -> None:
+        """Forget a connection before its socket is closed."""
+        self._waiting.pop(arrival, None)
+        self._ready.discard(arrival)
+        self._doubtful.discard(arrival)
+        self._forget(arrival)
+
+    def wake(self) -> None:
+        """Look again whether another connection may be served."""
+        self._may_go_on.set()
+
+    def find_late(self, accepted_before: float) -> list[Arrival]:
+        """Return the connections that wait since before this time."""
+        late = []
+        for arrival in self._waiting:
+            if arrival.accepted_at > accepted_before:
+                break
+            late.append(arrival)
+        return late
+
+    def finish(self) -> bool:
+        """Serve each connection whose opening has arrived, and end all others.
+
+        Return True if there was one to serve.
+        """
+        for arrival in [*self._silent.values()]:
+            if not self._look(arrival):
+                self._end(arrival)
+        is_any_served = bool(self._ready or self._doubtful)
+        for queue in (self._ready, self._doubtful):
+            while queue:
+                self._start(queue.pop())
+        return is_any_served
+
+    async def run(self) -> None:
+        """Serve the connections in their turns until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch)
+            while True:
+                if self._start_some():
+                    await trio.lowlevel.checkpoint()
+                else:
+                    self._may_go_on = trio.Event()
+                    await self._may_go_on.wait()
+
+    def _start_some(self) -> bool:
+        """Serve the next connections; return False if no other one may be served."""
+        for _ in range(STARTS_PER_TURN):
+            queue = self._ready or self._doubtful
+            if not (queue and self._may_start()):
+                return False
+            self._start(queue.pop())
+        return True
+
+    async def _watch(self) -> None:
+        descriptor = self._epoll.fileno()
+        while True:
+            await trio.lowlevel.wait_readable(descriptor)
+            for silent, events in self._epoll.poll(0, LOOKS_PER_TURN):
+                arrival = self._silent.get(silent)
+                if arrival is not None and not self._look(arrival) and events & ~select.EPOLLIN:
+                    self._end(arrival)  # nothing can follow the part that has arrived
+
+    def _look(self, arrival: Arrival) -> bool:
+        """Look at what has arrived; return False if the connection must go on waiting."""
+        try:
+            opening = arrival.socket.recv(_PEEK_BYTES, _PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            opening = b""
+        try:
+            kind = self._classify(arrival, opening) if opening else None
+        except OSError:  # the peer may reset the connection at any time
+            kind = None
+        if kind is None:
+            self._end(arrival)
+            return True
+        if kind is Opening.PARTIAL and len(opening) < _PEEK_BYTES:
+            return False
+        self._forget(arrival)
+        (self._doubtful if kind is Opening.DOUBTFUL else self._ready).add(arrival)
+        self._may_go_on.set()
+        return True
+
+    def _forget(self, arrival: Arrival) -> None:
+        descriptor = arrival.socket.fileno()
+        if self._silent.get(descriptor) is arrival:
+            del self._silent[descriptor]
+            self._epoll.unregister(descriptor)
+
+
+def has_ended(accepted: socket.socket) -> bool:
+    """Return True if the peer has closed a connection without sending anything."""
+    try:
+        return not accepted.recv(1, _PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def to_stream(accepted: socket.socket) -> trio.SocketStream:
+    return trio.SocketStream(trio.socket.from_stdlib_socket(accepted))

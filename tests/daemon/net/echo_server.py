@@ -1,0 +1,78 @@
+"""A server of no protocol in particular, and its clients, for tests."""
+
+from __future__ import annotations
+
+import trio
+
+from authorizerd.daemon.net.connection import Connection, Phase
+from authorizerd.daemon.net.connection_limits import ConnectionLimits
+from authorizerd.daemon.net.connection_server import ConnectionServer
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from tests.daemon.http_service import MemoryListener
+
+LOGIN_S, IDLE_S = 30.0, 600.0
+HELLO, PING, FAULT, WAIT = b"hello", b"ping", b"fault", b"wait"
+
+Stream = trio.abc.HalfCloseableStream
+
+
+class Server(ConnectionServer):
+    """Echo requests; HELLO logs in, PING only establishes a connection.
+
+    FAULT raises ``fault``, and WAIT waits.
+    """
+
+    def __init__(self, connections_max: int = 2, memory_bytes_max: int = 1000) -> None:
+        super().__init__(
+            name="TEST",
+            limits=ConnectionLimits(
+                connections_max=connections_max,
+                login_timeout_s=LOGIN_S,
+                request_timeout_s=IDLE_S,
+                idle_timeout_s=IDLE_S,
+                drain_timeout_s=1,
+            ),
+            memory_bytes_max=memory_bytes_max,
+            too_many=b"too many",
+        )
+        self.statistics = ConnectionStatistics()
+        self.fault: BaseException = RuntimeError("fault")
+        self.goes_on = trio.Event()
+        self.newest: Connection | None = None
+
+    async def converse(self, connection: Connection) -> None:
+        held = b""
+        while data := await connection.receive(len(held)):
+            self.newest = connection
+            held += data
+            if held.startswith(b"large"):
+                continue
+            connection.phase = Phase.ANSWERING
+            if held == FAULT:
+                raise self.fault
+            if held in (HELLO, PING):
+                self.establish(connection, is_known=held == HELLO)
+            if held == WAIT:
+                await self.goes_on.wait()
+            await connection.send(held)
+            held = b""
+
+
+async def start(nursery: trio.Nursery, server: ConnectionServer) -> MemoryListener:
+    listener = MemoryListener()
+    await nursery.start(lambda task_status: server.serve([listener], task_status=task_status))
+    return listener
+
+
+async def ask(client: Stream, data: bytes = HELLO) -> bytes:
+    await client.send_all(data)
+    with trio.fail_after(1000):
+        return bytes(await client.receive_some())
+
+
+async def is_closed(client: Stream) -> bool:
+    with trio.fail_after(1000):
+        try:
+            return await client.receive_some() == b""
+        except trio.BrokenResourceError:
+            return True

@@ -1,0 +1,327 @@
+"""Arrivals: who is served next, how many in one turn, and what a silent connection costs."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import cast
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.daemon.net.accepting import ACCEPTS_PER_TURN, Accepted, accept_all
+from authorizerd.daemon.net.arrival import Arrival
+from authorizerd.daemon.net.arrivals import STARTS_PER_TURN, Arrivals, Opening
+from authorizerd.daemon.net.connection_server import (
+    HANDSHAKES_STARTED_MAX,
+    SWEEP_SECONDS,
+    ConnectionServer,
+)
+from authorizerd.daemon.net.fair_queue import FairQueue
+from tests.daemon.net.echo_server import HELLO, LOGIN_S, Server, ask, is_closed
+from tests.support.certificates import Authority
+from tests.support.tls_servers import new_tls_server, server_settings
+
+NETWORKS = st.sampled_from("abc")
+PART_OF_HELLO = b"\x16\x03\x01\x02\x00\x01\x00"
+
+
+class Named:
+    """What a queue sees of an arrival."""
+
+    def __init__(self, network: str) -> None:
+        self.network = network
+
+
+@given(st.lists(NETWORKS, max_size=12), st.lists(st.integers(0, 11), max_size=3))
+def test_networks_take_turns_and_their_newest_comes_first(
+    networks: list[str], discarded: list[int]
+) -> None:
+    """Between two arrivals of one network comes one of each other network that waits."""
+    queue = FairQueue()
+    arrivals = [cast(Arrival, Named(network)) for network in networks]
+    for arrival in arrivals:
+        queue.add(arrival)
+    gone = [arrival for number, arrival in enumerate(arrivals) if number in discarded]
+    for arrival in gone:
+        queue.discard(arrival)
+    waiting = [arrival for arrival in arrivals if arrival not in gone]
+    since: dict[str | None, set[str | None]] = {}
+    while waiting:
+        served = queue.pop()
+        network = served.network
+        assert served is [each for each in waiting if each.network == network][-1]
+        assert since.get(network, set()) >= {each.network for each in waiting} - {network} or (
+            network not in since
+        )
+        since = {each: served_since | {network} for each, served_since in since.items()}
+        since[network] = set()
+        waiting = [each for each in waiting if each is not served]
+    assert not queue
+
+
+@contextmanager
+def sent(*, count: int) -> Iterator[list[Arrival]]:
+    """Yield arrivals whose peers have sent a byte."""
+    pairs = [socket.socketpair() for _ in range(count)]
+    for _, theirs in pairs:
+        theirs.send(b"?")
+    try:
+        yield [Arrival(ours, Server().limits, 0) for ours, _ in pairs]
+    finally:
+        for pair in pairs:
+            for each in pair:
+                each.close()
+
+
+class EachTurn(trio.abc.Instrument):
+    """How much a list has grown in each turn of the event loop."""
+
+    def __init__(self, counted: list[socket.socket] | list[Arrival]) -> None:
+        self._counted = counted
+        self._before = 0
+        self.most = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.most = max(self.most, len(self._counted) - self._before)
+        self._before = len(self._counted)
+
+
+async def count_in_turns(
+    counted: list[socket.socket] | list[Arrival], most: int, run: Callable[[], Awaitable[object]]
+) -> int:
+    """Run until ``most`` are counted, and return how many were counted in one turn at most."""
+    each_turn = EachTurn(counted)
+    trio.lowlevel.add_instrument(each_turn)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            with trio.fail_after(5):
+                while len(counted) < most:
+                    await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+    finally:
+        trio.lowlevel.remove_instrument(each_turn)
+    return each_turn.most
+
+
+async def test_only_a_few_arrivals_begin_in_one_turn() -> None:
+    started: list[Arrival] = []
+    with sent(count=10 * STARTS_PER_TURN) as waiting:
+        arrivals = Arrivals(lambda *_: Opening.READY, lambda: True, started.append, lambda _: None)
+        with arrivals:
+            for arrival in waiting:
+                arrivals.add(arrival)
+            most = await count_in_turns(started, len(waiting), arrivals.run)
+    assert most == STARTS_PER_TURN
+
+
+async def test_only_some_connections_are_accepted_in_one_turn() -> None:
+    taken: list[socket.socket] = []
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    address = listener.socket.getsockname()
+    with ExitStack() as stack:
+        for _ in range(5 * ACCEPTS_PER_TURN):
+            stack.enter_context(socket.create_connection(address))
+
+        async def accept() -> None:
+            await accept_all(listener, lambda: 0.0, take, lambda _: None)
+
+        def take(accepted: Accepted) -> None:
+            assert isinstance(accepted, socket.socket)
+            taken.append(stack.enter_context(accepted))
+
+        assert await count_in_turns(taken, 5 * ACCEPTS_PER_TURN, accept) == ACCEPTS_PER_TURN
+
+
+async def test_proven_arrivals_come_before_doubtful_ones() -> None:
+    started: list[Arrival] = []
+    with sent(count=4) as waiting:
+        doubtful = set(waiting[::2])
+        arrivals = Arrivals(
+            lambda arrival, _: Opening.DOUBTFUL if arrival in doubtful else Opening.READY,
+            lambda: True,
+            started.append,
+            lambda _: None,
+        )
+        with arrivals, trio.move_on_after(0.2):
+            for arrival in waiting:
+                arrivals.add(arrival)
+            await arrivals.run()
+        assert [each in doubtful for each in started] == [False, False, True, True]
+
+
+async def test_broken_connection_ends_alone() -> None:
+    """Also if it breaks while its first bytes are answered."""
+    ended: list[Arrival] = []
+
+    def classify(arrival: Arrival, _: bytes) -> Opening:
+        if arrival is waiting[0]:
+            raise ConnectionResetError
+        return Opening.READY
+
+    started: list[Arrival] = []
+    with sent(count=2) as waiting:
+        arrivals = Arrivals(classify, lambda: True, started.append, ended.append)
+        with arrivals, trio.move_on_after(0.2):
+            for arrival in waiting:
+                arrivals.add(arrival)
+            await arrivals.run()
+        assert (ended, started) == (waiting[:1], waiting[1:])
+
+
+async def serve_on_loopback(nursery: trio.Nursery, server: ConnectionServer) -> int:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    await nursery.start(lambda task_status: server.serve(listeners, task_status=task_status))
+    port: int = listeners[0].socket.getsockname()[1]
+    return port
+
+
+async def connect(port: int) -> trio.SocketStream:
+    return await trio.open_tcp_stream("127.0.0.1", port)
+
+
+async def until_accepted(server: ConnectionServer, count: int) -> None:
+    with trio.fail_after(5):
+        while server.statistics.connections_accepted < count:
+            await trio.lowlevel.checkpoint()
+    await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_silent_connection_has_a_place_and_no_task(nursery: trio.Nursery) -> None:
+    server = Server()
+    silent = await connect(await serve_on_loopback(nursery, server))
+    await until_accepted(server, 1)
+    assert (server.statistics.connections_open, len(server._open)) == (1, 0)
+    assert await ask(silent) == HELLO
+    assert (server.statistics.connections_open, len(server._open)) == (1, 1)
+    await silent.aclose()
+
+
+async def test_connection_that_is_closed_at_once_takes_nobodys_place(
+    nursery: trio.Nursery,
+) -> None:
+    server = Server(connections_max=1)
+    port = await serve_on_loopback(nursery, server)
+    silent = await connect(port)
+    await until_accepted(server, 1)
+    for _ in range(20):
+        socket.create_connection(("127.0.0.1", port)).close()
+    await until_accepted(server, 21)
+    seen = server.statistics
+    assert (seen.connections_evicted, seen.connections_refused) == (0, 0)
+    assert await ask(silent) == HELLO
+    await silent.aclose()
+
+
+async def test_silent_connection_ends_at_the_login_timeout(
+    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+) -> None:
+    server = Server()
+    autojump_clock.autojump_threshold = float("inf")
+    silent = await connect(await serve_on_loopback(nursery, server))
+    await until_accepted_without_sleep(server)
+    autojump_clock.jump(LOGIN_S + 2 * SWEEP_SECONDS)
+    await trio.testing.wait_all_tasks_blocked()
+    assert await is_closed(silent)
+    await silent.aclose()
+    seen = server.statistics
+    assert (seen.connections_timed_out, seen.connections_never_established) == (1, 1)
+    assert seen.connections_open == 0
+
+
+async def until_accepted_without_sleep(server: ConnectionServer) -> None:
+    while not server.statistics.connections_accepted:
+        await trio.lowlevel.checkpoint()
+    await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_drain_answers_what_has_arrived_and_ends_the_others(nursery: trio.Nursery) -> None:
+    server = Server(connections_max=10)
+    port = await serve_on_loopback(nursery, server)
+    silent, asking = await connect(port), await connect(port)
+    await until_accepted(server, 2)
+    await asking.send_all(HELLO)
+    with trio.fail_after(5):
+        await server.drain()
+    assert await asking.receive_some() == HELLO
+    assert await is_closed(silent)
+    assert server.statistics.connections_open == 0
+    for each in (silent, asking):
+        await each.aclose()
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+async def test_under_pressure_a_client_answers_before_a_thread_works(
+    authority: Authority, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first hello is retried, and its handshake completes. A part of a hello only waits."""
+    server = Server(connections_max=20)
+    server.tls = new_tls_server(server_settings(authority))  # type: ignore[misc]  # before the start
+    server._pressed_until = float("inf")
+    port = await serve_on_loopback(nursery, server)
+    partial = await connect(port)
+    await partial.send_all(PART_OF_HELLO)
+    silent = await connect(port)
+    await silent.send_all(new_hello())
+    with trio.fail_after(5):
+        assert (await silent.receive_some())[:1] == b"\x16"
+    await until_accepted(server, 2)
+    assert len(server._open) == 0
+    context = ssl.create_default_context(cafile=authority.ca_file)
+    context.load_cert_chain(authority.issue("alice"))
+    with trio.fail_after(5):
+        assert await trio.to_thread.run_sync(greet, port, context) == HELLO
+    assert server.statistics.handshakes == 1
+    for each in (partial, silent):
+        await each.aclose()
+
+
+def new_hello() -> bytes:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    return outgoing.read()
+
+
+def greet(port: int, context: ssl.SSLContext) -> bytes:
+    with (
+        socket.create_connection(("127.0.0.1", port)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as client,
+    ):
+        client.send(HELLO)
+        return client.recv(100)
+
+
+async def test_no_handshake_begins_while_many_wait_for_threads(
+    authority: Authority, nursery: trio.Nursery
+) -> None:
+    """Then clients are under pressure: the next ones are asked for another hello."""
+    server = Server(connections_max=20)
+    server.tls = new_tls_server(server_settings(authority))  # type: ignore[misc]  # before the start
+    server._handshaking = HANDSHAKES_STARTED_MAX
+    port = await serve_on_loopback(nursery, server)
+    first = await connect(port)
+    await first.send_all(new_hello())
+    await until_accepted(server, 1)
+    assert not server._open
+    second = await connect(port)
+    await second.send_all(new_hello())
+    with trio.fail_after(5):
+        assert (await second.receive_some())[:1] == b"\x16"
+    server._handshaking = 0
+    server._arrivals.wake()
+    with trio.fail_after(5):
+        assert (await first.receive_some())[:1] == b"\x16"
+    for each in (first, second):
+        await each.aclose()
