@@ -222,7 +222,7 @@ class _Conversation:
             error = ErrorCode.UNSUPPORTED_VERSION
         else:
             self._caller = self._server.callers.identify(
-                hello.token, certified=self._connection.principal
+                hello.token, certified=self._connection.certified
             )
             if self._caller is None:
                 error = ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -241,6 +241,7 @@ class _Conversation:
         """Return the frame that answers ``ask``."""
         caller = self._caller
         assert caller is not None, "a hello comes before any question"
+        _ = self._connection.certified  # raises once the certificate has expired
         # A draining server refuses nothing, because these are the last requests.
         if not self._server.is_draining and not self._connection.admission.admits():
             self._server.statistics.requests_refused += 1
@@ -260,6 +261,8 @@ class _Conversation:
             decisions = self._decide(state, ask.questions)
         else:
             decisions = await self._decide_in_turns(state, ask.questions, weight)
+            if self._server.decider.has_expired(state):
+                decisions = bytearray((NOT_READY,)) * len(decisions)
         if decisions and decisions.count(NOT_READY) == len(decisions):
             error = ErrorCode.AUTHORIZER_NOT_READY
             return encode_answer(ask.correlation_id, error, state.offset, b"")

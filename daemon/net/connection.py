@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import select
+import time
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -17,7 +18,7 @@ import trio
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
-from authorizerd.daemon.errors import MemoryBudgetError
+from authorizerd.daemon.errors import ClosingError, MemoryBudgetError
 from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
 from authorizerd.daemon.net.memory_budget import Reservation
 from authorizerd.daemon.net.socket_stream import SocketStream
@@ -30,6 +31,8 @@ FRAME_SIZE_BYTES: Final = 4
 LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
 """The largest frame read before a log-in or hello: it fits in the connection's free bytes."""
 _LOOK_AGAIN_SECONDS: Final = 1.0
+
+wall_clock: Final = time.time
 
 
 class Phase(Enum):
@@ -75,6 +78,7 @@ class Connection:
         "since",
         "stream",
         "too_slow",
+        "valid_from",
     )
 
     def __init__(
@@ -96,8 +100,10 @@ class Connection:
         # request.
         self.accepted_at = self.since = server.next_sweep
         # The principal of the client's certificate; None without one, and on ports without TLS.
+        # It holds between two times of the wall clock, which is compared whenever it is used: the
+        # clock may be set, and this process may be paused, so that no timer would be exact.
         self.principal: str | None = None
-        self.expires_at = math.inf
+        self.valid_from, self.expires_at = -math.inf, math.inf
         self.is_confined = is_confined
         self.is_established = False
         self.ending: Ending | None = None
@@ -109,6 +115,30 @@ class Connection:
         """True if the server waits for the peer to send, or, before its log-in, to read."""
         is_held_up = self.is_confined and self.phase is Phase.SENDING
         return is_held_up or self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
+
+    @property
+    def has_expired(self) -> bool:
+        """True if the client's certificate is not valid, or not trusted, at this moment."""
+        # Most clients have no certificate; for them, the clock is not read.
+        return self.expires_at != math.inf and not self.valid_from <= wall_clock() < self.expires_at
+
+    @property
+    def certified(self) -> str | None:
+        """The principal that the client's certificate proves now, None without a certificate.
+
+        Raises:
+            ClosingError: the certificate has expired since the handshake.
+        """
+        if self.has_expired:
+            self.note_expiry()
+            raise ClosingError("the client's certificate is not valid any more")
+        return self.principal
+
+    def note_expiry(self) -> None:
+        """Count that the connection ends because its certificate has expired."""
+        if self.ending is None:
+            self._server.statistics.connections_expired += 1
+            self.ending = Ending.EXPIRED
 
     def end(self, ending: Ending) -> None:
         """End the connection at its next checkpoint."""

@@ -10,8 +10,8 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a resumed session outlives the client's certificate",
         file="tls/server.py",
-        text="if seconds_left(identity) <= 0:",
-        becomes="if seconds_left(identity) is None:",
+        text="if not identity.is_valid(time.time()):",
+        becomes="if identity.not_after is None:",
         found_by="tests/tls/test_server.py::test_resumed_session_does_not_outlive_the_certificate",
     ),
     Mutant(
@@ -210,7 +210,7 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a certificate's rights outlive it on open connections",
         file="daemon/net/connection_server.py",
-        text="if is_open and connection.expires_at <= now:",
+        text="if is_open and connection.has_expired:",
         becomes="if is_open and connection.expires_at is None:",
         found_by="tests/daemon/net/test_connection_server.py::test_identity_ends_with_its_certificate",
     ),

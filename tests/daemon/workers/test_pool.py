@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -15,7 +16,7 @@ from authorizerd.actors.record_applier import (
     CaughtUp,
     Message,
     RecordApplier,
-    Resume,
+    Renew,
     Suspend,
 )
 from authorizerd.daemon.http.server import HttpStatistics
@@ -122,9 +123,9 @@ async def test_all_workers_stop_deciding_with_the_daemon(
     await trio.sleep(REPLACE_SECONDS_MIN + 1)
     assert [worker.acl_count for worker in running.workers[1:]] == [-1, -1]
     assert [worker.not_ready_reason for worker in running.workers[1:]] == ["why", "why"]
-    await running.pool.feed.send(Resume())
+    await running.pool.feed.send(Renew(math.inf))
     await trio.sleep(1)
-    assert [worker.acl_count for worker in running.workers[1:]] == [1, 1]
+    assert [worker.acl_count for worker in running.workers[1:]] == [-1, -1]
 
 
 @pytest.mark.parametrize("resumes", [False, True])
@@ -137,7 +138,7 @@ async def test_workers_stay_without_decisions_after_a_misfit(
     await trio.sleep(TIMEOUT_MS / 1000 * 4)
     if resumes:
         await running.pool.feed.send(Suspend("why"))
-        await running.pool.feed.send(Resume())
+        await running.pool.feed.send(Renew(math.inf))
         await running.pool.feed.send(ChangeBatch(3, (added(3),)))
     await trio.sleep(60)
     assert running.applier.snapshot.newest is None
