@@ -220,4 +220,23 @@ TLS_MUTANTS: Final = (
         text="    x509.InvalidVersion,\n",
         found_by="tests/kafka_client/test_certificate_faults.py::test_certificate_of_an_unknown_version_is_explained_by_the_code_alone",
     ),
+    Mutant(
+        name="a certificate that has expired identifies a Kafka request",
+        file="daemon/kafka/listener.py",
+        text="        _ = self._connection.certified  # raises once the certificate has expired\n",
+        found_by=(
+            "tests/daemon/kafka/test_listener.py"
+            "::test_client_that_never_pauses_ends_with_its_certificate"
+        ),
+    ),
+    Mutant(
+        name="a certificate that has expired identifies an HTTP request",
+        file="daemon/http/server.py",
+        text="        if connection.has_expired:  #",
+        becomes="        if False:  #",
+        found_by=(
+            "tests/daemon/http/test_server.py"
+            "::test_client_that_never_pauses_ends_with_its_certificate"
+        ),
+    ),
 )

@@ -22,7 +22,8 @@ from authorizerd.actors.record_applier import (
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
-from authorizerd.protocol.worker_feed import Files
+from authorizerd.daemon.workers.predecessors import LEASE_SECONDS_MAX
+from authorizerd.protocol.worker_feed import Files, Report
 from tests.daemon.fake_worker import FakeProcesses, FakeWorker
 from tests.support.log_files import added, removed
 
@@ -366,3 +367,18 @@ async def test_no_listening_worker_answers_from_before_an_acknowledgement(
             assert not worker.is_listening or worker.offset >= running.acknowledged
         await trio.sleep(chance.choice((0, 0, 0.01)))
     assert listened
+
+
+async def test_lease_of_a_worker_ends_with_the_daemon_that_renews_it(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """It is never longer than the state's deadline, nor than what a new daemon waits for."""
+    running = await start(nursery)
+    now = 1000.0
+    running.pool._clock = lambda: now
+    assert running.pool._new_report(7) == Report(7, now + 2 * TIMEOUT_MS / 1000)
+    running.pool._lease_s = min(3600, LEASE_SECONDS_MAX)
+    assert running.pool._new_report(7) == Report(7, now + LEASE_SECONDS_MAX)
+    await running.pool.feed.send(Renew(now + 1))
+    await wait_all_tasks_blocked()
+    assert running.pool._new_report(7) == Report(7, now + 1)
