@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import msgspec
 
 from authorizerd.acl.audited_caller import Requester
 from authorizerd.acl.decision import AuthorizerSettings, Decision
+from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps
@@ -25,10 +27,14 @@ KAFKA_SURFACE: Final = "Kafka"
 
 
 class DecisionState(msgspec.Struct, frozen=True, gc=False):
-    """The state that decides one request. ``snapshot`` is None until the ACLs are loaded."""
+    """The state that decides one request. ``snapshot`` is None until the ACLs are loaded.
+
+    ``deadline`` is the time until which the snapshot may be used; see ``Decider.has_expired``.
+    """
 
     snapshot: AclSnapshot | None
     settings: AuthorizerSettings
+    deadline: float = math.inf
 
     @property
     def offset(self) -> int:
@@ -123,6 +129,19 @@ class Decider(ABC):
     @abstractmethod
     def current_state(self) -> DecisionState:
         """Return the state for a request that begins now. Use it until the request ends."""
+
+    def has_expired(self, state: DecisionState) -> bool:
+        """Return True if a state must not decide any more, because it is too old.
+
+        A request that lets other tasks run must ask this, or call ``check_current``, before it
+        answers: the process may have been paused in between.
+        """
+        return self._snapshot.has_passed(state.deadline)
+
+    def check_current(self, state: DecisionState) -> None:
+        """Raise NotReadyError if a state has expired since the request began."""
+        if self.has_expired(state):
+            raise NotReadyError(self.not_ready_reason)
 
     @abstractmethod
     def decide(

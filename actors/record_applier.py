@@ -14,6 +14,8 @@ the ``heap`` looks at none of them again.
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, assert_never
@@ -34,8 +36,9 @@ from authorizerd.acl.snapshot import (
 )
 from authorizerd.acl.steps import Steps, free
 from authorizerd.actors.acl_journal import AclJournal
+from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
-from authorizerd.actors.published import Published, View
+from authorizerd.actors.published import Expiring, Published, View
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
@@ -46,10 +49,14 @@ BATCHES_WAITING_MAX: Final = 16
 """Capacity of the applier's inbox."""
 
 NOT_LOADED: Final = "the ACLs are not loaded yet"
+STALE: Final = "the ACLs are stale: contact with the followed cluster is lost"
+UNCONFIRMED: Final = "the followed cluster has not confirmed the ACLs since the start"
 STOPPED: Final = "decisions have stopped until an operator acts: /readyz names the reason"
 UNTESTED: Final = "decisions have stopped: the cluster runs a Kafka release that was not tested"
 
 T = TypeVar("T")
+
+_logger = logging.getLogger(__name__)
 
 
 class PlannedBatch(ChangeBatch, frozen=True):
@@ -75,8 +82,15 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Renew:
+    """The state that was passed on so far may decide until ``deadline``, a time of the clock."""
+
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
 class Suspend:
-    """Publish no snapshot until ``Resume``, so that nobody but super users gets an answer.
+    """Publish no snapshot any more, so that nobody but super users gets an answer.
 
     ``reason`` is what others are told. It names no resource and no principal.
     """
@@ -84,12 +98,7 @@ class Suspend:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """Publish the newest state again."""
-
-
-Message: TypeAlias = ChangeBatch | CaughtUp | Reset | Suspend | Resume
+Message: TypeAlias = ChangeBatch | CaughtUp | Reset | Renew | Suspend
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,8 @@ class RecordApplier:
         journal: gets every change once it is applied.
         judge: returns by the rules of which releases the ACLs of an image are judged.
         stops_if_newer: True to publish no snapshot while a release is newer than those tested.
+        deadline: how long the state decides before the first ``Renew``.
+        why_expired: what callers are told once the deadline of the last ``Renew`` has passed.
         on_misfit: if given, a batch that contradicts the state does not end the applier. Instead,
             it publishes no snapshot any more, and calls this function once.
     """
@@ -123,6 +134,9 @@ class RecordApplier:
         judge: Callable[[ClusterImage], ReleaseInForce] = lambda image: UNKNOWN_RELEASE,
         stops_if_newer: bool = False,
         on_misfit: Callable[[UnfitChangeError], None] | None = None,
+        deadline: float = math.inf,
+        why_expired: str = STALE,
+        clock: Clock = boot_time,
     ) -> None:
         self._inbox = inbox
         self._heap = heap
@@ -133,7 +147,8 @@ class RecordApplier:
         self._stops_if_newer = stops_if_newer
         self._is_loaded = False
         self._suspended = self._untested = ""
-        self._snapshot: Published[AclSnapshot | None] = Published(None)
+        self._why_expired = why_expired
+        self._snapshot: Expiring[AclSnapshot] = Expiring(deadline=deadline, clock=clock)
         self._applied: Published[AclSnapshot | None] = Published(None)
         self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
         self._release: Published[ReleaseInForce] = Published(UNKNOWN_RELEASE)
@@ -145,13 +160,20 @@ class RecordApplier:
 
     @property
     def snapshot(self) -> View[AclSnapshot | None]:
-        """The snapshot to decide by, or None until it is loaded and while decisions are stopped."""
+        """The snapshot to decide by.
+
+        It is None until it is loaded, while decisions are stopped, and once it is too old.
+        """
         return self._snapshot
 
     @property
     def not_ready_reason(self) -> str:
         """Why there is no snapshot to decide by, for callers. Only valid while there is none."""
-        return self._suspended or self._untested or NOT_LOADED
+        if reason := self._suspended or self._untested:
+            return reason
+        if not self._is_loaded:
+            return NOT_LOADED
+        return UNCONFIRMED if self._snapshot.deadline == -math.inf else self._why_expired
 
     @property
     def has_stopped_for_newer(self) -> bool:
@@ -191,15 +213,37 @@ class RecordApplier:
         # Closed at the end, so that senders get an error instead of waiting for ever.
         async with self._inbox:
             task_status.started()
-            try:
-                await self._apply_all()
-            except UnfitChangeError as error:
-                if self._on_misfit is None:
-                    raise
-                self._suspend(STOPPED)
-                self._on_misfit(error)
-                async for _ in self._inbox:  # senders must not wait for ever
-                    pass
+            misfit: UnfitChangeError | None = None
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._notice_expiry)
+                try:
+                    await self._apply_all()
+                except UnfitChangeError as error:  # raised below: not in a group
+                    misfit = error
+                nursery.cancel_scope.cancel()
+            if misfit is None:
+                return
+            if self._on_misfit is None:
+                raise misfit
+            self._suspend(STOPPED)
+            self._on_misfit(misfit)
+            async for _ in self._inbox:  # senders must not wait for ever
+                pass
+
+    async def _notice_expiry(self) -> None:
+        """Tell watchers and the log when the state becomes too old; decisions notice by themselves.
+
+        This may be late: trio's clock does not count the time of a suspended machine.
+        """
+        snapshot = self._snapshot
+        while True:
+            await snapshot.wait_until(lambda newest: newest is not None and snapshot.expires)
+            while not snapshot.has_passed(snapshot.deadline):  # noqa: ASYNC110 - it may be moved
+                await trio.sleep(snapshot.seconds_left)
+            snapshot.publish_until(None, snapshot.deadline)  # wakes those who wait for this
+            if not (self._suspended or self._untested):
+                _logger.error("decisions stop: %s", self._why_expired)
+                self._journal.stop(self._why_expired)
 
     async def _apply_all(self) -> None:
         loaded = await self._load()
@@ -209,8 +253,8 @@ class RecordApplier:
         del loaded  # otherwise this task would keep the first snapshot forever
         self._heap.collect()
         snapshot = self._publish(snapshot, cluster)
-        self._journal.begin(snapshot.offset, self._suspended or self._untested)
         self._is_loaded = True
+        self._journal.begin(snapshot.offset, self._why_withheld)
         replaced: list[AclSnapshot | ClusterImage] = []
         async for message in self._inbox:
             match message:
@@ -227,9 +271,8 @@ class RecordApplier:
                         await finish_in_turns(self._journal.trim())
                 case Suspend(reason):
                     self._suspend(reason)
-                case Resume():
-                    self._suspended = ""
-                    self._withhold_or_show()
+                case Renew(deadline):
+                    self._renew(deadline)
                 case CaughtUp() | Reset():
                     raise AssertionError("a source sends these only until it has caught up")
                 case _:
@@ -253,7 +296,7 @@ class RecordApplier:
             self._judge_release(cluster)
         snapshot = with_rules(snapshot, self._release.newest.rules)
         if not self._suspended and not self._untested:
-            self._snapshot.publish(snapshot)
+            self._snapshot.publish_until(snapshot, self._snapshot.deadline)
         self._applied.publish(snapshot)
         return snapshot
 
@@ -274,11 +317,28 @@ class RecordApplier:
     def _withhold_or_show(self) -> None:
         """Publish no snapshot while there is a reason not to, and else the newest one."""
         reason = self._suspended or self._untested
-        if reason:
-            self._snapshot.publish(None)
+        self._snapshot.publish_until(
+            None if reason else self._applied.newest, self._snapshot.deadline
+        )
+        self._tell_journal()
+
+    def _renew(self, deadline: float) -> None:
+        withheld = bool(self._suspended or self._untested)
+        self._snapshot.publish_until(None if withheld else self._applied.newest, deadline)
+        if self._journal.stop_reason == self._why_expired and not self._why_withheld:
+            _logger.warning("decisions go on: the ACLs are confirmed again")
+        self._tell_journal()
+
+    @property
+    def _why_withheld(self) -> str:
+        """Why nobody decides by the newest state, empty if it is in use."""
+        return "" if self._snapshot.newest is not None else self.not_ready_reason
+
+    def _tell_journal(self) -> None:
+        reason = self._why_withheld
+        if reason and reason != self._journal.stop_reason:
             self._journal.stop(reason)
-        else:
-            self._snapshot.publish(self._applied.newest)
+        elif not reason and self._journal.stop_reason:
             self._journal.resume()
 
     async def _load(self) -> tuple[AclSnapshot, ClusterImage] | None:
@@ -301,8 +361,8 @@ class RecordApplier:
                     self.acls_changed_at = -1
                 case Suspend(reason):
                     self._suspended = reason
-                case Resume():
-                    self._suspended = ""
+                case Renew(deadline):
+                    self._snapshot.publish_until(None, deadline)
                 case _:
                     assert_never(message)
         return None

@@ -123,7 +123,13 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
 
     def pinned(self) -> Authorize:
         """Return an ``authorize`` whose calls all use the current snapshot."""
-        return partial(self._authorize, self.current_state())
+        return partial(self._authorize_pinned, self.current_state())
+
+    def _authorize_pinned(
+        self, state: DecisionState, context: RequestContext, actions: Sequence[Action]
+    ) -> list[bool]:
+        self.check_current(state)
+        return self._authorize(state, context, actions)
 
     def _authorize(
         self, state: DecisionState, context: RequestContext, actions: Sequence[Action]
@@ -165,9 +171,11 @@ class StandardAuthorizer(StandardDecider, DecidingAuthorizer):
         Raises:
             NotReadyError: decisions are stopped; an empty listing would mean that there are none.
         """
-        snapshot = self._snapshot.newest
-        if snapshot is not None:
-            yield from match_acls(snapshot, filter)
+        state = self.current_state()
+        if state.snapshot is not None:
+            for some in match_acls(state.snapshot, filter):
+                self.check_current(state)
+                yield some
         elif self.not_ready_reason != NOT_LOADED:
             raise NotReadyError(self.not_ready_reason)
 

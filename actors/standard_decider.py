@@ -69,7 +69,8 @@ class StandardDecider(Decider):
         self._settings = read_settings(configs)
 
     def current_state(self) -> DecisionState:
-        return DecisionState(self._snapshot.newest, self._settings)
+        snapshot, deadline = self._snapshot.read()
+        return DecisionState(snapshot, self._settings, deadline)
 
     @property
     def refusal(self) -> str:
@@ -104,12 +105,13 @@ class StandardDecider(Decider):
         """Return the ACLs of a state, for answers other than decisions.
 
         Raises:
-            NotReadyError: the ACLs are not loaded, or the audit is required and cannot be written.
+            NotReadyError: the ACLs are not loaded, or too old, or the audit is required and cannot
+                be written.
         """
         if self._auditor is not None:
             self._auditor.check()
         snapshot = state.snapshot
-        if snapshot is None:
+        if snapshot is None or self.has_expired(state):
             raise NotReadyError(self._why_no_snapshot())
         return snapshot
 
@@ -184,11 +186,11 @@ class StandardDecider(Decider):
         if self.decide(state, question, uncounted).allowed:
             return True
         assert state.snapshot is not None, "no denial is possible before the ACLs are loaded"
-        return (
-            yield from authorize_by_resource_type(
-                state.snapshot, state.settings, principal, host, operation, resource_type
-            )
+        allowed = yield from authorize_by_resource_type(
+            state.snapshot, state.settings, principal, host, operation, resource_type
         )
+        self.check_current(state)
+        return allowed
 
 
 def read_settings(configs: Mapping[str, str]) -> AuthorizerSettings:

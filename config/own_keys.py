@@ -123,8 +123,8 @@ OWN_KEYS = (
         doc=(
             "Maximum time in milliseconds that a worker may take for one order of the daemon. A"
             " slower worker is killed and replaced. Updates that wait for it are then acknowledged."
-            " If the daemon follows a cluster and hangs, its workers stop deciding after twice this"
-            " time."
+            " If the daemon hangs or is killed, its workers stop deciding after twice this time, at"
+            " most 20 s."
         ),
     ),
     Key(

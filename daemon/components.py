@@ -7,6 +7,7 @@ created elsewhere: ``endpoints`` binds them, and ``servers`` creates their serve
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -75,6 +76,8 @@ class Parts:
         self.collector: Final = Collector()
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self.watchers: Final = new_watchers(configuration, serves=configuration.workers == 1)
+        # The own log changes only through this daemon, so its state cannot become too old.
+        deadline = math.inf if configuration.follow is None else -math.inf
         self.applier: Final = RecordApplier(
             inbox,
             heap=self.collector,
@@ -82,10 +85,16 @@ class Parts:
             judge=new_judge(configuration),
             stops_if_newer=configuration.kafka_release_unknown is UnknownRelease.STOP,
             on_misfit=None if configuration.follow is None else self._stop_deciding,
+            deadline=deadline,
         )
         snapshot = self.applier.snapshot
         self.workers: Final = _new_worker_pool(
-            configuration, feed, self.applier.applied, self.applier.cluster, self._files
+            configuration,
+            feed,
+            self.applier.applied,
+            self.applier.cluster,
+            self._files,
+            deadline,
         )
         self.feed: Final = feed if self.workers is None else self.workers.feed
         self.audit: Final = open_audit(configuration)
@@ -204,6 +213,7 @@ def _new_worker_pool(
     snapshot: View[AclSnapshot | None],
     image: View[ClusterImage],
     files: Callable[[], Files],
+    deadline: float,
 ) -> WorkerPool | None:
     """Return the worker pool, or None if the daemon makes all decisions itself."""
     if configuration.workers == 1:
@@ -216,6 +226,7 @@ def _new_worker_pool(
         configuration=configuration.file_values,
         files=files,
         timeout_ms=configuration.worker_timeout_ms,
+        deadline=deadline,
     )
 
 

@@ -58,6 +58,7 @@ from authorizerd.daemon.telemetry.systemd import ServiceManager
 from authorizerd.daemon.thread_switching import switch_threads_soon
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.pool import WorkerPool
+from authorizerd.daemon.workers.predecessors import WorkersLock
 from authorizerd.daemon.workers.spawn import start_worker
 from authorizerd.metadata.meta_properties import MetaProperties
 
@@ -65,7 +66,11 @@ _logger = logging.getLogger("authorizerd")
 
 
 class Daemon:
-    """Run the daemon; call ``run`` once."""
+    """Run the daemon; call ``run`` once.
+
+    Args:
+        workers_lock: the descriptor of the ``WorkersLock``, which the workers inherit.
+    """
 
     def __init__(
         self,
@@ -74,7 +79,9 @@ class Daemon:
         service_manager: ServiceManager,
         inherited: InheritedSockets,
         forced_end: ForcedEnd,
+        workers_lock: int | None = None,
     ) -> None:
+        self._workers_lock = workers_lock
         self._parts = parts
         self._ready_file = ready_file
         self._service_manager = service_manager
@@ -260,6 +267,8 @@ class Daemon:
         ports = [name for name in DECISION_PORTS if name in self._endpoints]
         places = [self._endpoints[name].place(name) for name in ports]
         inherited = [descriptor for place in places for descriptor in place.descriptors]
+        if self._workers_lock is not None:
+            inherited.append(self._workers_lock)
         audit = self._parts.audit
         turns = None if audit is None else audit.turns.descriptor
         if turns is not None:
@@ -317,6 +326,8 @@ def run_daemon(
         closing(ForcedEnd()) as forced_end,
         closing(ServiceManager(os.environ)) as service_manager,
         closing(Parts(read_configuration, properties)) as parts,
+        WorkersLock(Path(parts.configuration.metadata_log_dir)) as lock,
     ):
-        daemon = Daemon(parts, ready_file, service_manager, inherited, forced_end)
+        lock.take()  # blocks while no port is open, so that a signal still ends the process
+        daemon = Daemon(parts, ready_file, service_manager, inherited, forced_end, lock.descriptor)
         trio.run(daemon.run)

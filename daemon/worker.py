@@ -18,7 +18,7 @@ from typing import Final
 
 import trio
 
-from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, RecordApplier
+from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, STALE, Message, RecordApplier
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import call_after_turns
 from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
@@ -47,7 +47,7 @@ from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.thread_switching import switch_threads_soon
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.counters import collect_counters
-from authorizerd.daemon.workers.feed_source import FeedSource, Follower
+from authorizerd.daemon.workers.feed_source import SILENT, FeedSource, Follower
 from authorizerd.daemon.workers.spawn import FEED_FLAG
 from authorizerd.protocol.worker_feed import Files, Place, Stores
 
@@ -128,6 +128,8 @@ class Worker(Follower):
             journal=self._watchers.journal,
             judge=new_judge(configuration),
             stops_if_newer=configuration.kafka_release_unknown is UnknownRelease.STOP,
+            deadline=-math.inf,
+            why_expired=SILENT if configuration.follow is None else STALE,
         )
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
@@ -191,7 +193,6 @@ class Worker(Follower):
                 self._feed,
                 self._applier.applied,
                 self,
-                silence_seconds_max=_silence_seconds_max(self._configuration),
             )
             self._serving.cancel_scope.cancel()
 
@@ -247,13 +248,3 @@ class Worker(Follower):
             log_statistics(),
             self._watchers.statistics,
         )
-
-
-def _silence_seconds_max(configuration: Configuration) -> float:
-    """Return how long a worker decides without an order from its daemon, which sends one a second.
-
-    A log of the daemon's own changes only through the daemon, so decisions by it stay right.
-    """
-    if configuration.follow is None:
-        return math.inf
-    return 2 * configuration.worker_timeout_ms / 1000

@@ -10,6 +10,7 @@ same program, so an invalid frame means a defect and ends the worker.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -162,9 +163,13 @@ class TakeFiles(msgspec.Struct, array_like=True, frozen=True, tag=4):
 
 
 class Report(msgspec.Struct, array_like=True, frozen=True, tag=5):
-    """Report the counters."""
+    """Report the counters, and decide until ``deadline``, a time of the machine's boot clock.
+
+    The deadline is that of the state after all orders before this one, and of the worker's lease.
+    """
 
     number: int
+    deadline: float = math.inf
 
 
 class Listen(msgspec.Struct, array_like=True, frozen=True, tag=6):
@@ -180,16 +185,10 @@ class Drain(msgspec.Struct, array_like=True, frozen=True, tag=7):
 
 
 class StopDecisions(msgspec.Struct, array_like=True, frozen=True, tag=8):
-    """Answer nobody but super users, until ``ResumeDecisions``. Others are told the reason."""
+    """Answer nobody but super users any more. Others are told the reason."""
 
     number: int
     reason: str
-
-
-class ResumeDecisions(msgspec.Struct, array_like=True, frozen=True, tag=9):
-    """Answer by the newest state again."""
-
-    number: int
 
 
 Order = (
@@ -202,7 +201,6 @@ Order = (
     | Listen
     | Drain
     | StopDecisions
-    | ResumeDecisions
 )
 
 

@@ -7,8 +7,8 @@ handshake of the same connection. Replacing the certificates affects new handsha
 from __future__ import annotations
 
 import ssl
+import time
 from contextlib import nullcontext
-from datetime import UTC, datetime
 
 import msgspec
 import trio
@@ -26,10 +26,18 @@ from authorizerd.tls.stream import TlsStream, Working
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The identity that a client's certificate proves, until ``not_after``."""
+    """The identity that a client's certificate proves between two times of the wall clock.
+
+    The times are in seconds since 1970.
+    """
 
     principal: str
-    not_after: datetime
+    not_before: float
+    not_after: float
+
+    def is_valid(self, now: float) -> bool:
+        """Return True if the certificate is valid at a time of the wall clock."""
+        return self.not_before <= now < self.not_after
 
 
 class PreparedTls(msgspec.Struct, frozen=True):
@@ -107,8 +115,8 @@ class TlsServer:
             return stream, None
         identity = identify(certificate, settings.principal_mapping)
         # When a TLS 1.2 session is resumed, OpenSSL does not verify the certificate again.
-        if seconds_left(identity) <= 0:
-            raise TlsError("the client's certificate has expired")
+        if not identity.is_valid(time.time()):
+            raise TlsError("the client's certificate has expired, or is not valid yet")
         if self._identifies_otherwise(settings, prepared):
             raise TlsError("the truststore was replaced during the handshake")
         return stream, identity
@@ -133,12 +141,8 @@ def identify(certificate: bytes, mapping: PrincipalMapping) -> Identity:
     """
     try:
         name = mapping.apply(rfc2253(subject_name(certificate)))
-        not_after = x509.load_der_x509_certificate(certificate).not_valid_after_utc
+        parsed = x509.load_der_x509_certificate(certificate)
+        not_before, not_after = parsed.not_valid_before_utc, parsed.not_valid_after_utc
     except (*CERTIFICATE_ERRORS, PrincipalMappingError) as error:
         raise TlsError(f"the client's certificate gives no principal: {error}") from None
-    return Identity(f"User:{name}", not_after)
-
-
-def seconds_left(identity: Identity) -> float:
-    """Return for how many seconds a certificate is still valid; negative if it has expired."""
-    return (identity.not_after - datetime.now(UTC)).total_seconds()
+    return Identity(f"User:{name}", not_before.timestamp(), not_after.timestamp())

@@ -8,6 +8,7 @@ caller cannot keep all others out.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -18,6 +19,8 @@ from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
+from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.actors.record_applier import STALE
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import pause_if_due
 from authorizerd.config.bounds import SEND_BYTES
@@ -70,7 +73,8 @@ class AclListHandler(AclSurface):
         parameters = parse_query(request.query)
         wanted, as_of = read_filter(parameters), read_as_of(parameters)
         snapshot = check_may_list(self._decider, caller)
-        write: Callable[[Send], Awaitable[None]] = _Listing(snapshot, wanted).write
+        state = msgspec.structs.replace(self._decider.current_state(), snapshot=snapshot)
+        write: Callable[[Send], Awaitable[None]] = _Listing(self._decider, state, wanted).write
         if as_of is not None:
             write = await self._list_past(as_of, wanted, caller.principal)
         give_back = self._places.take(caller.principal)
@@ -106,9 +110,8 @@ class AclListHandler(AclSurface):
             # Again, because only within this context the state is freed in steps after its use.
             try:
                 async with past.state_at(as_of, principal) as then:
-                    snapshot = then.state.snapshot
-                    assert snapshot is not None, "a state of the past has ACLs"
-                    await _Listing(snapshot, wanted, make_as_of(then.moment)).write(send)
+                    moment = make_as_of(then.moment)
+                    await _Listing(self._decider, then.state, wanted, moment).write(send)
             except (PastRefusedError, PastUnavailableError, NotReadyError) as error:
                 raise ClosingError(f"a listing of the past ended early: {error}") from error
 
@@ -120,11 +123,17 @@ class _Listing:
 
     def __init__(
         self,
-        snapshot: AclSnapshot,
+        decider: Decider,
+        state: DecisionState,
         wanted: AclFilter,
         as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET,
     ) -> None:
         self._as_of: Final = as_of
+        snapshot = state.snapshot
+        assert snapshot is not None, "checked"
+        self._has_expired: Final = partial(
+            decider.has_expired, msgspec.structs.replace(state, snapshot=None)
+        )
         # Without the index, which takes long to free if many ACLs have changed meanwhile.
         self._snapshot: Final = AclSnapshot(
             snapshot.offset, snapshot.acls, EMPTY_SNAPSHOT.types, EMPTY_SNAPSHOT.unindexed
@@ -146,13 +155,18 @@ class _Listing:
                 lines.append(line)
                 size += len(line)
                 if size >= SEND_BYTES:
-                    await send(_join(lines))
+                    await self._send(send, lines)
                     lines, size = [], 0
                 elif number % _ACLS_PER_STEP == 0:
                     await pause_if_due()
             count += len(some)
             await pause_if_due()
         lines.append(encode_listing_end(count))
+        await self._send(send, lines)
+
+    async def _send(self, send: Send, lines: list[bytes]) -> None:
+        if self._has_expired():  # the listing ends without its last line, so it is incomplete
+            raise ClosingError(f"a listing of ACLs ended early: {STALE}")
         await send(_join(lines))
 
 

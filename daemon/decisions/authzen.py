@@ -170,6 +170,7 @@ class AuthZenHandler(HttpSurface):
                     await self._explainer.explain(then.state, question, requester.principal),
                 )
             answer = add_as_of(answer, await then.describe(question))
+        self._decider.check_current(then.state)
         self._count_past(decision.allowed)
         return Response(status=200, body=answer, content_type=JSON)
 
@@ -224,6 +225,7 @@ class AuthZenHandler(HttpSurface):
             answers.append(answer)
             if request.semantic.ends_after(allowed):
                 break
+        self._decider.check_current(state)
         return Response(status=200, body=encode_answers(answers), content_type=JSON)
 
     def _decide_one(

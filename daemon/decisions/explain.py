@@ -55,7 +55,9 @@ class Explainer:
             BusyError: see ``LongWork.run``.
         """
         snapshot = self._decider.check_ready(state)
-        return await self._work.run(_explain(snapshot, state.settings, question), principal)
+        explanation = await self._work.run(_explain(snapshot, state.settings, question), principal)
+        self._decider.check_current(state)
+        return explanation
 
 
 def _explain(

@@ -45,4 +45,5 @@ class HistoryHandler(QuestionSurface):
             allowed = then.decide(question).allowed
             self._count_past(allowed)
             changes = await then.find_answer_changes(question)
+            self._decider.check_current(then.state)
             return encode_answer_history(then.moment, then.now.offset, allowed, changes)

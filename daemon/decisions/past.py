@@ -238,7 +238,7 @@ class Past:
             assert now.snapshot is not None, "it is ready"
             # The state may have been made when other releases were in force.
             snapshot = with_rules(kept.snapshot, now.snapshot.rules)
-            then = DecisionState(snapshot, now.settings)
+            then = DecisionState(snapshot, now.settings, now.deadline)
             del snapshot
             yield PastState(self, then, kept.moment, now, kept, principal)
         finally:

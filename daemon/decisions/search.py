@@ -158,6 +158,7 @@ class SearchHandler(HttpSurface):
         except BusyError:
             self._counts.not_ready += 1
             raise
+        self._searched.check_current(state)
         self._report(asked, state, len(page.results), requester)
         return _respond(page.results, page.context, token)
 
@@ -179,6 +180,7 @@ class SearchHandler(HttpSurface):
             except (AuthZenError, InvalidQuestionError, SearchLimitError):
                 self._past_counts.invalid += 1
                 raise
+        self._searched.check_current(then.state)
         self._count_past(bool(page.results))
         context = msgspec.structs.replace(page.context, as_of=make_as_of(then.moment))
         return _respond(page.results, context, token)

@@ -225,7 +225,7 @@ class _Conversation:
             error = ErrorCode.UNSUPPORTED_VERSION
         else:
             caller = self._server.callers.identify(
-                hello.token, certified=self._connection.principal
+                hello.token, certified=self._connection.certified
             )
             if caller is None:
                 error = ErrorCode.SASL_AUTHENTICATION_FAILED
@@ -247,6 +247,7 @@ class _Conversation:
         """Return the frame that answers ``ask``."""
         requester = self._requester
         assert requester is not None, "a hello comes before any question"
+        _ = self._connection.certified  # raises once the certificate has expired
         # A draining server refuses nothing, because these are the last requests.
         if not self._server.is_draining and not self._connection.admission.admits():
             self._server.statistics.requests_refused += 1
@@ -266,6 +267,8 @@ class _Conversation:
             decisions = self._decide(state, ask.questions, requester)
         else:
             decisions = await self._decide_in_turns(state, ask.questions, weight, requester)
+            if self._server.decider.has_expired(state):
+                decisions = bytearray((NOT_READY,)) * len(decisions)
         if decisions and decisions.count(NOT_READY) == len(decisions):
             error = ErrorCode.AUTHORIZER_NOT_READY
             return encode_answer(ask.correlation_id, error, state.offset, b"")

@@ -91,6 +91,7 @@ class BodyWriter:
         if not data:
             return
         connection = self._connection
+        _ = connection.certified  # raises once the certificate has expired
         connection.hold_answer(len(data))
         self._is_sending = True
         connection.enter(Phase.SENDING)

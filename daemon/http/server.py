@@ -69,6 +69,7 @@ _OVERLOADED: Final = msgspec.structs.replace(
 _NO_MEMORY: Final = text_response(
     503, "memory limit reached: retry later, or send smaller requests"
 )
+_EXPIRED: Final = text_response(401, "the client's certificate is not valid any more")
 _FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
 _IDLE, _RECEIVING, _ANSWERING, _SENDING, _ = Phase
@@ -304,7 +305,7 @@ class _Conversation:
         answer = None
         end = data.find(HEAD_END) + len(HEAD_END)
         if len(HEAD_END) <= end <= REMEMBERED_HEAD_BYTES_MAX and not server.is_draining:
-            known = server.known_head(data[:end], connection.principal)
+            known = server.known_head(data[:end], connection.certified)
             if known is not None and known.length == len(data) - end:
                 answer = self._answer_known(known, data[end:], len(data))
         if answer is None:
@@ -410,6 +411,9 @@ class _Conversation:
             server.statistics.requests_bad += 1
             return protocol.send(text_response(event.status, event.reason))
         server.statistics.requests += 1
+        if connection.has_expired:  # the request still names the certificate's principal
+            connection.note_expiry()
+            return protocol.send(_EXPIRED, close=True)
         if not server.allows_host(event.headers):
             return protocol.send(_FORBIDDEN_HOST, close=True)
         # A draining server refuses nothing, because these are the last requests.

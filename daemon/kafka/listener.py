@@ -229,6 +229,7 @@ class _Conversation:
     async def _answer(self, request: KafkaRequest) -> list[Chunk]:
         self._connection.phase = Phase.ANSWERING
         self._listener.statistics.requests += 1
+        _ = self._connection.certified  # raises once the certificate has expired
         if request.api_key not in self._listener.apis:
             raise DecodeError(f"{request.api_key.name} is not served on this listener", 0)
         if not request.is_served:

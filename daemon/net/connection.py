@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import select
 import socket
+import time
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ import trio
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
-from authorizerd.daemon.errors import MemoryBudgetError
+from authorizerd.daemon.errors import ClosingError, MemoryBudgetError
 from authorizerd.daemon.net.connection_limits import network_of
 from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
 from authorizerd.daemon.net.memory_budget import Reservation
@@ -33,6 +34,8 @@ FRAME_SIZE_BYTES: Final = 4
 LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
 """The largest frame read before a log-in or hello: it fits in the connection's free bytes."""
 _LOOK_AGAIN_SECONDS: Final = 1.0
+
+wall_clock: Final = time.time
 
 
 class Phase(Enum):
@@ -83,6 +86,7 @@ class Connection:
         "source",
         "stream",
         "too_slow",
+        "valid_from",
     )
 
     def __init__(
@@ -112,8 +116,10 @@ class Connection:
         self.since = server.next_sweep
         self.accepted_at = self.since if arrival is None else arrival.accepted_at
         # The principal of the client's certificate; None without one, and on ports without TLS.
+        # It holds between two times of the wall clock, which is compared whenever it is used: the
+        # clock may be set, and this process may be paused, so that no timer would be exact.
         self.principal: str | None = None
-        self.expires_at = math.inf
+        self.valid_from, self.expires_at = -math.inf, math.inf
         # The client was asked for another TLS hello before it was served.
         self.retried = None if arrival is None else arrival.retried
         self.is_confined = is_confined
@@ -128,6 +134,30 @@ class Connection:
         """True if the server waits for the peer to send, or, before its log-in, to read."""
         is_held_up = self.is_confined and self.phase is Phase.SENDING
         return is_held_up or self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
+
+    @property
+    def has_expired(self) -> bool:
+        """True if the client's certificate is not valid, or not trusted, at this moment."""
+        # Most clients have no certificate; for them, the clock is not read.
+        return self.expires_at != math.inf and not self.valid_from <= wall_clock() < self.expires_at
+
+    @property
+    def certified(self) -> str | None:
+        """The principal that the client's certificate proves now, None without a certificate.
+
+        Raises:
+            ClosingError: the certificate has expired since the handshake.
+        """
+        if self.has_expired:
+            self.note_expiry()
+            raise ClosingError("the client's certificate is not valid any more")
+        return self.principal
+
+    def note_expiry(self) -> None:
+        """Count that the connection ends because its certificate has expired."""
+        if self.ending is None:
+            self._server.statistics.connections_expired += 1
+            self.ending = Ending.EXPIRED
 
     def end(self, ending: Ending) -> None:
         """End the connection at its next checkpoint."""

@@ -35,7 +35,7 @@ from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.tls.client_hello import is_whole_record
 from authorizerd.tls.errors import NotTlsError, TlsError
-from authorizerd.tls.server import TlsServer, seconds_left
+from authorizerd.tls.server import TlsServer
 from authorizerd.tls.stream import HANDSHAKES_AT_ONCE_MAX
 
 SWEEP_SECONDS: Final = 0.25
@@ -221,7 +221,7 @@ class ConnectionServer(ABC):
                 if number % _SWEPT_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
                 is_open = connection in self._open
-                if is_open and connection.expires_at <= now:
+                if is_open and connection.has_expired:
                     if connection.ending is None:
                         self.statistics.connections_expired += 1
                     connection.end_after_answer(Ending.EXPIRED)
@@ -499,7 +499,8 @@ class ConnectionServer(ABC):
         self.statistics.handshakes += 1
         if identity is not None:
             connection.principal = identity.principal
-            connection.expires_at = trio.current_time() + seconds_left(identity)
+            connection.valid_from = identity.not_before
+            connection.expires_at = identity.not_after
 
     @contextmanager
     def _working(self, connection: Connection) -> Iterator[None]:

@@ -135,7 +135,7 @@ class FollowedCluster(Origin):
 
     @property
     def services(self) -> Sequence[Service]:
-        return (self._follow, self._freshness.run, *self._services)
+        return (self._follow, *self._services)
 
     async def _follow(self) -> None:
         await self._source.run(self._feed.clone())

@@ -1,32 +1,30 @@
-"""Stop decisions when the state of a followed cluster is too old, or cannot be trusted.
+"""Say until when the state of a followed cluster may decide, or that it cannot be trusted.
 
-**Invariant:** once decisions have stopped because contact was lost, they resume only after the
-source has confirmed the state, by an answer that is not too old itself. After a fault, they never
-resume.
+**Invariant:** each state decides until a deadline. Only an answer of the cluster moves it, by the
+time at which that answer was true. Each reader of the state compares the clock, so no timer has to
+run in time. After a fault, decisions never go on.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 import trio
 
-from authorizerd.actors.record_applier import STOPPED, Message, Resume, Suspend
+from authorizerd.actors.record_applier import STOPPED, Message, Renew, Suspend
 from authorizerd.daemon.sources.status import SourceStatus
-
-STALE: Final = "the ACLs are stale: contact with the followed cluster is lost"
 
 _logger = logging.getLogger(__name__)
 
 
 class Freshness:
-    """Watch the age of the last contact.
+    """Set the deadline of the state.
 
     Args:
         applier: a channel of its own to the applier, in which it may wait.
+        status: its clock is that of all times.
         stale_max_ms: how long decisions continue after the last contact. Before the first contact,
-            the time counts from the start of ``run``.
+            the time counts from ``begin``.
     """
 
     def __init__(
@@ -39,57 +37,38 @@ class Freshness:
         self._applier = applier
         self._status = status
         self._stale_max_s = stale_max_ms / 1000
-        self._confirmed = trio.Event()
-        # A Suspend that still waits for its turn must not be overtaken by the Resume after it.
-        self._sending = trio.Lock()
 
-    async def run(self) -> None:
-        """Stop decisions whenever the last contact is too old; never return."""
-        started = trio.current_time()
-        while True:
-            contact = self._status.contact_time
-            deadline = (started if contact is None else contact) + self._stale_max_s
-            if trio.current_time() < deadline:
-                await trio.sleep_until(deadline)
-                continue
-            async with self._sending:
-                # It may have been confirmed while this task waited for its turn.
-                if contact == self._status.contact_time:
-                    self._confirmed = trio.Event()
-                    self._status.is_stale = True
-                    _logger.error(
-                        "no contact with the cluster for %.0f s: decisions stop until it returns",
-                        self._stale_max_s,
-                    )
-                    await self._applier.send(Suspend(STOPPED if self._status.fault else STALE))
-            await self._confirmed.wait()
+    async def begin(self, *, decides: bool) -> None:
+        """Begin to count the time.
+
+        Args:
+            decides: True if the state may decide before the first contact.
+        """
+        deadline = self._status.deadline = self._status.clock() + self._stale_max_s
+        if decides:
+            await self._applier.send(Renew(deadline))
 
     async def confirm(self, as_of: float) -> bool:
         """Note that everything passed on so far was the cluster's complete state.
 
         Args:
-            as_of: trio's time at which it was. It may be long ago, if the answer was read late or
-                the disk was slow.
+            as_of: the clock's time at which it was. It may be long ago, if the answer was read late
+                or the disk was slow.
 
         Returns: False if that is too long ago to decide by. Nothing has changed then.
         """
-        async with self._sending:
-            if trio.current_time() >= as_of + self._stale_max_s:
-                return False
-            self._status.contact_time = as_of
-            self._status.last_error = ""
-            self._confirmed.set()
-            if self._status.is_stale:
-                self._status.is_stale = False
-                _logger.warning("contact with the cluster is back")
-                if not self._status.fault:
-                    await self._applier.send(Resume())
+        status, deadline = self._status, as_of + self._stale_max_s
+        if status.clock() >= deadline:
+            return False
+        status.contact_time, status.deadline = as_of, deadline
+        status.last_error = ""
+        # The applier reads this after all that was passed on, to which it applies.
+        await self._applier.send(Renew(deadline))
         return True
 
     async def stop(self, reason: str, offset: int = -1) -> None:
         """Stop decisions until an operator acts and the daemon is restarted."""
-        async with self._sending:
-            if not self._status.fault:
-                _logger.error("decisions stop: %s", reason)
-            self._status.fail(reason, offset)
-            await self._applier.send(Suspend(STOPPED))
+        if not self._status.fault:
+            _logger.error("decisions stop: %s", reason)
+        self._status.fail(reason, offset)
+        await self._applier.send(Suspend(STOPPED))

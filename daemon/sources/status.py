@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.config.follow import SourceKind
 
 REASONS_MAX: Final = 100
@@ -23,7 +25,7 @@ class SourceStatus:
         high_watermark: the last offset that the cluster has committed, as far as known; -1 before
             the first answer. Inclusive, unlike Kafka's.
         read_offset: the last offset that was passed on to the applier, -1 before the first.
-        contact_time: trio's time of the last answer that confirmed the state; None before it.
+        contact_time: the clock's time of the last answer that confirmed the state; None before it.
         lag_since: trio's time since when committed records are missing here; None if none are.
         leader_id: the id of the node that is read from: the leader, or the pinned broker.
         errors: failed exchanges by reason: an error code's name, a ``Cause``'s, or ``connection``,
@@ -32,7 +34,8 @@ class SourceStatus:
         fault: why decisions have stopped until an operator acts, empty if nothing is wrong.
         fault_offset: the log offset at which ``fault`` was found, or -1.
         copy_fault: why the local copy cannot be written, empty if it can.
-        is_stale: True while decisions have stopped because contact was lost for too long.
+        deadline: the clock's time until which the last contact lets decisions go on.
+        clock: that of ``contact_time`` and ``deadline``.
     """
 
     kind: SourceKind
@@ -48,7 +51,18 @@ class SourceStatus:
     fault: str = ""
     fault_offset: int = -1
     copy_fault: str = ""
-    is_stale: bool = False
+    deadline: float = math.inf
+    clock: Clock = boot_time
+
+    @property
+    def is_stale(self) -> bool:
+        """True while decisions have stopped because contact was lost for too long."""
+        return self.clock() >= self.deadline
+
+    @property
+    def contact_age(self) -> float | None:
+        """The seconds since the last contact, None before it."""
+        return None if self.contact_time is None else self.clock() - self.contact_time
 
     def fail(self, reason: str, offset: int = -1) -> None:
         """Record the reason for which decisions stop; the first one stays."""

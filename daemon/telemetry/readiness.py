@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import trio
-
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.auditor import NOT_WRITTEN
@@ -138,6 +136,5 @@ def _shorten(error: str) -> str:
 
 
 def _describe_contact(status: SourceStatus) -> str:
-    if status.contact_time is None:
-        return "no contact so far"
-    return f"the last contact was {trio.current_time() - status.contact_time:.0f} s ago"
+    age = status.contact_age
+    return "no contact so far" if age is None else f"the last contact was {age:.0f} s ago"

@@ -40,7 +40,7 @@ def source_metrics(status: SourceStatus, applied_offset: int) -> Iterable[Metric
         (
             "authorizerd_source_contact_age_seconds",
             "Time since the cluster last confirmed the ACLs, -1 before the first contact.",
-            -1 if status.contact_time is None else now - status.contact_time,
+            -1 if status.contact_age is None else status.contact_age,
         ),
         (
             "authorizerd_source_lag_offsets",

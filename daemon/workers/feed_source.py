@@ -1,14 +1,13 @@
 """The source of a worker: it passes the daemon's feed, in order, to the RecordApplier.
 
 **Invariant:** an order is reported as done only once the worker decides by it. When the daemon
-ends, the source and the worker end too, because no further changes would reach the worker. While
-it hangs, a follower's worker does not decide for long, because nobody else stops its decisions.
+ends, the source and the worker end too, because no further changes would reach the worker. The
+worker decides only until the deadline of the last ``Report``: also if it is paused while the daemon
+is replaced by another, which may acknowledge changes that never reach this worker.
 """
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, Protocol, assert_never
@@ -17,7 +16,7 @@ import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import CaughtUp, Message, Resume, Suspend
+from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Suspend
 from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.protocol.worker_feed import (
     Begin,
@@ -28,7 +27,6 @@ from authorizerd.protocol.worker_feed import (
     Loaded,
     Order,
     Report,
-    ResumeDecisions,
     SharedTexts,
     StopDecisions,
     TakeChanges,
@@ -40,8 +38,6 @@ from authorizerd.protocol.worker_feed import (
 )
 
 SILENT: Final = "the ACLs may be stale: this worker gets no orders from its daemon"
-
-_logger = logging.getLogger("authorizerd")
 
 
 class Follower(Protocol):
@@ -72,8 +68,6 @@ class FeedSource:
         self._texts = SharedTexts()
         # A drain reports while other orders are carried out, and messages must not mix.
         self._sending = trio.Lock()
-        self._silence_seconds_max = math.inf
-        self._stop_reason = ""
 
     async def begin(self) -> Begin | None:
         """Return the first order, None if the daemon ends before it.
@@ -93,21 +87,17 @@ class FeedSource:
         applier: trio.MemorySendChannel[Message],
         applied: View[AclSnapshot | None],
         follower: Follower,
-        *,
-        silence_seconds_max: float = math.inf,
     ) -> None:
         """Carry out orders until drained, or until the daemon ends.
 
         Args:
             applier: inbox of the applier that owns ``applied``.
-            silence_seconds_max: decisions stop while no order has come for this time.
 
         Raises:
             DecodeError: a message is invalid.
         """
-        self._silence_seconds_max = silence_seconds_max
         async with trio.open_nursery() as nursery:
-            while (order := await self._next_in_time(applier)) is not None:
+            while (order := await self._next()) is not None:
                 counters = None
                 match order:
                     case TakeChanges() | Loaded():
@@ -115,15 +105,11 @@ class FeedSource:
                         if not await self._apply(order, applier, applied):
                             continue
                     case StopDecisions():
-                        self._stop_reason = order.reason
                         await applier.send(Suspend(order.reason))
-                    case ResumeDecisions():
-                        self._stop_reason = ""
-                        await applier.send(Resume())
                     case Report():
+                        await applier.send(Renew(order.deadline))
                         counters = follower.counters()
                     case Drain():
-                        self._silence_seconds_max = math.inf  # the daemon asks for no more reports
                         nursery.start_soon(self._drain, order, applied, follower, nursery)
                         continue
                     case Begin():
@@ -163,24 +149,6 @@ class FeedSource:
         await follower.drain()
         await self._report(Done(order.number, _offset(applied), follower.counters()))
         nursery.cancel_scope.cancel()
-
-    async def _next_in_time(self, applier: trio.MemorySendChannel[Message]) -> Order | None:
-        """Return the next order, None if the daemon has ended.
-
-        If none comes in time, stop decisions until one does.
-        """
-        with trio.move_on_after(self._silence_seconds_max):
-            return await self._next()
-        _logger.error(
-            "no order from the daemon for %g s: decisions stop until one comes",
-            self._silence_seconds_max,
-        )
-        await applier.send(Suspend(SILENT))
-        order = await self._next()
-        if order is not None:
-            reason = self._stop_reason
-            await applier.send(Suspend(reason) if reason else Resume())
-        return order
 
     async def _next(self) -> Order | None:
         """Return the next order, None if the daemon has ended."""

@@ -70,6 +70,7 @@ class WorkerLink:
     Args:
         timeout_ms: how long a loaded worker may take for one order.
         on_change: called when the worker starts to listen, and when it ends.
+        new_report: makes the order that asks for counters, and renews the worker's lease.
     """
 
     def __init__(
@@ -79,7 +80,9 @@ class WorkerLink:
         *,
         timeout_ms: int,
         on_change: Callable[[], None],
+        new_report: Callable[[int], Order] = Report,
     ) -> None:
+        self._new_report = new_report
         self._stream = stream
         self._process = process
         self._timeout = timeout_ms / 1000
@@ -138,6 +141,11 @@ class WorkerLink:
             return
         number = self.last_number + 1
         self._post(_QueuedOrder(number, encode_changes(number, batch), len(batch.changes)))
+
+    def order_report(self) -> None:
+        """Ask for the counters, and renew the lease, unless the worker has yet to do so."""
+        if self._report_number <= self._done.newest:
+            self._report_number = self.order(self._new_report)
 
     def order_drain(self, make: Callable[[int], Order]) -> None:
         """Queue the last order. The caller limits how long it may take."""
@@ -241,8 +249,7 @@ class WorkerLink:
             await trio.sleep_until(due)
             if trio.current_time() > due + period:
                 continue  # this process was paused, so the worker's report may still be unread
-            if self._report_number <= self._done.newest and not self.is_draining:
-                self._report_number = self.order(Report)
+            self.order_report()
             if self._sent and self._sent[0].number != self._drain_number:
                 waited = trio.current_time() - self._progress_time
                 if waited > (self._timeout if self.is_loaded else LOADING_SECONDS_MAX):

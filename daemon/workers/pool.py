@@ -11,6 +11,7 @@ of newer ones and the changes made since, and listens only once acknowledgements
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,18 +22,20 @@ import trio
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.auditor import NOT_WRITTEN
+from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published, View
 from authorizerd.actors.record_applier import (
     STOPPED,
     CaughtUp,
     Message,
+    Renew,
     Reset,
-    Resume,
     Suspend,
 )
 from authorizerd.daemon.workers.counters import AUDIT_REFUSING, Sums, Totals
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
+from authorizerd.daemon.workers.predecessors import LEASE_SECONDS_MAX
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
 from authorizerd.protocol.worker_feed import (
@@ -40,7 +43,7 @@ from authorizerd.protocol.worker_feed import (
     Drain,
     Files,
     Place,
-    ResumeDecisions,
+    Report,
     State,
     StopDecisions,
     TakeFiles,
@@ -69,6 +72,7 @@ class WorkerPool:
         configuration: the keys that the daemon started with, as text.
         files: returns the loaded content of the files that the configuration names.
         timeout_ms: time limit for one order to a worker; a slower worker is killed.
+        deadline: how long the state decides before the first ``Renew``.
     """
 
     def __init__(
@@ -81,7 +85,12 @@ class WorkerPool:
         configuration: Mapping[str, str],
         files: Callable[[], Files],
         timeout_ms: int,
+        deadline: float = math.inf,
+        clock: Clock = boot_time,
     ) -> None:
+        self._deadline = deadline
+        self._clock = clock
+        self._lease_s = min(2 * timeout_ms / 1000, LEASE_SECONDS_MAX)
         self._count = count
         self._applier = applier
         # Unbuffered: a change must not count as passed on while it waits here.
@@ -150,10 +159,12 @@ class WorkerPool:
                     case ChangeBatch():
                         if self._is_caught_up and not self._has_failed:
                             self._pass_on(message)
+                    case Renew(deadline):
+                        self._deadline = deadline
+                        for link in self._links:
+                            link.order_report()
                     case Suspend(reason):
                         self._stop_decisions(reason)
-                    case Resume():
-                        self._stop_decisions("")
                     case Reset():  # nothing was passed on yet
                         pass
                     case _:
@@ -171,13 +182,17 @@ class WorkerPool:
         self._stop_decisions(STOPPED)
 
     def _stop_decisions(self, reason: str) -> None:
-        """Let all current and future workers stop deciding, or decide again without a reason."""
+        """Let all current and future workers stop deciding."""
         self._stop_reason = STOPPED if self._has_failed else reason
         for link in self._links:
-            link.order(self._new_stop_order if self._stop_reason else ResumeDecisions)
+            link.order(self._new_stop_order)
 
     def _new_stop_order(self, number: int) -> StopDecisions:
         return StopDecisions(number, self._stop_reason)
+
+    def _new_report(self, number: int) -> Report:
+        """Return the order that renews a worker's lease, as far as the state may decide."""
+        return Report(number, min(self._deadline, self._clock() + self._lease_s))
 
     def _pass_on(self, batch: ChangeBatch) -> None:
         for link in self._links:
@@ -271,7 +286,11 @@ class WorkerPool:
             return f"cannot start a process: {error.strerror or error}"
         _logger.info("worker %d: process %d", number, process.pid)
         link = WorkerLink(
-            stream, process, timeout_ms=self._timeout_ms, on_change=self._notice_change
+            stream,
+            process,
+            timeout_ms=self._timeout_ms,
+            on_change=self._notice_change,
+            new_report=self._new_report,
         )
         link.order(new_begin)
         try:
@@ -292,6 +311,7 @@ class WorkerPool:
         link.order(lambda number: TakeSettings(number, self._texts))
         self._order_files(link)  # they may have changed since the worker started
         link.order_state(self._newest_state, self._find_unapplied)
+        link.order_report()  # before it listens
         if self._stop_reason:
             link.order(self._new_stop_order)
         self._links.append(link)

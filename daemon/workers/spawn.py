@@ -1,8 +1,8 @@
 """Start worker processes: each runs the same program, and has one end of a feed.
 
 **Invariant:** a worker inherits standard output and error, its feed, the sockets that it accepts
-from and the lock of the audit, and no other descriptor. If it held its parent's end of a feed, it
-would not notice that the parent has ended.
+from, the lock of the audit and that of all workers, and no other descriptor. If it held its
+parent's end of a feed, it would not notice that the parent has ended.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from unittest.mock import patch
 
 import pytest
@@ -15,11 +16,11 @@ from authorizerd.acl.steps import finish
 from authorizerd.actors import acl_journal
 from authorizerd.actors.acl_journal import CHANGE_BYTES, AclChange, AclJournal, ExpiredError
 from authorizerd.actors.record_applier import (
+    UNCONFIRMED,
     CaughtUp,
     Message,
     RecordApplier,
-    Resume,
-    Suspend,
+    Renew,
 )
 from authorizerd.image.changes import TopicAdded
 from tests.support.acls import acl, snapshot_after, snapshot_of
@@ -136,18 +137,25 @@ async def test_other_records_move_the_offset_but_are_no_news(nursery: trio.Nurse
     assert follow(journal, 0) == follow(journal, 5) == []
 
 
-async def test_decisions_that_stop_are_news(nursery: trio.Nursery) -> None:
+async def test_decisions_that_stop_are_news(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
     """Changes are collected meanwhile."""
     feed, inbox = trio.open_memory_channel[Message](0)
     journal = AclJournal(MANY_BYTES)
-    await nursery.start(RecordApplier(inbox, journal=journal).run)
-    await feed.send(Suspend("not yet"))
+    applier = RecordApplier(
+        inbox, journal=journal, deadline=-math.inf, clock=trio.current_time, why_expired="stale"
+    )
+    await nursery.start(applier.run)
     await feed.send(CaughtUp(0))
     await trio.testing.wait_all_tasks_blocked()
-    assert journal.stop_reason == "not yet"
-    for message, reason in ((Resume(), ""), (Suspend("stale"), "stale")):
+    assert journal.stop_reason == UNCONFIRMED
+    for seconds, reason in ((0, ""), (5, "stale"), (0, "")):
         seen = journal.news.newest
-        await feed.send(message)
+        if seconds:
+            await trio.sleep(seconds)
+        else:
+            await feed.send(Renew(trio.current_time() + 5))
         await trio.testing.wait_all_tasks_blocked()
         assert journal.stop_reason == reason
         assert journal.news.newest > seen

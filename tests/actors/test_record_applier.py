@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 
 import pytest
@@ -26,18 +27,21 @@ from authorizerd.acl.snapshot import (
 )
 from authorizerd.acl.steps import Steps
 from authorizerd.actors import record_applier, steps
+from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.record_applier import (
     CHANGES_PER_SLICE,
     NOT_LOADED,
+    STALE,
     STOPPED,
+    UNCONFIRMED,
     UNTESTED,
     CaughtUp,
     Message,
     PlannedBatch,
     RecordApplier,
+    Renew,
     Reset,
-    Resume,
     Suspend,
 )
 from authorizerd.image.changes import FeatureLevel, TopicAdded, TopicRemoved
@@ -327,9 +331,48 @@ async def test_suspended_applier_applies_but_publishes_no_snapshot(
     assert applier.not_ready_reason == "why"
     assert applier.statistics().acls == -1
     assert applier.applied.newest == build([added(1)], offset=1)
-    await feed.send(Resume())
+    await feed.send(Renew(math.inf))
     await wait_all_tasks_blocked()
-    assert applier.snapshot.newest is applier.applied.newest
+    assert applier.snapshot.newest is None
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+async def test_state_decides_until_its_deadline_whoever_runs(
+    is_loaded: bool, nursery: trio.Nursery
+) -> None:
+    """The clock alone decides: no task runs between the moments. A batch moves no deadline."""
+    now = 0.0
+    feed, inbox = trio.open_memory_channel[Message](0)
+    applier = RecordApplier(inbox, deadline=-math.inf, clock=lambda: now)
+    await nursery.start(applier.run)
+    for message in (CaughtUp(0), Renew(10.0)) if is_loaded else (Renew(10.0), CaughtUp(0)):
+        await feed.send(message)
+        await wait_all_tasks_blocked()
+        if message == CaughtUp(0) and is_loaded:
+            assert applier.snapshot.newest is None
+            assert applier.not_ready_reason == UNCONFIRMED
+    first = applier.snapshot.newest
+    assert first is not None
+    await feed.send(ChangeBatch(1, (added(1),)))
+    await wait_all_tasks_blocked()
+    second, deadline = applier.snapshot.read()
+    assert second is not None
+    assert (second.offset, deadline) == (1, 10.0)
+    now = 9.9
+    assert applier.snapshot.newest is second
+    now = 10.0
+    assert applier.snapshot.newest is None
+    assert applier.snapshot.has_passed(deadline)
+    assert applier.not_ready_reason == STALE
+    assert applier.statistics().acls == -1
+    await feed.send(ChangeBatch(2, (added(2),)))
+    await wait_all_tasks_blocked()
+    assert applier.snapshot.newest is None
+    await feed.send(Renew(20.0))
+    third = await applier.snapshot.wait_until(lambda newest: newest is not None)
+    assert third is not None
+    assert third.offset == 2
+    assert applier.snapshot.has_passed(deadline), "a request that began before is too old"
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
@@ -343,7 +386,7 @@ async def test_misfit_stops_decisions_of_a_follower_for_ever(
     if is_loaded:
         await feed.send(CaughtUp(0))
     await feed.send(ChangeBatch(5, (AclRemoved(bytes(16)),)))
-    for message in (ChangeBatch(6, (added(1),)), Suspend("why"), Resume()):
+    for message in (ChangeBatch(6, (added(1),)), Suspend("why"), Renew(math.inf)):
         with trio.fail_after(1):
             await feed.send(message)
     await wait_all_tasks_blocked()
@@ -358,13 +401,14 @@ def level(number: int) -> ChangeBatch:
 
 
 async def start_judging(
-    nursery: trio.Nursery, *, stops_if_newer: bool = False
+    nursery: trio.Nursery, *, stops_if_newer: bool = False, clock: Clock = boot_time
 ) -> tuple[Feed, RecordApplier]:
     feed, inbox = trio.open_memory_channel[Message](0)
     applier = RecordApplier(
         inbox,
         judge=lambda image: judge_release(image, Evidence.OWN_LOG),
         stops_if_newer=stops_if_newer,
+        clock=clock,
     )
     await nursery.start(applier.run)
     return feed, applier
@@ -393,8 +437,10 @@ async def test_each_state_has_the_rules_of_its_own_image(nursery: trio.Nursery) 
 async def test_newer_release_stops_decisions_if_it_is_set(
     nursery: trio.Nursery, *, stops: bool
 ) -> None:
-    """They go on once it is gone, but not while they are suspended for another reason."""
-    feed, applier = await start_judging(nursery, stops_if_newer=stops)
+    """They go on once it is gone, but not while the state is too old."""
+    now = 0.0
+    feed, applier = await start_judging(nursery, stops_if_newer=stops, clock=lambda: now)
+    await feed.send(Renew(5.0))
     await feed.send(level(34))
     await feed.send(CaughtUp(34))
     await wait_all_tasks_blocked()
@@ -403,16 +449,16 @@ async def test_newer_release_stops_decisions_if_it_is_set(
     if not stops:
         return
     assert applier.not_ready_reason == UNTESTED
-    await feed.send(Resume())
+    await feed.send(Renew(10.0))
     await wait_all_tasks_blocked()
     assert applier.snapshot.newest is None
-    await feed.send(Suspend("stale"))
+    now = 10.0
     back = ChangeBatch(35, cluster_changes=(FeatureLevel("metadata.version", 33),))
     await feed.send(back)
     await wait_all_tasks_blocked()
     assert applier.snapshot.newest is None
-    assert applier.not_ready_reason == "stale"
-    await feed.send(Resume())
+    assert applier.not_ready_reason == STALE
+    await feed.send(Renew(20.0))
     await wait_all_tasks_blocked()
     newest = applier.snapshot.newest
     assert newest is not None

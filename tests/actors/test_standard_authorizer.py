@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
@@ -13,12 +14,13 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Acl, AclFilter, Operation, PatternType, ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import finish
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.authorizer import Action, Authentication, RequestContext, ServerInfo
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.decider import KAFKA_SURFACE, DecisionCounts
 from authorizerd.actors.errors import EndpointStartError
-from authorizerd.actors.published import Published
+from authorizerd.actors.published import Expiring, Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.updates import Updates
 from tests.support.acls import acl, snapshot_of
@@ -204,3 +206,45 @@ def test_nobody_is_served_while_a_required_audit_cannot_be_written(principal: st
     for authorize in ways:
         with pytest.raises(NotReadyError, match="the audit log is required, but cannot be written"):
             authorize(context(principal), [read("t")])
+
+
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_request_that_outlives_its_state_gets_no_answer(is_expired: bool) -> None:
+    """The process may be paused between any two steps. A newer state is for other requests."""
+    now = 0.0
+    published: Expiring[AclSnapshot] = Expiring(clock=lambda: now)
+    published.publish_until(LOADED, 10.0)
+    authorizer = StandardAuthorizer(
+        published, cast(Updates, None), why_no_snapshot=lambda: "too old"
+    )
+    state, pinned = authorizer.current_state(), authorizer.pinned()
+    steps = authorizer.authorize_by_resource_type(
+        context("User:a"), Operation.WRITE, ResourceType.TOPIC
+    )
+    listing = authorizer.acls(AclFilter())
+    next(listing, None)
+    asks: list[Callable[[], object]] = [
+        lambda: pinned(context("User:a"), [read("t")]),
+        lambda: authorizer.check_current(state),
+        lambda: authorizer.check_ready(state),
+    ]
+    now = 10.0 if is_expired else 9.9
+    published.publish_until(snapshot_of(offset=5), 20.0)
+    assert authorizer.has_expired(state) is is_expired
+    for ask in asks:
+        with pytest.raises(NotReadyError, match="too old") if is_expired else nullcontext():
+            ask()
+    assert finish(steps) is False, "it has only begun now"
+
+
+def test_answer_by_resource_type_ends_with_its_state() -> None:
+    """Its steps may take long. The clock is read when it begins, and before it answers."""
+    times = iter((0.0, 10.0, 10.0))
+    published: Expiring[AclSnapshot] = Expiring(clock=lambda: next(times))
+    published.publish_until(LOADED, 10.0)
+    authorizer = StandardAuthorizer(published, cast(Updates, None))
+    steps = authorizer.authorize_by_resource_type(
+        context("User:b"), Operation.READ, ResourceType.TOPIC
+    )
+    with pytest.raises(NotReadyError):
+        finish(steps)

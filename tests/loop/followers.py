@@ -141,7 +141,6 @@ async def play_followers(folder: Path, meters: list[Meter], acls: int) -> list[P
         with automatic_collection_off(), closing(place.copy):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(place.applier.run)
-                nursery.start_soon(place.freshness.run)
                 nursery.start_soon(place.collector.run)
                 await play(place, nursery, acls)
                 nursery.cancel_scope.cancel()

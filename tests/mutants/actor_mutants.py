@@ -199,7 +199,7 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="a request changes snapshots half-way",
         file="actors/standard_authorizer.py",
-        text="return partial(self._authorize, self.current_state())",
+        text="return partial(self._authorize_pinned, self.current_state())",
         becomes="return self.authorize",
         found_by="tests/daemon/kafka/test_permissions.py::test_rights_of_a_request_stay_the_same_while_acls_change",
     ),

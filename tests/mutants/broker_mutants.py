@@ -70,15 +70,15 @@ BROKER_MUTANTS: Final = (
     Mutant(
         name="a copy of listings is always served",
         file="daemon/sources/brokers/source.py",
-        text="self._is_held = not self._settings.serves_copy",
-        becomes="self._is_held = False",
+        text="decides = copy.high_watermark is None or self._settings.serves_copy",
+        becomes="decides = True",
         found_by=f"{_SOURCE_TESTS}::test_restart_continues_from_the_copy",
     ),
     Mutant(
         name="decisions by the copy begin although the listing is too old",
-        file="daemon/sources/brokers/source.py",
-        text="            if await self._freshness.confirm(self._listed_as_of):\n",
-        becomes="            if not await self._freshness.confirm(self._listed_as_of) or True:\n",
+        file="daemon/sources/freshness.py",
+        text="deadline = self._status, as_of + self._stale_max_s",
+        becomes="deadline = self._status, self._status.clock() + self._stale_max_s",
         found_by=(
             f"{_SOURCE_TESTS}::test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung"
         ),

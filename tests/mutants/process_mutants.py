@@ -61,22 +61,42 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
     ),
     Mutant(
-        name="workers go on deciding although a follower hangs",
-        file="daemon/worker.py",
-        text="    return 2 * configuration.worker_timeout_ms / 1000\n",
-        becomes="    return math.inf\n",
+        name="workers go on deciding although their daemon hangs",
+        file="daemon/workers/pool.py",
+        text="min(self._deadline, self._clock() + self._lease_s)",
+        becomes="self._deadline",
         found_by=(
-            "tests/end_to_end/test_follow_quorum.py::test_workers_of_a_hanging_daemon_stop_deciding"
+            "tests/daemon/workers/test_pool.py"
+            "::test_lease_of_a_worker_ends_with_the_daemon_that_renews_it"
         ),
     ),
     Mutant(
-        name="an order of a daemon that had stopped decisions lets its worker decide",
+        name="a worker decides for longer than its daemon",
         file="daemon/workers/feed_source.py",
-        text="Suspend(reason) if reason else Resume()",
-        becomes="Resume()",
+        text="                        await applier.send(Renew(order.deadline))\n",
         found_by=(
             "tests/daemon/workers/test_feed_source.py"
-            "::test_silent_daemon_stops_decisions_until_it_sends_an_order"
+            "::test_stop_and_deadline_reach_the_applier_in_order"
+        ),
+    ),
+    Mutant(
+        name="a daemon begins while a worker of an earlier one may answer",
+        file="daemon/workers/predecessors.py",
+        text="while not self._is_free() and",
+        becomes="while False and",
+        found_by=(
+            "tests/daemon/workers/test_predecessors.py"
+            "::test_daemon_waits_for_the_worker_of_a_killed_one"
+        ),
+    ),
+    Mutant(
+        name="a request that lasted too long is answered by old ACLs",
+        file="actors/decider.py",
+        text="        if self.has_expired(state):\n",
+        becomes="        if state is None:\n",
+        found_by=(
+            "tests/actors/test_standard_authorizer.py"
+            "::test_request_that_outlives_its_state_gets_no_answer"
         ),
     ),
     Mutant(

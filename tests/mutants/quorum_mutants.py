@@ -165,8 +165,8 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="an answer that is read late is as new as when it is read",
         file="daemon/sources/quorum/source.py",
-        text="self._answered_as_of = min(trio.current_time(), latest)",
-        becomes="self._answered_as_of = max(trio.current_time(), latest)",
+        text="self._answered_as_of = min(clock(), latest)",
+        becomes="self._answered_as_of = max(clock(), latest)",
         found_by=(
             f"{_TESTS}/test_source.py::test_decisions_do_not_resume_by_an_answer_that_is_read_late"
         ),

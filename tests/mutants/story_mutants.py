@@ -90,11 +90,14 @@ STORY_MUTANTS: Final = (
         found_by=_STORIES,
     ),
     Mutant(
-        name="story: decisions go on although contact with the cluster is lost",
-        file="daemon/sources/freshness.py",
-        text="await self._applier.send(Suspend(STOPPED if self._status.fault else STALE))",
-        becomes="await trio.lowlevel.checkpoint()",
-        found_by=_STORIES,
+        name="decisions go on although contact with the cluster is lost",
+        file="actors/published.py",
+        text="if deadline != math.inf and self._clock() >= deadline:",
+        becomes="if deadline == -math.inf:",
+        found_by=(
+            "tests/actors/test_record_applier.py"
+            "::test_state_decides_until_its_deadline_whoever_runs"
+        ),
     ),
     Mutant(
         name="story: a follower acknowledges a change before it has applied it",

@@ -10,8 +10,8 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a resumed session outlives the client's certificate",
         file="tls/server.py",
-        text="if seconds_left(identity) <= 0:",
-        becomes="if seconds_left(identity) is None:",
+        text="if not identity.is_valid(time.time()):",
+        becomes="if identity.not_after is None:",
         found_by="tests/tls/test_server.py::test_resumed_session_does_not_outlive_the_certificate",
     ),
     Mutant(
@@ -56,7 +56,7 @@ TLS_MUTANTS: Final = (
         becomes="",
         found_by=(
             "tests/daemon/kafka/test_listener.py"
-            "::test_client_that_never_pauses_ends_with_its_certificate"
+            "::test_certificate_that_has_expired_identifies_no_further_request"
         ),
     ),
     Mutant(
@@ -257,7 +257,7 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a certificate's rights outlive it on open connections",
         file="daemon/net/connection_server.py",
-        text="if is_open and connection.expires_at <= now:",
+        text="if is_open and connection.has_expired:",
         becomes="if is_open and connection.expires_at is None:",
         found_by="tests/daemon/net/test_connection_server.py::test_identity_ends_with_its_certificate",
     ),
@@ -266,5 +266,24 @@ TLS_MUTANTS: Final = (
         file="tls/material.py",
         text="    x509.InvalidVersion,\n",
         found_by="tests/kafka_client/test_certificate_faults.py::test_certificate_of_an_unknown_version_is_explained_by_the_code_alone",
+    ),
+    Mutant(
+        name="a certificate that has expired identifies a Kafka request",
+        file="daemon/kafka/listener.py",
+        text="        _ = self._connection.certified  # raises once the certificate has expired\n",
+        found_by=(
+            "tests/daemon/kafka/test_listener.py"
+            "::test_certificate_that_has_expired_identifies_no_further_request"
+        ),
+    ),
+    Mutant(
+        name="a certificate that has expired identifies an HTTP request",
+        file="daemon/http/server.py",
+        text="        if connection.has_expired:  #",
+        becomes="        if False:  #",
+        found_by=(
+            "tests/daemon/http/test_server.py"
+            "::test_client_that_never_pauses_ends_with_its_certificate"
+        ),
     ),
 )

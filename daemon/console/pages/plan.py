@@ -94,7 +94,7 @@ class PlanPage:
         if mode not in _MODES:
             raise QueryError(f"mode: expected one of {', '.join(_MODES)}")
         snapshot = check_may_list(self._decider, caller)
-        settings = self._decider.current_state().settings
+        state = self._decider.current_state()
         candidates = await run_in_thread(read_candidates, fields.get("acls", ""))
         principals = frozenset(acl.principal for acl in candidates)
         present = await finish_in_turns(find_present(snapshot, principals))
@@ -105,9 +105,10 @@ class PlanPage:
         finally:
             await finish_in_turns(free(present))
         try:
-            traffic, note = await self._judge(snapshot, settings, undone)
+            traffic, note = await self._judge(snapshot, state.settings, undone)
         finally:
             await finish_in_turns(free(undone))
+        self._decider.check_current(state)
         return {
             "changes": [("add", make_acl_answer(acl)) for acl in changes.created[:ROWS_MAX]]
             + [("remove", make_acl_answer(acl)) for acl in changes.deleted[:ROWS_MAX]],

@@ -23,7 +23,7 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.acl.steps import free
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import CaughtUp, Message, Resume, Suspend
+from authorizerd.actors.record_applier import CaughtUp, Message
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.config.follow import FollowSettings
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
@@ -61,7 +61,6 @@ from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.kafka_client.address import Address
 
 BARRIERS_MAX: Final = 10_000
-UNCONFIRMED: Final = "the followed cluster has not confirmed the ACLs since the start"
 PAUSES_PER_STALENESS: Final = 4
 """Large answers never make pauses so long that decisions become stale."""
 
@@ -126,7 +125,6 @@ class BrokersSource:
         self._cluster_id = ""
         self._broker_id = -1
         self._has_answered = False
-        self._is_held = False
         self._listed_as_of = -math.inf
         self._failures = FailureLog()
 
@@ -221,13 +219,13 @@ class BrokersSource:
     ) -> None:
         copy, status = self._copy, self._status
         status.cluster_id = copy.cluster_id or ""
+        # What a copy says may be old, unless it is to be served until there is contact.
+        decides = copy.high_watermark is None or self._settings.serves_copy
+        await self._freshness.begin(decides=decides)
         if copy.high_watermark is None:
             return  # the applier loads a first listing much faster than it applies differences
         status.high_watermark = status.read_offset = copy.last_offset
-        self._is_held = not self._settings.serves_copy
-        if self._is_held:
-            await applier.send(Suspend(UNCONFIRMED))
-        else:
+        if decides:
             with trio.move_on_after(FIRST_LOOK_SECONDS):
                 await self._look_first(probe)
             found = self._compare_releases()
@@ -318,7 +316,7 @@ class BrokersSource:
         """Ask for all ACLs, and compare them with those in force, unless the answer is equal."""
         await self._forget_pending()
         self._forget_old_barriers()
-        self._listed_as_of = trio.current_time()
+        self._listed_as_of = self._status.clock()
         # Not later: the answer may be older than barriers that are made while it is awaited.
         expectations = {key: each.expectation for key, each in self._barriers.items()}
         answer = await self._exchange.ask_listing()
@@ -358,8 +356,7 @@ class BrokersSource:
         status.high_watermark = status.read_offset = self._copy.last_offset
         if accept.is_current:
             status.lag_since = None
-            if await self._freshness.confirm(self._listed_as_of):
-                await self._release(applier)
+            await self._freshness.confirm(self._listed_as_of)
             self._failures.note_contact()
         elif status.lag_since is None:
             status.lag_since = trio.current_time()
@@ -368,12 +365,6 @@ class BrokersSource:
             barrier = self._barriers.pop(key, None)
             if barrier is not None:
                 barrier.passed.set()
-
-    async def _release(self, applier: trio.MemorySendChannel[Message]) -> None:
-        """Let decisions begin, if they were held until the cluster has confirmed the copy."""
-        if self._is_held and not self._status.fault:
-            self._is_held = False
-            await applier.send(Resume())
 
     async def _forget_pending(self) -> None:
         pending, self._pending = self._pending, None

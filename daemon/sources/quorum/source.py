@@ -184,6 +184,7 @@ class QuorumSource:
         """
         async with applier:
             self._feed = Feed(applier, self._applied, self._cluster)
+            await self._freshness.begin(decides=True)
             try:
                 await self._load_copy(self._feed)
                 await self._follow(self._feed)
@@ -313,7 +314,8 @@ class QuorumSource:
                 assert_never(request)
 
     async def _ask(self, request: AskCluster | SendFetch | SendFetchSnapshot) -> Event:
-        machine, asked_at = self._machine, trio.current_time()
+        machine, clock = self._machine, self.status.clock
+        asked_at = clock()
         event = await self._link.ask(
             request,
             cluster_id=machine.cluster_id,
@@ -322,7 +324,7 @@ class QuorumSource:
         if isinstance(request, SendFetch):
             # The leader answers within the wait. What takes longer is the answer's age.
             latest = asked_at + request.max_wait_ms / 1000
-            self._answered_as_of = min(trio.current_time(), latest)
+            self._answered_as_of = min(clock(), latest)
         if isinstance(event, ClusterAnswered):
             if not event.cluster_id:
                 self._reported.note_hidden_cluster(has_copy=self._copy.last_offset >= 0)

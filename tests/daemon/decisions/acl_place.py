@@ -58,7 +58,7 @@ class AclPlace:
     ) -> None:
         self.feed, inbox = trio.open_memory_channel[Message](0)
         self.journal = AclJournal(journal_bytes)
-        self.applier = RecordApplier(inbox, journal=self.journal)
+        self.applier = RecordApplier(inbox, journal=self.journal, clock=trio.current_time)
         self.decider = StandardDecider(
             self.applier.snapshot, None, why_no_snapshot=lambda: self.applier.not_ready_reason
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from unittest.mock import patch
 
@@ -15,7 +16,7 @@ from authorizerd.acl.model import AclAdded, AclRemoved, ChangeBatch
 from authorizerd.acl.steps import finish
 from authorizerd.actors import acl_journal
 from authorizerd.actors.acl_journal import CHANGE_BYTES, CHANGES_PER_PART
-from authorizerd.actors.record_applier import Resume, Suspend
+from authorizerd.actors.record_applier import STALE, Renew
 from authorizerd.daemon.decisions.acl_watch import (
     AHEAD_SECONDS,
     HEARTBEAT_SECONDS,
@@ -375,15 +376,16 @@ async def test_suspended_decisions_hold_changes_back(
     """Nobody else may begin meanwhile. Afterwards, nothing is missing."""
     place = AclPlace(tmp_path)
     await place.load(nursery)
+    await place.feed.send(Renew(trio.current_time() + 1))
     session = await watch(nursery, place)
-    await place.feed.send(Suspend("the last contact is too long ago"))
+    await trio.sleep(1.1)
     await place.change(added(1))
     await trio.sleep(1.5 * HEARTBEAT_SECONDS)
     assert session.names() == ["begin", "suspended"]
-    assert session.events[-1].data["reason"] == "the last contact is too long ago"
+    assert session.events[-1].data["reason"] == STALE
     assert session.reader.last_id == "0"
     assert (await place.refusal(WATCH_PATH, "after=0"))[0] == 503
-    await place.feed.send(Resume())
+    await place.feed.send(Renew(math.inf))
     await trio.testing.wait_all_tasks_blocked()
     assert session.names() == ["begin", "suspended", "resumed", "acls"]
     assert session.reader.last_id == "1"

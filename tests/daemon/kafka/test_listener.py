@@ -68,6 +68,23 @@ async def test_slow_request_delays_only_its_own_connection(nursery: trio.Nursery
     assert await slow.receive() == echoed(b"slow")
 
 
+async def test_certificate_that_has_expired_identifies_no_further_request(
+    nursery: trio.Nursery,
+) -> None:
+    """The clock is compared for each request, before any sweep."""
+    echo = Echo()
+    echo.goes_on.set()
+    service = await start(nursery, echo)
+    client = await service.connect()
+    await client.send(to_echo(b"one", 1))
+    assert await client.receive() == echoed(b"one", 1)
+    (connection,) = service.listener._open
+    connection.expires_at = -math.inf
+    await client.send(to_echo(b"two", 2))
+    assert await client.is_closed()
+    assert len(echo.bodies) == 1
+
+
 async def test_client_that_never_pauses_ends_with_its_certificate(nursery: trio.Nursery) -> None:
     echo = Echo()
     service = await start(nursery, echo)

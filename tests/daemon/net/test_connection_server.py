@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from authorizerd.config.bounds import FREE_BYTES
+from authorizerd.daemon.net import connection as connection_module
 from authorizerd.daemon.net import connection_server
 from authorizerd.daemon.net.accepting import ACCEPT_DELAY_SECONDS_MAX
 from authorizerd.daemon.net.connection import Connection
@@ -411,7 +412,9 @@ async def test_drain_ends_handshakes_after_their_step(
 
 
 async def test_identity_ends_with_its_certificate(
-    autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
+    autojump_clock: trio.testing.MockClock,
+    nursery: trio.Nursery,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An answer that is being sent is completed first."""
     server = Server()
@@ -421,7 +424,8 @@ async def test_identity_ends_with_its_certificate(
         assert await ask(client) == HELLO
         assert server.newest is not None
         server.newest.principal = "User:alice"
-        server.newest.expires_at = trio.current_time() + 5
+        server.newest.expires_at = 5
+    monkeypatch.setattr(connection_module, "wall_clock", trio.current_time)
     await busy.send_all(WAIT)
     await trio.sleep(4)
     assert server.statistics.connections_open == 2
@@ -447,6 +451,7 @@ async def test_connection_that_ends_during_the_sweep_is_not_counted_as_expired(
         assert await ask(client) == HELLO
     assert server.newest is not None
     server.newest.expires_at = server.next_sweep
+    monkeypatch.setattr(connection_module, "wall_clock", trio.current_time)
     await trio.sleep_until(server.next_sweep)
     await clients[-1].aclose()
     await trio.sleep(SWEEP_SECONDS)

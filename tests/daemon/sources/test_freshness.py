@@ -2,22 +2,22 @@ from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
 
-from authorizerd.actors.record_applier import STOPPED, Message, Resume, Suspend
+from authorizerd.actors.record_applier import STOPPED, Message, Renew, Suspend
 from authorizerd.config.follow import SourceKind
-from authorizerd.daemon.sources.freshness import STALE, Freshness
+from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
 
 STALE_SECONDS = 10
 
 
 class Watched:
-    """A Freshness with the messages that it has sent so far."""
+    """A Freshness with the messages that it has sent so far, and its clock."""
 
     def __init__(self) -> None:
+        self.now = 100.0
         sender, self._inbox = trio.open_memory_channel[Message](10)
-        self.status = SourceStatus(SourceKind.QUORUM)
+        self.status = SourceStatus(SourceKind.QUORUM, clock=lambda: self.now)
         self.freshness = Freshness(sender, self.status, stale_max_ms=STALE_SECONDS * 1000)
 
     @property
@@ -28,68 +28,44 @@ class Watched:
         ]
 
 
-@pytest.fixture
-async def watched(nursery: trio.Nursery) -> Watched:
+@pytest.mark.parametrize("decides", [False, True])
+async def test_time_counts_from_the_start_before_any_contact(decides: bool) -> None:
     watched = Watched()
-    nursery.start_soon(watched.freshness.run)
-    await wait_all_tasks_blocked()
-    return watched
-
-
-@pytest.mark.parametrize("has_contact", [False, True])
-async def test_decisions_stop_when_the_last_contact_is_too_old(
-    has_contact: bool, watched: Watched, autojump_clock: MockClock
-) -> None:
-    """Without any contact, the time counts from the start."""
-    if has_contact:
-        await trio.sleep(3)
-        await watched.freshness.confirm(trio.current_time())
-    await trio.sleep(STALE_SECONDS - 0.1)
-    assert watched.sent == []
-    await trio.sleep(0.2)
-    assert watched.sent == [Suspend(STALE)]
+    await watched.freshness.begin(decides=decides)
+    assert watched.sent == ([Renew(110)] if decides else [])
+    watched.now = 109.9
+    assert not watched.status.is_stale
+    watched.now = 110
     assert watched.status.is_stale
+    assert watched.status.contact_age is None
 
 
-async def test_regular_contact_keeps_decisions(watched: Watched, autojump_clock: MockClock) -> None:
-    for _ in range(20):
-        await trio.sleep(STALE_SECONDS - 0.1)
-        await watched.freshness.confirm(trio.current_time())
-    assert watched.sent == []
-
-
-async def test_decisions_resume_after_each_return_of_contact(
-    watched: Watched, autojump_clock: MockClock
-) -> None:
-    for _ in range(3):
-        await trio.sleep(STALE_SECONDS + 1)
-        assert watched.sent == [Suspend(STALE)]
-        await watched.freshness.confirm(trio.current_time())
-        assert watched.sent == [Resume()]
+async def test_each_contact_moves_the_deadline() -> None:
+    watched = Watched()
+    await watched.freshness.begin(decides=True)
+    assert watched.sent == [Renew(110)]
+    for deadline in (115, 130, 131):
+        watched.now = deadline - STALE_SECONDS
+        assert await watched.freshness.confirm(watched.now)
+        assert watched.sent == [Renew(deadline)]
         assert not watched.status.is_stale
+        assert watched.status.contact_age == 0
 
 
-async def test_age_of_an_answer_counts(watched: Watched, autojump_clock: MockClock) -> None:
+async def test_age_of_an_answer_counts() -> None:
     """An answer that is too old itself changes nothing."""
-    await trio.sleep(STALE_SECONDS + 1)
-    assert watched.sent == [Suspend(STALE)]
-    assert not await watched.freshness.confirm(trio.current_time() - STALE_SECONDS)
+    watched = Watched()
+    watched.now = 200
+    assert not await watched.freshness.confirm(200 - STALE_SECONDS)
     assert watched.sent == []
-    assert watched.status.is_stale
-    assert await watched.freshness.confirm(trio.current_time() - STALE_SECONDS + 2)
-    assert watched.sent == [Resume()]
-    await trio.sleep(1.9)
-    assert watched.sent == []
-    await trio.sleep(0.2)
-    assert watched.sent == [Suspend(STALE)]
+    assert await watched.freshness.confirm(200 - STALE_SECONDS + 2)
+    assert watched.sent == [Renew(202)]
+    assert watched.status.contact_age == STALE_SECONDS - 2
 
 
-async def test_decisions_never_resume_after_a_fault(
-    watched: Watched, autojump_clock: MockClock
-) -> None:
+async def test_fault_stops_decisions_and_the_first_reason_stays() -> None:
+    watched = Watched()
     await watched.freshness.stop("the cluster was restored", 7)
-    await trio.sleep(STALE_SECONDS + 1)
-    await watched.freshness.confirm(trio.current_time())
-    assert watched.sent == [Suspend(STOPPED)] * 2, "callers are not told that this is stale"
     await watched.freshness.stop("something else", 9)
+    assert watched.sent == [Suspend(STOPPED)] * 2, "callers are not told the reason"
     assert (watched.status.fault, watched.status.fault_offset) == ("the cluster was restored", 7)

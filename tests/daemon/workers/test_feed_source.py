@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import pytest
 import trio
-from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.actors.published import Published
-from authorizerd.actors.record_applier import CaughtUp, Message, Resume, Suspend
-from authorizerd.daemon.workers.feed_source import SILENT, FeedSource, Follower
+from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Suspend
+from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.worker_feed import (
@@ -25,7 +25,6 @@ from authorizerd.protocol.worker_feed import (
     Loaded,
     Order,
     Report,
-    ResumeDecisions,
     StopDecisions,
     TakeFiles,
     TakeSettings,
@@ -75,9 +74,7 @@ class Daemon:
         self._found: list[Done] = []
 
     async def run(self) -> None:
-        await self.source.run(
-            self.feed, self.snapshot, self.follower, silence_seconds_max=SILENCE_SECONDS
-        )
+        await self.source.run(self.feed, self.snapshot, self.follower)
         self.has_ended = True
 
     async def order(self, *orders: Order) -> list[Done]:
@@ -127,33 +124,13 @@ async def test_change_is_reported_once_the_worker_decides_by_it(daemon: Daemon) 
     await daemon.stream.aclose()
 
 
-async def test_decisions_are_stopped_and_resumed_by_the_applier(daemon: Daemon) -> None:
-    reports = await daemon.order(StopDecisions(1, "why"), ResumeDecisions(2))
-    assert reports == [Done(1, -1), Done(2, -1)]
-    assert [daemon.handed_on.receive_nowait() for _ in reports] == [Suspend("why"), Resume()]
-
-
-async def test_silent_daemon_stops_decisions_until_it_sends_an_order(
-    daemon: Daemon, autojump_clock: MockClock
-) -> None:
-    """Unless they were stopped before. A draining worker gets no orders."""
-    found = daemon.handed_on
-    for number in range(3):
-        await trio.sleep(SILENCE_SECONDS - 0.1)
-        await daemon.order(Report(number))
-    assert found.statistics().current_buffer_used == 0
-    await trio.sleep(2 * SILENCE_SECONDS)
-    assert found.receive_nowait() == Suspend(SILENT)
-    await daemon.order(Report(3))
-    assert found.receive_nowait() == Resume()
-    await daemon.order(StopDecisions(4, "why"))
-    await trio.sleep(2 * SILENCE_SECONDS)
-    await daemon.order(Report(5))
-    reasons = [Suspend("why"), Suspend(SILENT), Suspend("why")]
-    assert [found.receive_nowait() for _ in reasons] == reasons
-    await daemon.order(Drain(6))
-    await trio.sleep(2 * SILENCE_SECONDS)
-    assert found.statistics().current_buffer_used == 0
+async def test_stop_and_deadline_reach_the_applier_in_order(daemon: Daemon) -> None:
+    """The deadline is that of the state after the orders before it, also while it drains."""
+    orders = (Report(1, 5.0), StopDecisions(2, "why"), Report(3, 7.0), Drain(4), Report(5, 9.0))
+    reports = await daemon.order(*orders)
+    assert [done.number for done in reports] == [1, 2, 3, 5]
+    wanted = [Renew(5.0), Suspend("why"), Renew(7.0), Renew(9.0)]
+    assert [daemon.handed_on.receive_nowait() for _ in wanted] == wanted
     await daemon.stream.aclose()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -16,13 +17,14 @@ from authorizerd.actors.record_applier import (
     CaughtUp,
     Message,
     RecordApplier,
-    Resume,
+    Renew,
     Suspend,
 )
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
-from authorizerd.protocol.worker_feed import Files
+from authorizerd.daemon.workers.predecessors import LEASE_SECONDS_MAX
+from authorizerd.protocol.worker_feed import Files, Report
 from tests.daemon.fake_worker import FakeProcesses, FakeWorker
 from tests.support.log_files import added, removed
 
@@ -138,9 +140,9 @@ async def test_all_workers_stop_deciding_with_the_daemon(
     await trio.sleep(REPLACE_SECONDS_MIN + 1)
     assert [worker.acl_count for worker in running.workers[1:]] == [-1, -1]
     assert [worker.not_ready_reason for worker in running.workers[1:]] == ["why", "why"]
-    await running.pool.feed.send(Resume())
+    await running.pool.feed.send(Renew(math.inf))
     await trio.sleep(1)
-    assert [worker.acl_count for worker in running.workers[1:]] == [1, 1]
+    assert [worker.acl_count for worker in running.workers[1:]] == [-1, -1]
 
 
 @pytest.mark.parametrize("resumes", [False, True])
@@ -153,7 +155,7 @@ async def test_workers_stay_without_decisions_after_a_misfit(
     await trio.sleep(TIMEOUT_MS / 1000 * 4)
     if resumes:
         await running.pool.feed.send(Suspend("why"))
-        await running.pool.feed.send(Resume())
+        await running.pool.feed.send(Renew(math.inf))
         await running.pool.feed.send(ChangeBatch(3, (added(3),)))
     await trio.sleep(60)
     assert running.applier.snapshot.newest is None
@@ -381,3 +383,18 @@ async def test_no_listening_worker_answers_from_before_an_acknowledgement(
             assert not worker.is_listening or worker.offset >= running.acknowledged
         await trio.sleep(chance.choice((0, 0, 0.01)))
     assert listened
+
+
+async def test_lease_of_a_worker_ends_with_the_daemon_that_renews_it(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """It is never longer than the state's deadline, nor than what a new daemon waits for."""
+    running = await start(nursery)
+    now = 1000.0
+    running.pool._clock = lambda: now
+    assert running.pool._new_report(7) == Report(7, now + 2 * TIMEOUT_MS / 1000)
+    running.pool._lease_s = min(3600, LEASE_SECONDS_MAX)
+    assert running.pool._new_report(7) == Report(7, now + LEASE_SECONDS_MAX)
+    await running.pool.feed.send(Renew(now + 1))
+    await wait_all_tasks_blocked()
+    assert running.pool._new_report(7) == Report(7, now + 1)

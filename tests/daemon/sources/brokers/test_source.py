@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -72,9 +73,12 @@ class Follower:
         self.settings = settings
         self._feed, inbox = trio.open_memory_channel[Message](16)
         self.applier = RecordApplier(
-            inbox, judge=lambda image: judge_release(image, Evidence.BROKERS)
+            inbox,
+            judge=lambda image: judge_release(image, Evidence.BROKERS),
+            deadline=-math.inf,
+            clock=trio.current_time,
         )
-        self.status = SourceStatus(SourceKind.BROKERS)
+        self.status = SourceStatus(SourceKind.BROKERS, clock=trio.current_time)
         self.freshness = Freshness(
             self._feed.clone(), self.status, stale_max_ms=self.settings.stale_max_ms
         )
@@ -104,7 +108,6 @@ class Follower:
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.applier.run)
-            nursery.start_soon(self.freshness.run)
             nursery.start_soon(self._record)
             nursery.start_soon(self.checkpointer.run)
             await self.source.run(self._feed)

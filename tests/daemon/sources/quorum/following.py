@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import trio
@@ -43,12 +44,14 @@ class Following:
             cluster_id=cluster_id,
         )
         self.copy = new_copy(folder)
-        self.status = SourceStatus(SourceKind.QUORUM)
+        self.status = SourceStatus(SourceKind.QUORUM, clock=trio.current_time)
         self._feed, inbox = trio.open_memory_channel[Message](16)
         self.applier = RecordApplier(
             inbox,
             judge=lambda image: judge_release(image, Evidence.QUORUM),
             on_misfit=lambda error: self.status.fail(str(error), error.offset),
+            deadline=-math.inf,
+            clock=trio.current_time,
         )
         self.freshness = Freshness(
             self._feed.clone(), self.status, stale_max_ms=self._settings.stale_max_ms
@@ -71,7 +74,6 @@ class Following:
         with self._scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.applier.run)
-                nursery.start_soon(self.freshness.run)
                 nursery.start_soon(self._watch)
                 nursery.start_soon(self.source.run, self._feed)
         self.copy.close()
