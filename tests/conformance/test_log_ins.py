@@ -246,7 +246,11 @@ def formatted(folder: Path) -> Path:
         for name, mechanism in USERS
     ]
     config = write_config(folder, folder / "theirs")
-    done = run("format", "--config", config, "--cluster-id", CLUSTER_ID, *added)
+    done = run(
+        *("format", "--config", config, "--cluster-id", CLUSTER_ID),
+        *("--release-version", "4.3-IV0"),
+        *added,
+    )
     assert done.returncode == 0, done.stderr
     shutil.copytree(folder / "theirs", folder / "ours")
     return folder / "theirs"

@@ -83,14 +83,14 @@ BACKUP_MUTANTS: Final = (
     Mutant(
         name="a restored log takes its place before its name is durable",
         file="metadata/restore.py",
-        text="    storage.sync_directory(part)\n    write_checkpoint(",
-        becomes="    write_checkpoint(",
+        text="    storage.sync_directory(part)\n    like = ",
+        becomes="    like = ",
         found_by="tests/faults/test_restore.py::test_crash_leaves_the_old_or_the_new_log",
     ),
     Mutant(
         name="a restored log is open to other users",
         file="metadata/restore.py",
-        text="    write_checkpoint(part, state, storage, replaced / max(names) if names else None)",
+        text="    write_checkpoint(part, state, storage, like=like)",
         becomes="    write_checkpoint(part, state, storage)",
         found_by="tests/metadata/test_restore.py"
         "::test_restored_log_has_the_permissions_of_the_replaced_one",

@@ -222,8 +222,8 @@ COMMAND_MUTANTS: Final = (
     Mutant(
         name="import-config takes over all users of a broker's JAAS line",
         file="cli/follower_file.py",
-        text='self._add(name, f"{module} required {options};", is_secret=True)\n',
-        becomes="self._add(name, self._texts[key], is_secret=True)\n",
+        text='self._add(name, f"{module} required {options};", is_secret=is_secret)\n',
+        becomes="self._add(name, self._texts[key], is_secret=is_secret)\n",
         found_by="tests/cli/test_import_config.py::test_any_user_and_password_survive",
     ),
     Mutant(

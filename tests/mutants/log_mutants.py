@@ -96,8 +96,8 @@ LOG_MUTANTS: Final = (
     Mutant(
         name="a checkpoint gets its name before it is synced",
         file="metadata/checkpoint_writer.py",
-        text="            file.append([batch])\n        file.sync()\n",
-        becomes="            file.append([batch])\n",
+        text="            rest()\n        file.sync()\n",
+        becomes="            rest()\n",
         found_by="tests/metadata/test_checkpoint_writer.py::test_checkpoint_is_durable_before_it_is_named",
     ),
     Mutant(

@@ -19,7 +19,8 @@ from authorizerd.config.bounds import (
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.sessions import FAILED_AT_ONCE_MAX, FAILED_SECONDS
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.daemon.console.visits import Visit
+from authorizerd.protocol.http.messages import Request, Response, text_response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.console.console_place import (
     ACLS,
@@ -277,16 +278,34 @@ async def test_what_strangers_get_without_an_error_is_anonymous(
     assert not trusting.is_anonymous(request)
 
 
-async def test_number_of_pages_at_once_is_bounded() -> None:
+async def statuses_at_once(
+    place: ConsolePlace, monkeypatch: pytest.MonkeyPatch, *visitors: str
+) -> list[int]:
+    """Return the status of each visitor's page; each page waits until all have been asked for."""
+    asked = trio.Event()
+    statuses = [0] * len(visitors)
+
+    async def show(visit: Visit) -> Response:
+        await asked.wait()
+        return text_response(200, "")
+
+    async def visit(number: int, visitor: str) -> None:
+        statuses[number] = (await place.get(EXPLAIN, visitor, **QUESTION))[0]
+
+    with monkeypatch.context() as patch:
+        patch.setitem(place.console._pages, EXPLAIN, show)
+        async with trio.open_nursery() as nursery:
+            for number, visitor in enumerate(visitors):
+                nursery.start_soon(visit, number, visitor)
+            await trio.testing.wait_all_tasks_blocked()
+            asked.set()
+    return statuses
+
+
+async def test_number_of_pages_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     place = ConsolePlace(None, ALICE)
-    statuses: list[int] = []
-
-    async def visit() -> None:
-        statuses.append((await place.get(EXPLAIN, **QUESTION))[0])
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(CONSOLE_PAGES_AT_ONCE_MAX + 3):
-            nursery.start_soon(visit)
+    visitors = ("",) * (CONSOLE_PAGES_AT_ONCE_MAX + 3)
+    statuses = await statuses_at_once(place, monkeypatch, *visitors)
     assert sorted(statuses) == [200] * CONSOLE_PAGES_AT_ONCE_MAX + [503] * 3
     assert (await place.get(EXPLAIN, **QUESTION))[0] == 200
 
@@ -304,21 +323,15 @@ async def test_number_of_downloads_at_once_is_bounded() -> None:
     assert "orders" in await place.download(path, **dict(parse_qsl(query)))
 
 
-async def test_one_visitor_never_has_all_pages(tmp_path: Path) -> None:
+async def test_one_visitor_never_has_all_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = ConsolePlace(tmp_path, ALICE)
-    place.grant(search="User:other")
-    statuses: dict[str, list[int]] = {"root": [], "other": []}
-
-    async def visit(caller: str) -> None:
-        statuses[caller].append((await place.get(EXPLAIN, caller, **QUESTION))[0])
-
-    async with trio.open_nursery() as nursery:
-        for caller in ("root",) * CONSOLE_PAGES_AT_ONCE_MAX + ("other",):
-            nursery.start_soon(visit, caller)
+    visitors = (*("root",) * CONSOLE_PAGES_AT_ONCE_MAX, "other")
+    *of_root, of_other = await statuses_at_once(place, monkeypatch, *visitors)
     share = CONSOLE_PAGES_OF_A_VISITOR_MAX
-    refused = CONSOLE_PAGES_AT_ONCE_MAX - share
-    assert sorted(statuses["root"]) == [200] * share + [503] * refused
-    assert statuses["other"] == [200]
+    assert sorted(of_root) == [200] * share + [503] * (CONSOLE_PAGES_AT_ONCE_MAX - share)
+    assert of_other == 200
 
 
 async def test_one_visitor_never_has_all_downloads(tmp_path: Path) -> None:
