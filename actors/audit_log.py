@@ -20,6 +20,7 @@ from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.audited_caller import AuditedCaller
 from authorizerd.acl.decision import Decision
 from authorizerd.acl.model import Question
+from authorizerd.acl.releases import Release
 
 EVENTS_PER_SLICE: Final = 256
 BYTES_PER_SLICE: Final = 64 * 1024
@@ -39,6 +40,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
 
     ``time_s`` is in seconds since 1970, ``offset`` is the log offset of the snapshot, and
     ``sample_rate`` the share of similar decisions that is logged. ``caller`` is who asked.
+    ``releases`` are the Kafka releases by whose rules it was decided, oldest first.
     """
 
     time_s: float
@@ -50,6 +52,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
     resource_reference_count: int = 1
     sample_rate: float = 1.0
     caller: AuditedCaller | None = None
+    releases: tuple[Release, ...] = ()
 
 
 class PartialWriteError(OSError):

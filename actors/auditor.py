@@ -132,5 +132,6 @@ class Auditor:
                 context.resource_reference_count,
                 self._allowed_rate if decision.allowed else 1.0,
                 None if context.requester is None else context.requester.audited(),
+                () if state.snapshot is None else state.snapshot.rules.releases,
             )
         )

@@ -116,6 +116,7 @@ class _AuditRecord(msgspec.Struct, gc=False):
     caller_address: str | None
     request_id: str | None
     traceparent: str | None
+    kafka_releases: tuple[str, ...]
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -153,6 +154,7 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
             caller_address=caller.address or None,
             request_id=caller.request_id,
             traceparent=caller.traceparent,
+            kafka_releases=event.releases,
         )
     )
     if line.isascii() and b"\x7f" not in line:

@@ -9,6 +9,8 @@ from authorizerd.acl.audit_filter import AuditFilter, AuditRules, name_patterns
 from authorizerd.acl.decision import DEFAULT_DENY, AuthorizerSettings
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import ResourceType
+from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
+from authorizerd.acl.snapshot import with_rules
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.decider import DecisionContext, DecisionCounts, DecisionState
 from tests.support.acls import question, snapshot_of
@@ -91,3 +93,12 @@ def test_required_audit_refuses_while_the_log_cannot_be_written() -> None:
         auditor.check()
     auditor.reconfigure(DEBUG, AuditRules())
     auditor.check()
+
+
+@pytest.mark.parametrize("rules", [RULES_4_3, RULES_4_4, ANY_RELEASE])
+def test_event_names_the_releases_that_decided(rules: ReleaseRules) -> None:
+    auditor = new_auditor()
+    state = DecisionState(with_rules(snapshot_of(), rules), AuthorizerSettings())
+    auditor.audit(state, question("User:b"), DEFAULT_DENY, CONTEXT)
+    assert isinstance(auditor.log, RecordingAuditLog)
+    assert [event.releases for event in auditor.log.events] == [rules.releases]

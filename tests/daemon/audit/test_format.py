@@ -132,6 +132,7 @@ def test_json_has_the_same_fields() -> None:
         "caller_address": None,
         "request_id": None,
         "traceparent": None,
+        "kafka_releases": [],
     }
     assert json.loads(format_json(event()))["acl"] is None
 
