@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -30,8 +31,10 @@ from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.follow import SourceKind
 from authorizerd.daemon import components
 from authorizerd.daemon.components import Parts
-from authorizerd.daemon.origins import own_log
+from authorizerd.daemon.origins import followed_cluster, own_log
 from authorizerd.daemon.sources.own_log_writer import OwnLog
+from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import FaultDisk
@@ -174,6 +177,8 @@ class Process(trio.abc.Instrument):
     def _replacements(self) -> tuple[Replacement, ...]:
         return (
             (components, "RecordApplier", self._new_applier),
+            (components, "WorkerPool", partial(WorkerPool, clock=trio.current_time)),
+            (followed_cluster, "SourceStatus", partial(SourceStatus, clock=trio.current_time)),
             (components, "choose_authorizer", self._choose_authorizer),
             (own_log, "OwnLog", self._new_own_log),
             (own_log, "UpdateQueue", self._new_queue),
@@ -189,7 +194,7 @@ class Process(trio.abc.Instrument):
     ) -> RecordApplier:
         self._late_inbox = inbox
         self._late_feed, late = trio.open_memory_channel[Message](0)
-        self.applier = RecordApplier(late, **options)
+        self.applier = RecordApplier(late, clock=trio.current_time, **options)
         return self.applier
 
     def _choose_authorizer(

@@ -101,7 +101,7 @@ def _new_applier(
 ) -> RecordApplier:
     current = _current.get()
     assert current is not None, "a worker creates its parts"
-    current.applier = RecordApplier(inbox, **options)
+    current.applier = RecordApplier(inbox, clock=trio.current_time, **options)
     return current.applier
 
 
