@@ -236,7 +236,7 @@ class _Import:
             if PROVIDERS in self._texts and not is_supported(self._properties, each)
         ]
         if lacking:
-            reason = f"the daemon does not have the configuration provider {lacking[0]}: add it."
+            reason = f"the daemon cannot ask its provider {lacking[0]}: add the key with its value."
             self._leave_out(name, reason)
         return bool(lacking)
 

@@ -14,12 +14,14 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import is_loopback
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.own_keys import CALLERS_PREFIX
-from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX
+from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX, is_secret_ssl_key
 from authorizerd.config.tls import ClientAuth
 from authorizerd.config.values import super_users
 
-_COMMA_AND_TYPE: Final = re.compile(r",\s*(?:user|group):", re.IGNORECASE)
+_COMMA_AND_TYPE: Final = re.compile(r",\s*(?:user|group|service):", re.IGNORECASE)
 """A comma in a name is usual: ``User:CN=a,OU=b``. A comma before a type is not."""
+_NO_PLACEHOLDER: Final = re.compile(r"\$\{(?:[^:}]*\}|[^}]*\Z)")
+"""``${PW}`` has no colon, and ``${env:PW`` no end: Kafka takes both literally."""
 
 
 def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
@@ -37,6 +39,13 @@ def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
             f"{', '.join(callers)}: without authorizerd.tokens.file or client certificates, the"
             " daemon does not know who calls, and trusts every caller to ask and to search"
         )
+    for key, text in texts.items():
+        is_secret = key.endswith(("sasl.jaas.config", ".password")) or is_secret_ssl_key(key)
+        if is_secret and _NO_PLACEHOLDER.search(text):
+            yield (
+                f"{key}: it has a '${{' without a colon or without its '}}', which is taken"
+                " literally: write a placeholder as ${provider:key} or ${provider:path:key}"
+            )
 
 
 def find_exposed_tokens(configuration: Configuration) -> Iterator[str]:

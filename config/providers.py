@@ -260,7 +260,9 @@ def _new_environment_provider(limit: str | None) -> Provider:
         if pattern is not None and pattern.fullmatch(key) is None:
             raise InvalidValueError(f"{_ALLOW_LIST} does not allow this variable")
         value = os.environ.get(key)
-        if value is not None and not value.isprintable():
+        if value is None:
+            raise InvalidValueError("this variable is not set in the environment of this program")
+        if not value.isprintable():
             _check_utf_8(value)
         return value
 

@@ -33,6 +33,7 @@ from authorizerd.config.dynamic import (
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.follow import FollowSettings, SourceKind
 from authorizerd.config.follow_access import list_controller_tls_keys
+from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import is_reloadable
 from authorizerd.config.values import trim
 from authorizerd.daemon.errors import StartError
@@ -266,6 +267,8 @@ class Settings:
         self.reloads.succeeded += 1
         self.reloads.failing = 0
         _logger.info("the configuration is reloaded")
+        for hint in find_hints(configuration.file_values):
+            _logger.warning("%s", hint)
 
     def refuse_reload(self, reason: str) -> None:
         """Log and count a reload that has changed nothing."""

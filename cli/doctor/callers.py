@@ -110,7 +110,8 @@ def _examine_caller(
             f"{principal}: holds CLUSTER_ACTION in the cluster, with which it can read every topic"
             " and act as anybody there"
         )
-        yield warning(_CHECK, text, f"remove the ACL: callers need no right in Kafka; {_OWN}")
+        remedy = "remove the ACL once no daemon of version 1.0 needs it"
+        yield warning(_CHECK, text, f"{remedy}; {_OWN}" if principal.startswith(_USER) else remedy)
     elif is_user and principal.startswith(_USER):
         text = f"{principal}: may be a user of Kafka, so what its ACLs allow is at risk with it"
         yield warning(_CHECK, text, _OWN)
@@ -121,4 +122,6 @@ def _examine_caller(
                 f"{principal}: {operation.name} in an ACL was the right to use the decision ports"
                 f" up to version 1.0; now {' and '.join(keys)} must list it"
             )
+            if Operation.DESCRIBE not in rights and principal not in listed[Right.READ]:
+                text += f", and {Right.READ.key} for questions about the past"
             yield warning(_CHECK, text, "list the principal there, if it needs the right")

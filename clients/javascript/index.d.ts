@@ -154,7 +154,7 @@ export type AclEvent =
   | { readonly type: "resumed" };
 
 export interface WatchOptions {
-  /** `ID.SECRET` of a principal with DESCRIBE on the cluster, unless the client has a certificate. */
+  /** `ID.SECRET` of a principal in `authorizerd.callers.read`, unless the client has a certificate. */
   token?: string | null;
   /** Options of `https.request`, such as `ca`, `cert` and `key`, for `https://`. */
   tls?: object | null;
@@ -198,7 +198,7 @@ export class AnswerError extends AuthorizerdError {
 }
 /** The daemon's ACLs did not reach `minOffset` in time. */
 export class OffsetNotReachedError extends AnswerError {}
-/** The token's principal may not ask about these principals. */
+/** The caller lacks a right: the daemon does not list it in `authorizerd.callers.*`. */
 export class ForbiddenError extends AnswerError {}
 /** The daemon does not speak this client's version of the protocol. */
 export class UnsupportedVersionError extends AnswerError {}

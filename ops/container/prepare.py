@@ -20,7 +20,7 @@ from typing import Final
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.keys import KEYS_BY_NAME, LISTENER_PREFIX
-from authorizerd.config.providers import PROVIDERS
+from authorizerd.config.providers import is_provider_key
 
 ENCODING: Final = "iso-8859-1"
 _PREFIX: Final = "KAFKA_"
@@ -39,8 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
     variables = find_kafka_variables(os.environ)
     if variables:
-        first = f"{variables[0]}: write {_read_key(variables[0])}=… into {parsed.parts[0]} instead"
-        sys.stderr.write(f"prepare: no environment variable sets a key; found {first}\n")
+        for name in variables:
+            instead = f"write {_read_key(name)}=… into {parsed.parts[0]}, and remove the variable"
+            sys.stderr.write(f"prepare: {name}: {instead}: it would set nothing\n")
         return 1
     try:
         configuration = join(parsed.parts, parsed.config)
@@ -75,7 +76,7 @@ def _read_key(variable: str) -> str:
 
 
 def _is_known(key: str) -> bool:
-    return key in KEYS_BY_NAME or key.startswith((LISTENER_PREFIX, f"{PROVIDERS}."))
+    return key in KEYS_BY_NAME or is_provider_key(key) or key.startswith(LISTENER_PREFIX)
 
 
 def join(parts: Sequence[Path], config: Path) -> Configuration:

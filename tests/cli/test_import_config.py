@@ -195,7 +195,7 @@ def test_document_has_what_the_lines_have_without_secrets(
                 "listener.name.controller.scram-sha-512.sasl.jaas.config": "${file:/s:jaas}",
             },
             3,
-            "jaas.config is left out: the daemon does not have the configuration provider file",
+            "jaas.config is left out: the daemon cannot ask its provider file",
         ),
         ({"ssl.enabled.protocols": "TLSv1.1"}, 3, "ssl.enabled.protocols is left out: invalid"),
         (

@@ -28,6 +28,10 @@ STAR = "* is an ordinary character here; only User:* in an ACL means everyone"
             ["'User:alice, user:bob' is one principal: separate entries by semicolons"],
         ),
         (
+            "Service:a, Service:b",
+            ["'Service:a, Service:b' is one principal: separate entries by semicolons"],
+        ),
+        (
             "user:alice",
             ["principal 'user:alice': Kafka's clients have the type User, in this letter case"],
         ),
@@ -40,6 +44,28 @@ STAR = "* is an ordinary character here; only User:* in an ACL means everyone"
 def test_list_of_principals(key: str, text: str, hints: list[str]) -> None:
     texts = {key: text, "authorizerd.tokens.file": "/tokens"}
     assert list(find_hints(texts)) == [f"{key}: {each}" for each in hints]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_hinted"),
+    [
+        ("${PW}", True),
+        ("a ${PW} ${b}", True),
+        ("${env:PW", True),
+        ("${env:a}${", True),
+        ("${env:PW}", False),  # resolved, or an error
+        ("$PW {a}", False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "key", ["listener.name.a.plain.sasl.jaas.config", "authorizerd.http.ssl.key.password"]
+)
+def test_text_that_looks_like_a_placeholder(key: str, text: str, is_hinted: bool) -> None:
+    """The value is a secret, so the hint does not show it."""
+    hints = list(find_hints({key: text, "log.dirs": text}))
+    assert [each.split(":")[0] for each in hints] == [key] * is_hinted
+    assert all("PW" not in each for each in hints)
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,8 @@ def test_overrides_have_placeholders_and_providers() -> None:
     assert made.file_values["super.users"] == "User:envpw"
     allowed = "config.providers.env.param.allowlist.pattern=X"
     assert "super.users: ${env:PW}: allowlist" in refuse({}, "super.users=${env:PW}", allowed)
+    unset = "super.users: ${env:NONE}: this variable is not set"
+    assert unset in refuse({}, "super.users=User:${env:NONE}")
 
 
 @pytest.mark.parametrize(

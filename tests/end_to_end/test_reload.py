@@ -39,6 +39,8 @@ def test_sighup_reloads_the_file(tmp_path: Path) -> None:
         write_config(tmp_path, log_dir, super_users="nobody")
         daemon.reload("is not reloaded: ")
         assert create_acls(new_admin(daemon), binding()) == [NOT_AUTHORIZED]
+        write_config(tmp_path, log_dir, super_users="User:a,User:b")
+        daemon.reload("'User:a,User:b' is one principal: separate entries by semicolons")
         write_config(tmp_path, log_dir, super_users="User:ANONYMOUS", node_id="5")
         daemon.reload("a restart is needed for node.id", "the configuration is reloaded")
         assert create_acls(new_admin(daemon), binding()) == [None]

@@ -36,7 +36,7 @@ export class AnswerError extends AuthorizerdError {
 /** The daemon's ACLs did not reach `minOffset` in time. */
 export class OffsetNotReachedError extends AnswerError {}
 
-/** The token's principal may not ask about these principals. */
+/** The caller lacks a right: the daemon does not list it in `authorizerd.callers.*`. */
 export class ForbiddenError extends AnswerError {}
 
 /** The daemon does not speak this client's version of the protocol. */

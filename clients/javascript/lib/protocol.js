@@ -40,7 +40,7 @@ const OVERLOADED = 89;
 
 const ERROR_OF = new Map([
   [7, [OffsetNotReachedError, "minOffset was not reached in time"]],
-  [31, [ForbiddenError, "the token's principal may not ask about these principals"]],
+  [31, [ForbiddenError, "the caller may not ask about others: authorizerd.callers.ask does not list it"]],
   [35, [UnsupportedVersionError, "the daemon does not speak version 1 of the decision stream"]],
   [42, [InvalidRequestError, "the daemon could not read the questions"]],
   [58, [TokenRefusedError, "a valid token or client certificate is required"]],

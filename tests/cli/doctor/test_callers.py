@@ -9,7 +9,7 @@ import pytest
 
 from authorizerd.acl.model import Acl
 from authorizerd.cli.doctor.callers import examine_callers
-from authorizerd.cli.doctor.finding import Level
+from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.config.configuration import parse_values
 from tests.support.acls import acl
 from tests.support.log_files import added, write_log
@@ -22,6 +22,11 @@ READ = "DESCRIBE in an ACL was the right to use the decision ports"
 
 
 def examine(folder: Path, *acls: Acl, holder: str | None, **callers: str) -> list[str]:
+    """Return the texts of ``examine_findings``."""
+    return [each.text for each in examine_findings(folder, *acls, holder=holder, **callers)]
+
+
+def examine_findings(folder: Path, *acls: Acl, holder: str | None, **callers: str) -> list[Finding]:
     """Return the warnings about the holder of a token, and about the principals in the keys."""
     some = (acl("User:other", "READ", topic="t"), *acls)
     write_log(folder / "log", [added(number, each) for number, each in enumerate(some, 1)])
@@ -32,7 +37,7 @@ def examine(folder: Path, *acls: Acl, holder: str | None, **callers: str) -> lis
         (folder / "tokens").write_text(f"a {digest} {holder}\nroot {digest} User:root\n")
         values["authorizerd.tokens.file"] = str(folder / "tokens")
     found = list(examine_callers(parse_values(values, source="test")))
-    return [each.text for each in found if each.level is Level.WARNING]
+    return [each for each in found if each.level is Level.WARNING]
 
 
 def on_cluster(principal: str, operation: str, *, host: str = "*", deny: bool = False) -> Acl:
@@ -76,7 +81,24 @@ def test_principals_in_the_keys_are_examined_like_token_holders(tmp_path: Path) 
 def test_upgrader_learns_which_keys_must_list_a_caller(tmp_path: Path) -> None:
     forwards = on_cluster(BRIDGE, "CLUSTER_ACTION")
     [_, text] = examine(tmp_path, forwards, holder=BRIDGE, search=BRIDGE)
+    past = "authorizerd.callers.read for questions about the past"
+    assert text.endswith(f"; now authorizerd.callers.ask must list it, and {past}")
+    [_, text] = examine(tmp_path, forwards, holder=BRIDGE, search=BRIDGE, read=BRIDGE)
     assert text.endswith("; now authorizerd.callers.ask must list it")
+
+
+def test_remedy_keeps_the_old_version_working(tmp_path: Path) -> None:
+    """Doctor runs before the upgrade: the old daemon still needs the ACL."""
+    assert "once no daemon of version 1.0 needs it" in find_advice(tmp_path, BRIDGE)
+    assert "authorizerd token" not in find_advice(tmp_path, BRIDGE)
+    assert "authorizerd token" in find_advice(tmp_path, "User:bridge")
+
+
+def find_advice(folder: Path, principal: str) -> str:
+    """Return what to do about a caller that holds CLUSTER_ACTION."""
+    forwards = on_cluster(principal, "CLUSTER_ACTION")
+    [found, _] = examine_findings(folder, forwards, holder=principal)
+    return found.advice
 
 
 def test_trusted_callers_are_not_examined(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_copy_of_a_followed_cluster_is_not_formatted(tmp_path: Path, parts: list
         ("KAFKA_NODE_ID", "node.id"),
         ("KAFKA_LISTENER_NAME_A_PLAIN_SASL_JAAS_CONFIG", "listener.name.a.plain.sasl.jaas.config"),
         ("KAFKA_LISTENER_NAME_A_SCRAM___SHA___512_X__Y", "listener.name.a.scram-sha-512.x_y"),
+        ("KAFKA_CONFIG_PROVIDERS", "config.providers"),
         ("KAFKA_SERVICE_HOST", None),
         ("KAFKA_HEAP_OPTS", None),
     ],
@@ -64,10 +65,12 @@ def test_variable_of_kafkas_images_is_refused(
     key: str | None,
 ) -> None:
     monkeypatch.setenv(variable, "hidden")
+    monkeypatch.setenv("KAFKA_SUPER_USERS", "hidden")
     part = str(tmp_path / "missing.properties")
     assert main(["--config", str(tmp_path / "made"), part]) == 1
     said = capfd.readouterr().err
     assert (f"{variable}: write {key}=… into {part}" in said) == (key is not None)
+    assert "KAFKA_SUPER_USERS: write super.users=…" in said
     assert "hidden" not in said
 
 

@@ -193,8 +193,8 @@ def watch(
     Args:
         address: ``http://HOST:PORT`` or ``https://HOST:PORT`` of the decision port; or a list of
             these, in order of preference.
-        token: ``ID.SECRET`` of a principal with DESCRIBE on the cluster, unless the client has a
-            certificate.
+        token: ``ID.SECRET`` of a principal in the daemon's ``authorizerd.callers.read``, unless the
+            client has a certificate.
         tls: how to check the daemon's certificate, and which certificate to present.
         connect_timeout_seconds: time limit of one attempt to connect.
         silence_seconds: how long the daemon may be silent before the watch connects again. The

@@ -62,7 +62,7 @@ class OffsetNotReachedError(AnswerError):
 
 
 class ForbiddenError(AnswerError):
-    """The token's principal may not ask about these principals."""
+    """The caller lacks a right: the daemon does not list it in ``authorizerd.callers.*``."""
 
 
 class UnsupportedVersionError(AnswerError):
@@ -99,7 +99,10 @@ NOT_READY: Final = 801
 
 _ERROR_OF: Final[dict[int, tuple[type[AnswerError], str]]] = {
     7: (OffsetNotReachedError, "min_offset was not reached in time"),
-    31: (ForbiddenError, "the token's principal may not ask about these principals"),
+    31: (
+        ForbiddenError,
+        "the caller may not ask about others: authorizerd.callers.ask does not list it",
+    ),
     35: (UnsupportedVersionError, "the daemon does not speak version 1 of the decision stream"),
     42: (InvalidRequestError, "the daemon could not read the questions"),
     58: (TokenRefusedError, "a valid token or client certificate is required"),
