@@ -393,6 +393,9 @@ class ConnectionServer(ABC):
         if connection.is_established:
             return
         connection.is_established = True
+        # It may have given way since its request arrived.
+        if connection not in self._open:
+            return
         connection.is_known = is_known or connection.principal is not None
         self._places.establish(connection, is_known=connection.is_known)
         limits = self.limits
