@@ -16,6 +16,8 @@ from typing import Final
 import msgspec
 import trio
 
+from authorizerd.actors.boot_clock import Clock, boot_time
+
 SESSIONS_MAX: Final = 256
 SESSIONS_PER_TOKEN_MAX: Final = 8
 IDLE_SECONDS: Final = 30 * 60.0
@@ -44,7 +46,8 @@ class _Session(msgspec.Struct):
 class Sessions:
     """The sessions of all visitors, in the order of their last use."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = boot_time) -> None:
+        self._clock: Final = clock
         self._sessions: Final[OrderedDict[bytes, _Session]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -56,7 +59,7 @@ class Sessions:
         If there are too many sessions, of this token or of all, the one that was not used for the
         longest time ends.
         """
-        now = trio.current_time()
+        now = self._clock()
         for digest in [key for key, each in self._sessions.items() if each.is_over(now)]:
             del self._sessions[digest]
         same = [key for key, each in self._sessions.items() if each.token == token]
@@ -70,7 +73,7 @@ class Sessions:
 
     def find(self, secret: str) -> bytes | None:
         """Return the token of a session, or None if there is no such session now."""
-        digest, now = _digest(secret), trio.current_time()
+        digest, now = _digest(secret), self._clock()
         session = self._sessions.get(digest)
         if session is None:
             return None

@@ -56,14 +56,17 @@ class AclSurface(ABC):
         caller = self._callers.identify(bearer_token(request), certified=request.principal)
         if caller is None:
             return UNIDENTIFIED
+        requester = PortRequester(caller, request.address, request.headers)
         try:
-            self._check(PortRequester(caller, request.address, request.headers))
+            check_may_list(self._decider, caller)
+            audit_access(self._decider, requester, self._name, allowed=True)
             return await self._answer(request, caller)
         except (QueryError, PastRefusedError) as error:
             return text_response(400, str(error))
         except PastUnavailableError as error:
             return refuse_for_now(str(error))
         except ForbiddenError as error:
+            audit_access(self._decider, requester, self._name, allowed=False)
             return text_response(403, str(error))
         except ExpiredError as error:
             return text_response(410, f"{error}: list the ACLs again (GET /v1/acls)")
@@ -73,15 +76,6 @@ class AclSurface(ABC):
     def route(self, request: Request) -> Route | None:
         """Return None: no request is answered in one step."""
         return None
-
-    def _check(self, requester: PortRequester) -> None:
-        """Check that the caller may see ACLs, and have it audited; raise as ``check_may_list``."""
-        try:
-            check_may_list(self._decider, requester.caller)
-        except ForbiddenError:
-            audit_access(self._decider, requester, self._name, allowed=False)
-            raise
-        audit_access(self._decider, requester, self._name, allowed=True)
 
     @abstractmethod
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:

@@ -181,12 +181,13 @@ class AuthZenHandler(HttpSurface):
         as_of = as_of_context(request.context)
         if as_of is None:
             context = self._context_of(requester)
-            decide = partial(self._decide_one, self._decider.current_state(), requester, context)
-            return await self._evaluate_each(request, evaluations, decide, len(body))
+            state = self._decider.current_state()
+            decide = partial(self._decide_one, state, requester, context)
+            return await self._evaluate_each(request, evaluations, decide, len(body), state)
         async with self._past_at(as_of, requester) as then:
             moment = make_as_of(then.moment)
             decide = partial(self._decide_one_of_past, then, moment, requester)
-            return await self._evaluate_each(request, evaluations, decide, len(body))
+            return await self._evaluate_each(request, evaluations, decide, len(body), then.state)
 
     async def _evaluate_each(
         self,
@@ -194,13 +195,13 @@ class AuthZenHandler(HttpSurface):
         evaluations: list[msgspec.Raw],
         decide: Callable[[Question], tuple[bytes, bool]],
         body_size: int,
+        state: DecisionState,
     ) -> Response:
         """Answer each evaluation of a batch, in slices.
 
         Args:
-            decide: returns the answer to one question, and True if it allows.
+            decide: returns the answer to one question by ``state``, and True if it allows.
         """
-        state = self._decider.current_state()
         defaults = request if has_defaults(request) else None
         heaviest = _weight(state, body_size)
         answers: list[bytes] = []

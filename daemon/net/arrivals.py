@@ -108,19 +108,14 @@ class Arrivals:
             late.append(arrival)
         return late
 
-    def finish(self) -> bool:
-        """Serve each connection whose opening has arrived, and end all others.
-
-        Return True if there was one to serve.
-        """
+    def finish(self) -> None:
+        """Serve each connection whose opening has arrived, and end all others."""
         for arrival in [*self._silent.values()]:
             if not self._look(arrival):
                 self._end(arrival)
-        is_any_served = bool(self._ready or self._doubtful)
         for queue in (self._ready, self._doubtful):
             while queue:
                 self._start(queue.pop())
-        return is_any_served
 
     async def run(self) -> None:
         """Serve the connections in their turns until cancelled."""

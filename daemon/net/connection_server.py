@@ -171,10 +171,11 @@ class ConnectionServer(ABC):
         Requests that exceed the drain timeout are cut off.
         """
         self._accepting.cancel()
-        if self._arrivals.finish():
-            # Wait until the connections that begin now wait for their requests, too.
-            await trio.lowlevel.checkpoint()
-            await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()  # until then, a connection may be accepted
+        self._arrivals.finish()
+        # Wait until the connections that begin now wait for their requests, too.
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
         self.is_draining = True
         self.on_drain()
         # Wait two turns of the loop: requests that have already arrived must not look idle.
@@ -393,6 +394,9 @@ class ConnectionServer(ABC):
         if connection.is_established:
             return
         connection.is_established = True
+        # It may have given way since its request arrived.
+        if connection not in self._open:
+            return
         connection.is_known = is_known or connection.principal is not None
         self._places.establish(connection, is_known=connection.is_known)
         limits = self.limits

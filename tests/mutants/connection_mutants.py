@@ -50,6 +50,13 @@ CONNECTION_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_listener_limits.py::test_connections_above_the_limit_are_closed",
     ),
     Mutant(
+        name="a connection that has given way is ended again for each newcomer",
+        file="daemon/net/connection_server.py",
+        text="        if connection not in self._open:\n            return\n",
+        becomes="",
+        found_by="tests/daemon/net/test_connection_server.py::test_connection_that_asks_while_it_gives_way_keeps_no_place",
+    ),
+    Mutant(
         name="silent connections block new ones",
         file="daemon/net/connection_server.py",
         text="                and self._places.evict(newcomer.network)\n",

@@ -18,7 +18,7 @@ from authorizerd.daemon.console.sessions import (
 async def test_session_is_found_by_its_secret_only(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    sessions = Sessions()
+    sessions = Sessions(trio.current_time)
     one, other = sessions.open(b"a.token"), sessions.open(b"b.token")
     assert (sessions.find(one), sessions.find(other)) == (b"a.token", b"b.token")
     assert len({one, other, sessions.open(b"a.token")}) == 3
@@ -32,7 +32,7 @@ async def test_session_is_found_by_its_secret_only(
 async def test_idle_session_ends(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    sessions = Sessions()
+    sessions = Sessions(trio.current_time)
     used, idle = sessions.open(b"a"), sessions.open(b"b")
     await trio.sleep(IDLE_SECONDS - 1)
     assert sessions.find(used) == b"a"
@@ -43,7 +43,7 @@ async def test_idle_session_ends(
 async def test_used_session_ends_after_its_longest_time(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    sessions = Sessions()
+    sessions = Sessions(trio.current_time)
     secret, begun = sessions.open(b"a"), trio.current_time()
     while trio.current_time() < begun + SECONDS_MAX:
         assert sessions.find(secret) == b"a"
@@ -54,7 +54,7 @@ async def test_used_session_ends_after_its_longest_time(
 async def test_new_session_ends_the_least_used_of_its_token(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    sessions = Sessions()
+    sessions = Sessions(trio.current_time)
     other = sessions.open(b"other")
     secrets = [sessions.open(b"a") for _ in range(SESSIONS_PER_TOKEN_MAX)]
     assert sessions.find(secrets[0]) == b"a"
@@ -66,7 +66,7 @@ async def test_new_session_ends_the_least_used_of_its_token(
 async def test_number_of_sessions_is_bounded(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    sessions = Sessions()
+    sessions = Sessions(trio.current_time)
     secrets = [sessions.open(b"%d" % number) for number in range(SESSIONS_MAX + 1)]
     assert len(sessions) == SESSIONS_MAX
     assert sessions.find(secrets[0]) is None

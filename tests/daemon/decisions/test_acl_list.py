@@ -36,7 +36,7 @@ from authorizerd.daemon.errors import ClosingError
 from authorizerd.protocol.http.messages import Request
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, PROXY, Place, settings_of
-from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace
+from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace, read_streamed
 from tests.support.acl_events import AclCopy, copy_of, shown, shown_id
 from tests.support.acls import acl
 from tests.support.strategies import HOSTS, PRINCIPALS, acls, resource_names
@@ -187,6 +187,17 @@ async def test_one_caller_cannot_begin_all_listings(nursery: trio.Nursery, tmp_p
     status, text = await place.refusal(ACLS_PATH)
     assert (status, f"{LISTINGS_OF_A_CALLER_MAX} of this caller" in text) == (503, True)
     assert isinstance(await place.ask(ACLS_PATH, token="proxy.secret"), StreamedResponse)
+
+
+async def test_listing_ends_once_its_caller_may_not_read(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    place = AclPlace(tmp_path)
+    await place.load(nursery, numbered(1, DESCRIBE))
+    begun = await place.ask(ACLS_PATH, token="proxy.secret")
+    place.callers.reconfigure(settings_of())
+    with pytest.raises(ClosingError, match=r"authorizerd\.callers\.read does not list it"):
+        await read_streamed(begun)
 
 
 async def test_listings_at_once_are_limited(nursery: trio.Nursery, tmp_path: Path) -> None:

@@ -256,6 +256,20 @@ async def test_drain_answers_what_has_arrived_and_ends_the_others(nursery: trio.
         await each.aclose()
 
 
+async def test_drain_ends_connections_that_were_accepted_as_it_began(
+    nursery: trio.Nursery,
+) -> None:
+    """Otherwise it would wait for their log-in, which nobody answers any more."""
+    for _ in range(20):  # the order of tasks in a turn of the loop is random
+        server = Server(connections_max=10)
+        port = await serve_on_loopback(nursery, server)
+        await trio.testing.wait_all_tasks_blocked()
+        with socket.create_connection(("127.0.0.1", port)):
+            await trio.lowlevel.checkpoint()
+            with trio.fail_after(5):
+                await server.drain()
+
+
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))

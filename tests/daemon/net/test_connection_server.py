@@ -15,7 +15,7 @@ from authorizerd.config.bounds import FREE_BYTES
 from authorizerd.daemon.net import connection as connection_module
 from authorizerd.daemon.net import connection_server
 from authorizerd.daemon.net.accepting import ACCEPT_DELAY_SECONDS_MAX
-from authorizerd.daemon.net.connection import Connection
+from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.daemon.net.places import IDLE_SECONDS_MIN, STALL_SECONDS_MIN
@@ -76,6 +76,29 @@ async def test_established_connection_gives_way_only_after_long_idleness(
     assert await ask(listener.connect(), b"?") == b"too many"
     seen = server.statistics
     assert (seen.connections_refused, seen.connections_refused_per_ip) == (2, 0)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_connection_that_asks_while_it_gives_way_keeps_no_place(
+    autojump_clock: trio.testing.MockClock,
+    nursery: trio.Nursery,
+    caplog: pytest.LogCaptureFixture,
+    others: int,
+) -> None:
+    """Its task still answers the request that has arrived, but it gives way only once."""
+    server = Server()
+    listener = await start(nursery, server)
+    client, *_ = [listener.connect() for _ in range(1 + others)]
+    await trio.testing.wait_all_tasks_blocked()
+    await client.send_all(PING)  # the server's task has not run since
+    assert server._places.evict(None)
+    await trio.testing.wait_all_tasks_blocked()
+    assert server.newest is not None
+    server.newest.enter(Phase.IDLE)  # as after an answer that a socket took at once
+    for _ in range(others):
+        assert server._places.evict(None)
+    assert not server._places.evict(None)
+    assert not caplog.records
 
 
 async def test_stranger_that_was_answered_gives_way_at_once(
