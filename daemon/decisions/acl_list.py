@@ -33,7 +33,12 @@ from authorizerd.daemon.decisions.acl_surface import (
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.slots import Slots
-from authorizerd.daemon.errors import ClosingError, PastRefusedError, PastUnavailableError
+from authorizerd.daemon.errors import (
+    ClosingError,
+    ForbiddenError,
+    PastRefusedError,
+    PastUnavailableError,
+)
 from authorizerd.protocol.decisions.acl_feed import (
     encode_listed,
     encode_listing_begin,
@@ -43,6 +48,7 @@ from authorizerd.protocol.decisions.acl_filters import parse_query, read_as_of, 
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer, make_as_of
 from authorizerd.protocol.http.endpoints import LINES
 from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.rights import ACLS
 from authorizerd.protocol.http.streamed import Send, StreamedResponse
 
 ACLS_PATH: Final = "/v1/acls"
@@ -74,9 +80,9 @@ class AclListHandler(AclSurface):
         wanted, as_of = read_filter(parameters), read_as_of(parameters)
         snapshot = check_may_list(self._decider, caller)
         state = msgspec.structs.replace(self._decider.current_state(), snapshot=snapshot)
-        write: Callable[[Send], Awaitable[None]] = _Listing(self._decider, state, wanted).write
+        write = _Listing(self._decider, caller, state, wanted).write
         if as_of is not None:
-            write = await self._list_past(as_of, wanted, caller.principal)
+            write = await self._list_past(as_of, wanted, caller)
         give_back = self._places.take(caller.principal)
         if give_back is None:
             return refuse_for_now(
@@ -92,14 +98,14 @@ class AclListHandler(AclSurface):
         )
 
     async def _list_past(
-        self, as_of: AsOf, wanted: AclFilter, principal: str | None
+        self, as_of: AsOf, wanted: AclFilter, caller: Caller
     ) -> Callable[[Send], Awaitable[None]]:
         """Return what lists the ACLs of an earlier moment, once it is known that it can be read.
 
         Raises:
             PastRefusedError, PastUnavailableError: see ``Past.state_at``.
         """
-        past = self._past
+        past, principal = self._past, caller.principal
         if past is None:
             raise PastRefusedError("as_of: this daemon answers no questions about the past")
         async with past.state_at(as_of, principal) as then:
@@ -111,7 +117,8 @@ class AclListHandler(AclSurface):
             try:
                 async with past.state_at(as_of, principal) as then:
                     moment = make_as_of(then.moment)
-                    await _Listing(self._decider, then.state, wanted, moment).write(send)
+                    listing = _Listing(self._decider, caller, then.state, wanted, moment)
+                    await listing.write(send)
             except (PastRefusedError, PastUnavailableError, NotReadyError) as error:
                 raise ClosingError(f"a listing of the past ended early: {error}") from error
 
@@ -124,11 +131,13 @@ class _Listing:
     def __init__(
         self,
         decider: Decider,
+        caller: Caller,
         state: DecisionState,
         wanted: AclFilter,
         as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET,
     ) -> None:
         self._as_of: Final = as_of
+        self._caller: Final = caller
         snapshot = state.snapshot
         assert snapshot is not None, "checked"
         self._has_expired: Final = partial(
@@ -165,8 +174,13 @@ class _Listing:
         await self._send(send, lines)
 
     async def _send(self, send: Send, lines: list[bytes]) -> None:
-        if self._has_expired():  # the listing ends without its last line, so it is incomplete
+        # The listing ends without its last line, so it is incomplete.
+        if self._has_expired():
             raise ClosingError(f"a listing of ACLs ended early: {STALE}")
+        try:
+            self._caller.check(ACLS)  # for each part, since a slow reader may take minutes
+        except ForbiddenError as error:
+            raise ClosingError(f"a listing of ACLs ended early: {error}") from error
         await send(_join(lines))
 
 
