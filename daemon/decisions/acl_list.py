@@ -80,7 +80,8 @@ class AclListHandler(AclSurface):
         wanted, as_of = read_filter(parameters), read_as_of(parameters)
         snapshot = check_may_list(self._decider, caller)
         state = msgspec.structs.replace(self._decider.current_state(), snapshot=snapshot)
-        write = _Listing(self._decider, caller, state, wanted).write
+        listing = _Listing(self._decider, caller, state, wanted)
+        write: Callable[[Send], Awaitable[None]] = listing.write
         if as_of is not None:
             write = await self._list_past(as_of, wanted, caller)
         give_back = self._places.take(caller.principal)

@@ -547,7 +547,7 @@ async def test_log_is_compared_again_when_a_session_is_renewed(
         node = await open_node(self, host, port)
         connected += 1
         if connected == 1:
-            node.renewal_time = trio.current_time() + 0.2  # type: ignore[misc] # see Node
+            node.renewal_time = trio.current_time() + 0.2
         return node
 
     monkeypatch.setattr(NodeOpener, "open", open_once)
