@@ -21,7 +21,7 @@ from authorizerd.metadata.directory import Segment, sort_files
 from authorizerd.metadata.epochs import epoch_fault
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.storage import Storage
-from authorizerd.protocol.records.batch import ControlType, RecordBatch
+from authorizerd.protocol.records.batch import BatchMark, ControlType, RecordBatch
 from authorizerd.protocol.records.voters import Voters, find_voters
 
 
@@ -59,7 +59,8 @@ class CopyContent:
 
     ``segments`` has the sizes in bytes by base offset, without what is cut. ``cut`` is the end of
     the last segment that cannot be read, ``superseded`` the files that have no further use.
-    ``voters`` are the cluster's, None if no record names them.
+    ``voters`` are the cluster's, None if no record names them. ``last`` identifies the last batch,
+    None if the content ends with a checkpoint.
     """
 
     next_offset: int = 0
@@ -70,6 +71,7 @@ class CopyContent:
     cut: TornTail | None = None
     superseded: list[Path] = field(default_factory=list)
     voters: Voters | None = None
+    last: BatchMark | None = None
 
     def follow(self, batch: RecordBatch) -> None:
         """Count a batch at the end of the content."""
@@ -78,6 +80,7 @@ class CopyContent:
         self.last_timestamp_ms = batch.max_timestamp_ms
         self.is_empty = False
         self.voters = find_voters(batch) or self.voters
+        self.last = batch.mark
 
 
 def check_follows(placed: PlacedBatch, next_offset: int, epoch: int) -> None:

@@ -38,7 +38,7 @@ from authorizerd.metadata.directory import Checkpoint, checkpoint_name
 from authorizerd.metadata.errors import CopyConflictError, LogDirectoryError, MetadataLogError
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.storage import Storage
-from authorizerd.protocol.records.batch import RecordBatch
+from authorizerd.protocol.records.batch import BatchMark, RecordBatch
 from authorizerd.protocol.records.voters import Voters
 
 RETRY_SECONDS: Final = 60.0
@@ -98,6 +98,11 @@ class LogCopy:
     def last_epoch(self) -> int:
         """The epoch of the last record, 0 before the first."""
         return self._content.epochs.last
+
+    @property
+    def last_batch(self) -> BatchMark | None:
+        """What identifies the last batch, None if the copy has only a checkpoint, or nothing."""
+        return self._content.last
 
     @property
     def last_timestamp_ms(self) -> int:

@@ -80,9 +80,8 @@ class AclListHandler(AclSurface):
         wanted, as_of = read_filter(parameters), read_as_of(parameters)
         snapshot = check_may_list(self._decider, caller)
         state = msgspec.structs.replace(self._decider.current_state(), snapshot=snapshot)
-        write: Callable[[Send], Awaitable[None]] = _Listing(
-            self._decider, caller, state, wanted
-        ).write
+        listing = _Listing(self._decider, caller, state, wanted)
+        write: Callable[[Send], Awaitable[None]] = listing.write
         if as_of is not None:
             write = await self._list_past(as_of, wanted, caller)
         give_back = self._places.take(caller.principal)
@@ -119,7 +118,8 @@ class AclListHandler(AclSurface):
             try:
                 async with past.state_at(as_of, principal) as then:
                     moment = make_as_of(then.moment)
-                    await _Listing(self._decider, caller, then.state, wanted, moment).write(send)
+                    listing = _Listing(self._decider, caller, then.state, wanted, moment)
+                    await listing.write(send)
             except (PastRefusedError, PastUnavailableError, NotReadyError) as error:
                 raise ClosingError(f"a listing of the past ended early: {error}") from error
 
@@ -175,10 +175,11 @@ class _Listing:
         await self._send(send, lines)
 
     async def _send(self, send: Send, lines: list[bytes]) -> None:
-        if self._has_expired():  # the listing ends without its last line, so it is incomplete
+        # The listing ends without its last line, so it is incomplete.
+        if self._has_expired():
             raise ClosingError(f"a listing of ACLs ended early: {STALE}")
         try:
-            self._caller.check(ACLS)
+            self._caller.check(ACLS)  # for each part, since a slow reader may take minutes
         except ForbiddenError as error:
             raise ClosingError(f"a listing of ACLs ended early: {error}") from error
         await send(_join(lines))

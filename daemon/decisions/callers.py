@@ -84,11 +84,15 @@ class Callers:
         self._has_client_auth = has_client_auth
         self._trusted = Trusted() if tokens_file is None and not has_client_auth else None
         self.tokens = Tokens({})
+        self.version = 0
+        """It changes with the tokens and the rights: what was checked before may not hold."""
         self.holders: Mapping[Right, frozenset[str]] = dict.fromkeys(Right, frozenset())
 
     def reconfigure(self, settings: Reloadable) -> None:
         """Use other settings at once, on open connections too."""
-        self.holders = {right: settings.callers[right] | settings.super_users for right in Right}
+        holders = {right: settings.callers[right] | settings.super_users for right in Right}
+        self.version += holders != self.holders
+        self.holders = holders
 
     @property
     def trusts_all(self) -> bool:
@@ -112,6 +116,7 @@ class Callers:
         """
         self._trusted = None
         self._has_client_auth = True
+        self.version += 1
 
     @property
     def text(self) -> str | None:
@@ -159,6 +164,7 @@ class Callers:
         tokens = parse_tokens(text, source=self._tokens_file)
 
         def apply() -> None:
+            self.version += tokens.text != self.tokens.text
             self.tokens = tokens
 
         return apply

@@ -1,6 +1,7 @@
 """A decision surface over HTTP: the checks and errors that AuthZEN and OPA share.
 
-**Invariant:** an error is one line of plain text, never JSON, which could be cached as a denial. A
+**Invariant:** an answer is given only if the caller has the right once it is made, not only before
+it waited. An error is one line of plain text, never JSON, which could be cached as a denial. A
 question that is not decided is counted once, as invalid or not ready.
 """
 
@@ -75,18 +76,23 @@ class HttpSurface(ABC):
         """Return the answer to a POST request, or an error response that gives the reason."""
         if request.method != "POST":
             return method_not_allowed(b"POST")
-        # Before the body is examined: an unidentified caller must learn nothing from errors.
-        caller = self._callers.identify(token, certified=request.principal)
-        if caller is None:
-            return UNIDENTIFIED
-        if not has_json_type(request):
-            return text_response(400, "Content-Type must be application/json")
-        try:
-            return await self._answer(
-                request, PortRequester(caller, request.address, request.headers)
-            )
-        except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
-            return self._refuse(error)
+        while True:
+            # Before the body is examined: an unidentified caller must learn nothing from errors.
+            version = self._callers.version
+            caller = self._callers.identify(token, certified=request.principal)
+            if caller is None:
+                return UNIDENTIFIED
+            if not has_json_type(request):
+                return text_response(400, "Content-Type must be application/json")
+            try:
+                response = await self._answer(
+                    request, PortRequester(caller, request.address, request.headers)
+                )
+            except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
+                return self._refuse(error)
+            if version == self._callers.version:
+                return response
+            # A reload has changed rights meanwhile: what has waited is answered anew.
 
     def _refuse(self, error: Exception) -> Response:
         """Return the response that gives the reason of an expected error; raise any other again."""

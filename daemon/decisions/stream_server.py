@@ -269,6 +269,10 @@ class _Conversation:
             decisions = await self._decide_in_turns(state, ask.questions, weight, requester)
             if self._server.decider.has_expired(state):
                 decisions = bytearray((NOT_READY,)) * len(decisions)
+            # A reload may have taken the right, or the token, meanwhile.
+            error = self._refusal(requester, ask.questions)
+            if error:
+                return encode_answer(ask.correlation_id, error, state.offset, b"")
         if decisions and decisions.count(NOT_READY) == len(decisions):
             error = ErrorCode.AUTHORIZER_NOT_READY
             return encode_answer(ask.correlation_id, error, state.offset, b"")

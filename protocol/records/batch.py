@@ -45,6 +45,13 @@ class ControlType(IntEnum):
     KRAFT_VOTERS = 6
 
 
+class BatchMark(msgspec.Struct, frozen=True, gc=False):
+    """What identifies a batch: its offset, and its header, which has its epoch, CRC and times."""
+
+    base_offset: int
+    header: bytes
+
+
 class RecordBatch(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One batch with a valid CRC. ``data`` is the whole batch, header included.
 
@@ -63,6 +70,11 @@ class RecordBatch(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     @property
     def last_offset(self) -> int:
         return self.base_offset + self.count - 1
+
+    @property
+    def mark(self) -> BatchMark:
+        """What tells this batch from that of another log at the same offset."""
+        return BatchMark(self.base_offset, bytes(self.data[:HEADER_SIZE]))
 
     @property
     def is_control(self) -> bool:

@@ -86,6 +86,33 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/end_to_end/test_serve.py::test_requests_of_other_sites_are_refused",
     ),
     Mutant(
+        name="a caller gets an answer after a reload has taken its right",
+        file="daemon/decisions/http_surface.py",
+        text="            if version == self._callers.version:\n",
+        becomes="            if version is not None:\n",
+        found_by=(
+            "tests/daemon/decisions/test_search_rights.py"
+            "::test_waiting_search_is_refused_once_the_right_is_gone"
+        ),
+    ),
+    Mutant(
+        name="a listing goes on after a reload has taken its caller's right",
+        file="daemon/decisions/acl_list.py",
+        text="            self._caller.check(ACLS)",
+        becomes="            pass",
+        found_by="tests/daemon/decisions/test_acl_list.py::test_listing_ends_once_the_right_is_gone",
+    ),
+    Mutant(
+        name="a frame of the stream is answered after a reload has taken its caller's right",
+        file="daemon/decisions/stream_server.py",
+        text="            error = self._refusal(requester, ask.questions)\n            if error:\n",
+        becomes="            if error:\n",
+        found_by=(
+            "tests/daemon/decisions/test_stream_server_callers.py"
+            "::test_frame_that_takes_turns_is_refused_once_the_right_is_gone"
+        ),
+    ),
+    Mutant(
         name="callers without a token are trusted although there is a tokens file",
         file="daemon/decisions/callers.py",
         text="        if token is None:\n            return None if certified is None",

@@ -33,6 +33,31 @@ QUORUM_MUTANTS: Final = (
         found_by=f"{_TESTS}/test_machine.py::test_false_later_epoch_does_not_hide_a_restored_cluster",
     ),
     Mutant(
+        name="a follower goes on with the longer log of another cluster",
+        file="daemon/sources/quorum/fetched_log.py",
+        text="        if first.mark != self.last:\n",
+        becomes="        if first.base_offset != self.last.base_offset:\n",
+        found_by=(
+            f"{_TESTS}/test_source.py::test_longer_log_of_a_restored_cluster_stops_decisions"
+        ),
+    ),
+    Mutant(
+        name="a follower does not compare the logs again on a new connection",
+        file="daemon/sources/quorum/machine.py",
+        text="                self._is_checked = False\n",
+        becomes="                pass\n",
+        found_by=(
+            f"{_TESTS}/test_machine.py::test_last_batch_is_asked_for_again_once_on_each_connection"
+        ),
+    ),
+    Mutant(
+        name="a follower forgets the last batch of its copy at a restart",
+        file="metadata/copy_recovery.py",
+        text="        self.last = batch.mark\n",
+        becomes="        self.last = None\n",
+        found_by=(f"{_TESTS}/test_source.py::test_second_cluster_of_the_same_id_stops_decisions"),
+    ),
+    Mutant(
         name="the epoch of a leader with a high watermark is not proven",
         file="daemon/sources/quorum/machine.py",
         text="self._watermark_epoch = self._contact.proven_epoch = answer.leader_epoch",

@@ -1,7 +1,7 @@
 """The log as a follower knows it: the end of what was passed on, and what is not committed yet.
 
 **Invariant:** only batches below a leader's high watermark leave it, in order, each once. What has
-left is never truncated.
+left is never truncated, and its last batch is known, so that another log is recognized.
 
 Source: Kafka 4.3 KafkaRaftLog (truncateToEndOffset, endOffsetForEpoch), LeaderEpochFileCache.
 """
@@ -9,14 +9,14 @@ Source: Kafka 4.3 KafkaRaftLog (truncateToEndOffset, endOffsetForEpoch), LeaderE
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from authorizerd.daemon.sources.quorum.errors import GarbageError, RestoredClusterError
 from authorizerd.metadata.epochs import epoch_fault
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.fetch import EpochEnd
-from authorizerd.protocol.records.batch import ControlType, RecordBatch, control_types
+from authorizerd.protocol.records.batch import BatchMark, ControlType, RecordBatch, control_types
 
 
 class FetchedLog:
@@ -26,14 +26,23 @@ class FetchedLog:
         end_offset: the offset after everything that was passed on.
         epoch: the epoch of the record before it, 0 if there is none.
         bytes_max: no batch is accepted while the pending ones have this size.
+        last: identifies the last batch that was passed on, None if it is not known.
     """
 
-    def __init__(self, end_offset: int = 0, epoch: int = 0, *, bytes_max: int) -> None:
+    def __init__(
+        self,
+        end_offset: int = 0,
+        epoch: int = 0,
+        *,
+        bytes_max: int,
+        last: BatchMark | None = None,
+    ) -> None:
         self._bytes_max: Final = bytes_max
         self._pending: Final[deque[RecordBatch]] = deque()
         self._pending_bytes = 0
         self.committed_end = end_offset
         self.committed_epoch = epoch
+        self.last = last
 
     @property
     def end_offset(self) -> int:
@@ -92,11 +101,31 @@ class FetchedLog:
         if committed:
             self.committed_end = committed[-1].last_offset + 1
             self.committed_epoch = committed[-1].leader_epoch
+            self.last = committed[-1].mark
         return tuple(committed)
 
     def _remove(self, batch: RecordBatch) -> RecordBatch:
         self._pending_bytes -= len(batch.data)
         return batch
+
+    def check_last(self, batches: Sequence[RecordBatch]) -> None:
+        """Check that the leader's log has the last batch that was passed on.
+
+        Two logs with the same epochs agree for Kafka, whatever is in them.
+
+        Args:
+            batches: the leader's, from the offset of that batch on.
+
+        Raises:
+            GarbageError: they do not begin there.
+            RestoredClusterError: the leader has another batch at its offset.
+        """
+        assert self.last is not None, "it is known"
+        first = batches[0] if batches else None
+        if first is None or not first.base_offset <= self.last.base_offset <= first.last_offset:
+            raise GarbageError(f"expected the batch at offset {self.last.base_offset} again")
+        if first.mark != self.last:
+            raise _restored(self.last.base_offset, self.committed_end)
 
     def truncate(self, diverging: EpochEnd) -> bool:
         """Drop the pending batches that the leader does not have.
@@ -137,11 +166,7 @@ class FetchedLog:
             RestoredClusterError: nothing is pending, so it does.
         """
         if not self._pending:
-            raise RestoredClusterError(
-                f"the cluster's log differs from what this daemon has applied, at offset "
-                f"{end_offset} or earlier, although everything below offset "
-                f"{self.committed_end} was committed"
-            )
+            raise _restored(end_offset, self.committed_end)
         self.replace(self.committed_end, self.committed_epoch)
         return True
 
@@ -149,4 +174,13 @@ class FetchedLog:
         """Drop everything that is not committed, and continue at ``end_offset``."""
         self._pending.clear()
         self._pending_bytes = 0
+        if end_offset != self.committed_end:
+            self.last = None
         self.committed_end, self.committed_epoch = end_offset, epoch
+
+
+def _restored(offset: int, committed_end: int) -> RestoredClusterError:
+    return RestoredClusterError(
+        f"the cluster's log differs from what this daemon has applied, at offset {offset} or"
+        f" earlier, although everything below offset {committed_end} was committed"
+    )

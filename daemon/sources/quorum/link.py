@@ -84,16 +84,12 @@ class Link:
     async def connect(self, address: Address) -> Event:
         """Connect to a node."""
         try:
-            node = await self._open(address)
+            await self.close()
+            self._node = node = await self._open_node(address.host, address.port)
             return Connected(node.choose_version(QuorumKey.FETCH))
         except (ConnectionFailedError, RequestFailedError) as error:
             await self.close()
             return _lost(error, address)
-
-    async def _open(self, address: Address) -> Node:
-        await self.close()
-        self._node = node = await self._open_node(address.host, address.port)
-        return node
 
     async def ask(
         self,
@@ -102,7 +98,7 @@ class Link:
         cluster_id: str | None,
         is_behind: bool,
     ) -> Event:
-        """Send a request and return its answer.
+        """Send a request and return its answer, or that of a new connection if a log-in is due.
 
         Args:
             cluster_id: the id that the cluster must have; empty or None if it is not known.
@@ -110,6 +106,8 @@ class Link:
         """
         assert self._node is not None, "connected"
         address = self._node.address
+        if trio.current_time() >= self._node.renewal_time:
+            return await self.connect(address)
         try:
             match request:
                 case AskCluster():
@@ -127,11 +125,8 @@ class Link:
             return ConnectionLost("garbage", f"expected record batches: {error}")
 
     async def _send(self, call: Call[T], timeout_ms: int) -> T:
-        node = self._node
-        assert node is not None, "connected"
-        if trio.current_time() >= node.renewal_time:
-            node = await self._open(node.address)
-        return await node.request(call, timeout_ms)
+        assert self._node is not None, "connected"
+        return await self._node.request(call, timeout_ms)
 
     async def _ask_cluster(self) -> Event:
         asked = SimpleNamespace(

@@ -6,7 +6,8 @@ clock: each event brings the time.
 **Invariant:** what it passes on is a prefix of the log that the quorum committed, in order, nothing
 twice. It never follows a leader of an older epoch than one that is proven (see ``Contact``), nor of
 one that was announced less than a minute ago. An answer that no leader sends changes nothing that
-was passed on.
+was passed on. Each connection first shows that its node has the last batch that was passed on: the
+log of another cluster may have the same epochs.
 
 Source: KIP-595, KIP-630, KIP-853, KIP-1166; Kafka 4.3 KafkaRaftClient (the observer's side).
 """
@@ -53,7 +54,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotId
 from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
-from authorizerd.protocol.records.batch import RecordBatch
+from authorizerd.protocol.records.batch import BatchMark, RecordBatch
 
 FETCH_BYTES: Final = 1 << 20
 FETCH_WAIT_MS: Final = 500
@@ -100,6 +101,7 @@ class Machine:
         self._goal: Goal | None = None
         self._is_loaded = False
         self._is_stopped = False
+        self._is_checked = False
         self._short_waits = 0
         self._ticket_sent = 0
         self.cluster_id = cluster_id
@@ -181,6 +183,7 @@ class Machine:
                 return self._ask()
             case Connected():
                 self._contact.is_connected = True
+                self._is_checked = False
                 self._fetch_version = event.fetch_version
                 return self._ask()
             case ConnectionLost():
@@ -219,6 +222,8 @@ class Machine:
             if self._snapshot.leader_epoch == self._contact.route.epoch:
                 return self._snapshot.request(FETCH_BYTES)
             self._abandon_snapshot()
+        if not self._is_checked and self._log.last is not None:
+            return SendFetch(self._position_of(self._log.last), 0, 1)
         self._ticket_sent = self._barriers.newest
         return SendFetch(self._position(), self._choose_wait_ms(), FETCH_BYTES)
 
@@ -226,6 +231,15 @@ class Machine:
         return FetchPosition(
             offset=self._log.end_offset,
             last_epoch=self._log.last_epoch,
+            leader_epoch=self._contact.route.epoch,
+            high_watermark=self._known_watermark(),
+        )
+
+    def _position_of(self, last: BatchMark) -> FetchPosition:
+        """Return the position before the last batch that was passed on, to get it again."""
+        return FetchPosition(
+            offset=last.base_offset,
+            last_epoch=self._log.committed_epoch,
             leader_epoch=self._contact.route.epoch,
             high_watermark=self._known_watermark(),
         )
@@ -265,6 +279,13 @@ class Machine:
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._log.go_back(self._log.end_offset)
             return self._on_log_error(answer.error_code)
+        if not self._is_checked and answer.diverging is None:
+            self._is_checked = True
+            if self._log.last is not None:
+                # A leader that offers a snapshot does not have that batch any more.
+                if answer.snapshot is None:
+                    self._log.check_last(batches)
+                return self._ask_after(answer.throttle_ms)
         if answer.diverging is not None:
             if not self._log.truncate(answer.diverging):
                 raise GarbageError(f"{answer.diverging} truncates nothing")

@@ -205,7 +205,10 @@ class QuorumSource:
 
     def _new_machine(self) -> Machine:
         log = FetchedLog(
-            self._copy.last_offset + 1, self._copy.last_epoch, bytes_max=PENDING_BYTES_MAX
+            self._copy.last_offset + 1,
+            self._copy.last_epoch,
+            bytes_max=PENDING_BYTES_MAX,
+            last=self._copy.last_batch,
         )
         # An empty copy may be tied to an id that the settings had by mistake.
         known = self._copy.cluster_id if self._copy.last_offset >= 0 else None

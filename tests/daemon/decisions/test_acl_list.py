@@ -254,6 +254,33 @@ async def test_caller_needs_the_right_to_read(nursery: trio.Nursery, tmp_path: P
     assert (await place.refusal(ACLS_PATH, token=None))[0] == 401
 
 
+@pytest.mark.parametrize("takes_token", [False, True])
+async def test_listing_ends_once_the_right_is_gone(
+    takes_token: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """A slow reader could otherwise get the rest for minutes."""
+    place = AclPlace(tmp_path)
+    await place.load(nursery, *(numbered(n, acl(topic=f"t{n}")) for n in range(1, 2000)))
+    response = await place.ask(ACLS_PATH, token="proxy.secret")
+    assert isinstance(response, StreamedResponse)
+    parts: list[bytes] = []
+
+    async def send(data: bytes) -> None:
+        parts.append(data)
+        if takes_token:
+            assert place.file is not None
+            place.file.write_text("")
+            place.callers.prepare_reload()()
+        else:
+            place.callers.reconfigure(settings_of(ask=PROXY, search=PROXY))
+        await trio.lowlevel.checkpoint()
+
+    with pytest.raises(ClosingError, match="ended early"):
+        await response.write(send)
+    assert len(parts) == 1
+    response.close()
+
+
 async def test_callers_that_are_trusted_to_ask_may_not_list(nursery: trio.Nursery) -> None:
     place = AclPlace(None)
     await place.load(nursery, (DESCRIBE_ID, DESCRIBE))

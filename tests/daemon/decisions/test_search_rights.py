@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -116,6 +117,30 @@ async def test_the_right_is_checked_for_each_page(tmp_path: Path) -> None:
     place.rewrite_tokens("")
     place.callers.prepare_reload()()
     assert (await place.post("subject", body, caller="other")).status == 401
+
+
+@pytest.mark.parametrize("takes_token", [False, True])
+async def test_waiting_search_is_refused_once_the_right_is_gone(
+    takes_token: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller could otherwise ask ahead, and get the answers after a reload."""
+    place = SearchPlace(tmp_path, READ)
+    place.grant(search=OTHER)
+    run = place.work.run
+
+    async def reload_meanwhile(steps: Steps[Any], principal: str | None) -> Any:  # noqa: ANN401 - any work
+        found = await run(steps, principal)
+        if takes_token:
+            place.rewrite_tokens("")
+            place.callers.prepare_reload()()
+        else:
+            place.grant(ask=OTHER, read=OTHER)
+        return found
+
+    monkeypatch.setattr(place.work, "run", reload_meanwhile)
+    response = await place.post("subject", search_body("subject"), caller="other")
+    assert response.status == (401 if takes_token else 403)
+    assert b"alice" not in response.body
 
 
 @pytest.mark.parametrize("kind", KINDS)

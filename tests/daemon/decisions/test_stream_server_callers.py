@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import trio
 
+from authorizerd.daemon.net.connection import Connection
 from authorizerd.protocol.decisions.stream import Answer, Greeting, StreamQuestion
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -90,6 +91,23 @@ async def test_with_the_right_to_ask_a_caller_may_ask_about_all(
     place.grant(search=PROXY, read=PROXY)
     error = 0 if token == "root.secret" else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (await client.ask(about(ALICE))).error_code == error
+
+
+async def test_frame_that_takes_turns_is_refused_once_the_right_is_gone(
+    nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, *ACLS)
+    place.grant(ask=PROXY)
+    wait_for_turn = Connection.wait_for_turn
+
+    async def reload_meanwhile(connection: Connection) -> None:
+        await wait_for_turn(connection)
+        place.grant(search=PROXY, read=PROXY)
+
+    _, client = await connected(nursery, place, "proxy.secret")
+    monkeypatch.setattr(Connection, "wait_for_turn", reload_meanwhile)
+    refused = Answer(1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 0, b"")
+    assert await client.ask(about(*[ALICE] * 1000)) == refused
 
 
 async def test_before_the_acls_are_loaded_only_super_users_are_decided_about(

@@ -131,7 +131,9 @@ class Follower:
         epoch = self.passed[-1].leader_epoch if self.passed else 0
         return Machine(
             servers,
-            FetchedLog(end, epoch, bytes_max=80),
+            FetchedLog(
+                end, epoch, bytes_max=80, last=self.passed[-1].mark if self.passed else None
+            ),
             cluster_id=None,
             random=self.random.random,
         )
@@ -240,7 +242,8 @@ class Follower:
             case AskCluster():
                 return ClusterAnswered("cluster")
             case SendFetch(position):
-                assert position.offset >= end_of(self.passed)
+                # The last batch is asked for again on each new connection.
+                assert position.offset >= (self.passed[-1].base_offset if self.passed else 0)
                 event = FetchAnswered(*self.quorum.fetch(node, position))
                 if event.answer.error_code == ErrorCode.NONE and self._loading_end is None:
                     self._loading_end = event.answer.high_watermark

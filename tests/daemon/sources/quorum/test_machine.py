@@ -44,7 +44,7 @@ from authorizerd.daemon.sources.quorum.retries import ELECTION_SECONDS, SECONDS_
 from authorizerd.daemon.sources.quorum.route import NODES_MAX
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, SnapshotId
+from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, FetchPosition, SnapshotId
 from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
 from authorizerd.protocol.records.batch import RecordBatch
 from tests.daemon.sources.quorum.quorum_model import leader_change_batch, new_batch
@@ -88,8 +88,10 @@ class Script:
         servers: Sequence[Server] = SERVERS,
         cluster_id: str | None = "cluster",
         bytes_max: int = 1000,
+        last: RecordBatch | None = None,
     ) -> None:
-        log = FetchedLog(end_offset, epoch, bytes_max=bytes_max)
+        mark = None if last is None else last.mark
+        log = FetchedLog(end_offset, epoch, bytes_max=bytes_max, last=mark)
         self.machine = Machine(servers, log, cluster_id=cluster_id, random=lambda: 0.5)
         self.now = 0.0
         self.effects: list[Effect] = []
@@ -483,6 +485,65 @@ def test_a_log_without_what_was_passed_on_is_a_permanent_fault(
     fault = script.fault()
     assert fault.offset == 9
     assert "authorizerd reset-copy" in fault.text
+
+
+def follow_last(*again: RecordBatch, **fields: object) -> Script:
+    """Follow with a copy whose last batch is known; ``again`` answers the question for it."""
+    last = new_batch(8, EPOCH, 2, b"last")
+    script = Script(end_offset=10, epoch=EPOCH, last=last)
+    script.tell(TimePassed(), Connected(18))
+    assert script.sent() == SendFetch(FetchPosition(offset=8, last_epoch=5, leader_epoch=5), 0, 1)
+    script.tell(answered(*(again or (last,)), **fields))
+    return script
+
+
+def test_last_batch_is_asked_for_again_once_on_each_connection() -> None:
+    """Nothing of that answer is passed on, whatever the high watermark is."""
+    script = follow_last(high_watermark=10)
+    assert script.effects == []
+    assert script.sent().position.offset == 10
+    script.tell(answered(new_batch(10, EPOCH, 1, b"next"), high_watermark=11))
+    assert script.sent().position.offset == 11
+    script.tell(ConnectionLost("connection", "cut"))
+    script.waited()
+    script.tell(Connected(18))
+    assert script.sent().position.offset == 10
+    script.tell(answered(new_batch(10, EPOCH, 1, b"next")))
+    assert script.sent().position.offset == 11
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        new_batch(8, EPOCH, 2, b"other"),
+        new_batch(7, EPOCH, 2, b"last"),
+        new_batch(6, EPOCH, 9, b"more"),
+        leader_change_batch(8, EPOCH),
+    ],
+)
+def test_other_batch_in_the_place_of_the_last_is_a_permanent_fault(other: RecordBatch) -> None:
+    fault = follow_last(other, new_batch(10, EPOCH, 1, b""), high_watermark=11).fault()
+    assert fault.offset == 9
+    assert "authorizerd reset-copy" in fault.text
+
+
+@pytest.mark.parametrize("first", [6, 10])
+def test_answer_without_the_last_batch_changes_nothing(first: int) -> None:
+    script = follow_last(new_batch(first, EPOCH, 2, b""), high_watermark=12)
+    assert script.counted() == ["garbage"]
+
+
+def test_leader_whose_log_begins_later_is_followed() -> None:
+    """The last batch is only in its snapshot, so there is nothing to compare."""
+    script = follow_last(snapshot=SnapshotId(10, EPOCH))
+    assert script.sent().position.offset == 10
+    script.tell(answered(new_batch(10, EPOCH, 1, b""), high_watermark=11))
+    assert [effect for effect in script.effects if isinstance(effect, PassOn)]
+
+
+def test_log_that_ends_before_the_last_batch_is_a_permanent_fault() -> None:
+    script = follow_last(diverging=EpochEnd(EPOCH - 1, 8))
+    assert "authorizerd reset-copy" in script.fault().text
 
 
 def test_another_cluster_at_the_first_contact_is_a_permanent_fault() -> None:
