@@ -22,15 +22,16 @@ AUDITED_HEADERS: Final = (REQUEST_ID, TRACEPARENT)
 _NO_HEADERS: Final[Mapping[bytes, bytes]] = MappingProxyType({})
 
 
-class PortRequester(msgspec.Struct, frozen=True, gc=False):
+class PortRequester(msgspec.Struct, gc=False):
     """A caller, its address (None: a Unix socket), and the headers of its request.
 
-    Each request has one. It is read only if a decision is audited.
+    Each request has one. It is read only if a decision is audited, and once for all of its lines.
     """
 
     caller: Caller
     address: str | None
     headers: Mapping[bytes, bytes] = _NO_HEADERS
+    _audited: AuditedCaller | None = None
 
     @property
     def principal(self) -> str | None:
@@ -39,6 +40,11 @@ class PortRequester(msgspec.Struct, frozen=True, gc=False):
 
     def audited(self) -> AuditedCaller:
         """Return what an audit line says about the caller."""
+        if self._audited is None:
+            self._audited = self._read()
+        return self._audited
+
+    def _read(self) -> AuditedCaller:
         caller, headers = self.caller, self.headers
         return AuditedCaller(
             caller.known_by,

@@ -28,24 +28,25 @@ def prepared_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log_dir
 
 
+def require_tokens(folder: Path) -> dict[str, str]:
+    """Return the settings of a daemon that requires tokens.
+
+    The token ``proxy.secret`` may ask about everybody, ``self.secret`` only about User:self.
+    """
+    tokens = folder / "tokens"
+    digest = sha256(b"secret").hexdigest()
+    tokens.write_text(f"proxy {digest} User:proxy\nself {digest} User:self\n")
+    return {"authorizerd.tokens.file": str(tokens), "authorizerd.callers.ask": "User:proxy"}
+
+
 # Not for the session: a later test measures the CPU time of pytest's children.
 @pytest.fixture(scope="module")
 def token_daemon(
     tmp_path_factory: pytest.TempPathFactory, prepared_log: Path
 ) -> Iterator[DaemonProcess]:
-    """A daemon that requires tokens.
-
-    The token ``proxy.secret`` may ask about everybody, ``self.secret`` only about User:self.
-    """
+    """A daemon with the settings of ``require_tokens``."""
     folder = tmp_path_factory.mktemp("daemon")
-    tokens = folder / "tokens"
-    digest = sha256(b"secret").hexdigest()
-    tokens.write_text(f"proxy {digest} User:proxy\nself {digest} User:self\n")
-    config = {
-        "authorizerd.tokens.file": str(tokens),
-        "authorizerd.callers.ask": "User:proxy",
-        "authorizerd.update.timeout.ms": "300",
-    }
+    config = require_tokens(folder) | {"authorizerd.update.timeout.ms": "300"}
     with running(folder, Path(copytree(prepared_log, folder / "log")), config) as daemon:
         yield daemon
 

@@ -23,6 +23,7 @@ from authorizerd_client import (
     TimedOutError,
     TokenRefusedError,
 )
+from tests.clients.conftest import require_tokens
 from tests.clients.python_clients import CLIENTS, SECONDS_MAX, AnyClient
 from tests.clients.stand_in import ANSWER_FAULTS, GREETING, HELLO_FAULTS, start_stand_in
 from tests.daemon.decision_place import Place
@@ -146,9 +147,11 @@ async def test_restarted_daemon_is_found_again(
 async def test_daemon_with_too_many_connections_refuses(
     new_client: AnyClient, tmp_path: Path, log_dir: Path
 ) -> None:
-    with running(tmp_path, log_dir, {"max.connections": "1"}) as daemon:
+    """Callers with tokens keep their connections; one without would give way."""
+    config = require_tokens(tmp_path) | {"max.connections": "1"}
+    with running(tmp_path, log_dir, config) as daemon:
         address = daemon.ready["decision_stream"]
-        first, second = new_client(address), new_client(address)
+        first, second = new_client(address, token=TOKEN), new_client(address, token=TOKEN)
         assert await first.decide(ALICE)
         with pytest.raises(OverloadedError) as refused:
             await second.decide(ALICE)

@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from authorizerd.protocol.decisions.stream import encode_answer
+from tests.clients.conftest import require_tokens
 from tests.clients.javascript import NODE, PACKAGE, run
 from tests.clients.stand_in import ANSWER_FAULTS, GREETING, HELLO_FAULTS, start_stand_in
 from tests.support.daemon_process import DaemonProcess, running, wait_until
@@ -122,13 +123,14 @@ async def test_restarted_daemon_is_found_again(
 async def test_daemon_with_too_many_connections_refuses(tmp_path: Path, log_dir: Path) -> None:
     script = """
     const [address, alice] = given;
-    const [first, second] = [new Client(address), new Client(address)];
+    const [first, second] = [1, 2].map(() => new Client(address, { token: "proxy.secret" }));
     const allowed = await first.decide(alice);
     const refused = await second.decide(alice).catch((error) => error);
     first.close();
     return [allowed, refused.name, refused.retryAfterMs];
     """
-    with running(tmp_path, log_dir, {"max.connections": "1"}) as daemon:
+    config = require_tokens(tmp_path) | {"max.connections": "1"}
+    with running(tmp_path, log_dir, config) as daemon:
         result = await run(script, daemon.ready["decision_stream"], ALICE)
     assert result == [True, "OverloadedError", 1000]
 

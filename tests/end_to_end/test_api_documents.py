@@ -124,4 +124,4 @@ def test_shared_answers_are_those_of_the_server() -> None:
     }
     described = {answer.status for answer in SHARED_ANSWERS.values()}
     assert described == given | {401}  # the handlers answer 401
-    assert set(INVALID_REQUESTS.values()) == given - {500, 503}
+    assert set(INVALID_REQUESTS.values()) == given - {401, 500, 503}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -136,7 +136,8 @@ def test_tls_needs_no_client_certificate_and_a_stalled_handshake_is_ended(tmp_pa
         with closing(HTTPSConnection(address, timeout=SECONDS_MAX, context=context)) as port:
             for path in PATHS:
                 assert ask(port, "GET", path).status == 200
-        assert stalled.recv(1) == b""
+        with suppress(ConnectionResetError):  # what it has sent was not read
+            assert stalled.recv(1) == b""
         stalled.close()
         name = 'authorizerd_http_connections_never_established_total{listener="metrics_http"}'
         assert daemon.metric(name) == 1
