@@ -260,7 +260,7 @@ class WorkerLink:
         while True:
             due = trio.current_time() + period
             await trio.sleep_until(due)
-            self.order_report()  # also after a pause, which may have used up the lease
+            self.order_report()  # a pause may have used up the lease
             if trio.current_time() > due + period:
                 continue  # this process was paused, so the worker's report may still be unread
             if self._sent and self._sent[0].number != self._drain_number:

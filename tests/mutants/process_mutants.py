@@ -63,7 +63,7 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="the lease of a worker is not renewed after a pause of the daemon",
         file="daemon/workers/link.py",
-        text="            self.order_report()  # also after a pause, which may have used up the lease\n",
+        text="            self.order_report()  # a pause may have used up the lease\n",
         becomes="            _ = trio.current_time() > due + period or self.order_report()\n",
         found_by=(
             "tests/daemon/workers/test_link.py"

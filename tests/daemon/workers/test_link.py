@@ -193,6 +193,8 @@ async def test_lease_is_renewed_at_once_after_a_pause_of_the_daemon(
     assert far.link.decides_until == math.inf
     await far.send(encode_message(Done(3, -1)))
     mock_clock.jump(50)
+    await wait_all_tasks_blocked()
+    assert far.link.last_number == 4
     assert await far.orders() == [Report(4)]
 
 
