@@ -39,9 +39,11 @@ from authorizerd.actors.plugged_values import (
     check_acl_offset,
     check_answers,
     check_count,
+    check_reason,
     check_slices,
     guard,
     to_exception,
+    with_reason,
 )
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import NOT_LOADED
@@ -130,7 +132,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
     @property
     def not_ready_reason(self) -> str:
         try:
-            return str(self._authorizer.not_ready_reason)
+            return check_reason(self._authorizer.not_ready_reason) or NOT_LOADED
         except BaseException as error:  # noqa: BLE001 - the request is refused anyway
             self._on_failure(error)
             return NOT_LOADED
@@ -183,12 +185,12 @@ class PluggedAuthorizer(DecidingAuthorizer):
     ) -> list[bool]:
         try:
             answers = check_answers(authorize(context, actions), actions)
-        except NotReadyError:
+        except NotReadyError as error:
             counts.not_ready += len(actions)
-            raise
-        except InvalidQuestionError:
+            raise with_reason(error) from error
+        except InvalidQuestionError as error:
             counts.invalid += len(actions)
-            raise
+            raise with_reason(error) from error
         except BaseException as error:  # noqa: BLE001 - in doubt, deny
             self._on_failure(error)
             answers = [False] * len(actions)
@@ -234,8 +236,8 @@ class PluggedAuthorizer(DecidingAuthorizer):
             completions = CheckedCompletions(begin(), kind, self._on_failure)
             check_count(completions, items)
         # Not a fault: listeners answer it with SECURITY_DISABLED.
-        except SecurityDisabledError:
-            raise
+        except SecurityDisabledError as error:
+            raise with_reason(error) from error
         except BaseException as error:  # noqa: BLE001 - fail only this request's items
             self._on_failure(error)
             failed: Completion[Sequence[Value | Exception]] = Completion()

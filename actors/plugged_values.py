@@ -10,16 +10,21 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import Any, Final, TypeVar, overload
 
 from authorizerd.acl.change_guard import OFFSET_MAX
+from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Acl
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.completion import Completion, ItemCompletions
-from authorizerd.actors.errors import AuthorizerFaultError
+from authorizerd.actors.errors import AuthorizerFaultError, SecurityDisabledError
+from authorizerd.actors.record_applier import NOT_LOADED
 
 Value = TypeVar("Value")
 
 _ACLS_PER_SLICE: Final = 4096
 _ACLS_MAX: Final = 2**53
 """A metric is a float, which is exact only up to this number."""
+_REASON_MAX: Final = 500
+"""The most characters of a text that an authorizer gives to callers."""
 
 
 class CheckedCompletions(Sequence[Completion[Value]]):
@@ -143,8 +148,8 @@ def guard(
     """
     try:
         steps = iter(begin())
-    except passed:
-        raise
+    except passed as error:
+        raise with_reason(error) from error
     except BaseException as error:
         raise _fault_of(error) from error
     while True:
@@ -152,8 +157,8 @@ def guard(
             value = next(steps)
         except StopIteration as end:
             return end.value
-        except passed:
-            raise
+        except passed as error:
+            raise with_reason(error) from error
         except BaseException as error:
             raise _fault_of(error) from error
         yield value  # outside the try: errors of the caller are not the authorizer's
@@ -211,6 +216,29 @@ def to_exception(error: BaseException) -> Exception:
 
 def _fault_of(error: BaseException) -> AuthorizerFaultError:
     return AuthorizerFaultError(f"the authorizer raised {type(error).__name__}")
+
+
+def with_reason(error: Exception) -> Exception:
+    """Return an error that an authorizer may raise, with a text that callers can be told.
+
+    It is one of the daemon's own classes, since a class of the authorizer may override ``__str__``.
+    """
+    if isinstance(error, SecurityDisabledError):
+        return SecurityDisabledError(check_reason(error))
+    if isinstance(error, InvalidQuestionError):
+        return InvalidQuestionError(check_reason(error))
+    return NotReadyError(check_reason(error) or NOT_LOADED)
+
+
+def check_reason(reason: object) -> str:
+    """Return a text that callers are told, with escapes for what no answer can contain.
+
+    It may be empty, also if the text cannot be read.
+    """
+    try:
+        return escape_unprintable(str(reason)[:_REASON_MAX])
+    except BaseException:  # noqa: BLE001 - the request is refused anyway
+        return ""
 
 
 def check_answers(answers: object, actions: Sequence[object]) -> list[bool]:

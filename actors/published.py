@@ -97,8 +97,8 @@ class Expiring(Published[T | None]):
 
     @property
     def seconds_left(self) -> float:
-        """The seconds until the deadline."""
-        return self._expiring[1] - self._clock()
+        """The seconds until the deadline, 0 once it has passed."""
+        return max(0.0, self._expiring[1] - self._clock())
 
     def publish_until(self, value: T | None, deadline: float) -> None:
         """Replace the value and its deadline, and wake every waiting task."""

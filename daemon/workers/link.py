@@ -8,6 +8,7 @@ old state.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -66,6 +67,7 @@ class WorkerLink:
     """Send orders to one worker, and check that it completes them in time.
 
     ``offset`` and ``counters`` are the worker's log offset and counters in its last report.
+    ``decides_until`` is the deadline of the last lease that the worker has confirmed.
 
     Args:
         timeout_ms: how long a loaded worker may take for one order.
@@ -80,7 +82,7 @@ class WorkerLink:
         *,
         timeout_ms: int,
         on_change: Callable[[], None],
-        new_report: Callable[[int], Order] = Report,
+        new_report: Callable[[int], Report] = Report,
     ) -> None:
         self._new_report = new_report
         self._stream = stream
@@ -97,10 +99,12 @@ class WorkerLink:
         self._takes_changes = False
         self._snapshot_number = self._listen_number = self._drain_number = _NONE
         self._report_number = 0
+        self._ordered_until = -math.inf
         self._reason = ""
         self.last_number = 0
         self.offset = -1
         self.counters: Mapping[str, int] = {}
+        self.decides_until = -math.inf
         self.is_listening = False
         self.is_draining = False
 
@@ -145,7 +149,12 @@ class WorkerLink:
     def order_report(self) -> None:
         """Ask for the counters, and renew the lease, unless the worker has yet to do so."""
         if self._report_number <= self._done.newest:
-            self._report_number = self.order(self._new_report)
+            self._order_report_now()
+
+    def _order_report_now(self) -> None:
+        report = self._new_report(self.last_number + 1)
+        self._ordered_until = report.deadline
+        self._report_number = self.order(lambda _: report)
 
     def order_drain(self, make: Callable[[int], Order]) -> None:
         """Queue the last order. The caller limits how long it may take."""
@@ -231,11 +240,15 @@ class WorkerLink:
         self.offset = done.offset
         if done.counters is not None:
             self.counters = done.counters
+        if done.number >= self._report_number:
+            self.decides_until = self._ordered_until
         was_loaded = self.is_loaded
         self._done.publish(max(done.number, self._done.newest))
         if self.is_loaded and not was_loaded:
             # From here on updates wait for it, and all earlier acknowledged changes precede this
-            # order in its feed. So it has every acknowledged change before it listens.
+            # order in its feed. So it has every acknowledged change before it listens. Its lease
+            # begins now: one that began before the load may have passed.
+            self._order_report_now()
             self._listen_number = self.order(Listen)
         if done.number == self._listen_number:
             self.is_listening = not self.is_draining
@@ -247,9 +260,9 @@ class WorkerLink:
         while True:
             due = trio.current_time() + period
             await trio.sleep_until(due)
+            self.order_report()  # a pause may have used up the lease
             if trio.current_time() > due + period:
                 continue  # this process was paused, so the worker's report may still be unread
-            self.order_report()
             if self._sent and self._sent[0].number != self._drain_number:
                 waited = trio.current_time() - self._progress_time
                 if waited > (self._timeout if self.is_loaded else LOADING_SECONDS_MAX):

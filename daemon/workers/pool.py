@@ -34,6 +34,7 @@ from authorizerd.actors.record_applier import (
     Suspend,
 )
 from authorizerd.daemon.workers.counters import AUDIT_REFUSING, Sums, Totals
+from authorizerd.daemon.workers.feed_source import SILENT
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
 from authorizerd.daemon.workers.predecessors import LEASE_SECONDS_MAX
 from authorizerd.image.cluster import ClusterImage
@@ -138,6 +139,8 @@ class WorkerPool:
         if self._stop_reason:
             return self._stop_reason
         listening = [link for link in self._links if link.is_listening]
+        if listening and self._clock() >= max(link.decides_until for link in listening):
+            return SILENT
         if listening and all(link.counters.get(AUDIT_REFUSING) for link in listening):
             return NOT_WRITTEN
         return ""
@@ -311,7 +314,6 @@ class WorkerPool:
         link.order(lambda number: TakeSettings(number, self._texts))
         self._order_files(link)  # they may have changed since the worker started
         link.order_state(self._newest_state, self._find_unapplied)
-        link.order_report()  # before it listens
         if self._stop_reason:
             link.order(self._new_stop_order)
         self._links.append(link)

@@ -16,7 +16,7 @@ from authorizerd.acl.model import (
     PatternType,
     ResourceType,
 )
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
@@ -428,3 +428,64 @@ def test_calls_use_the_newest_state_if_the_plug_in_cannot_pin() -> None:
     authorizer, faults = plugged(PinnedPlug(error))
     assert authorizer.pinned()(CONTEXT, [READ_T]) == [False]
     assert faults == [error]
+
+
+class _Unreadable(NotReadyError):
+    """An authorizer's own class, whose text cannot be read."""
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def test_authorizer_without_a_reason_still_refuses() -> None:
+    """An empty text would mean that decisions are made."""
+
+    class Mute(Plug):
+        def serves(self, principal: str) -> bool:
+            return False
+
+        @property
+        def not_ready_reason(self) -> str:
+            return ""
+
+    snapshot = Published[AclSnapshot | None](EMPTY_SNAPSHOT)
+    authorizer = PluggedAuthorizer(Mute(), name="Plug", snapshot=snapshot, on_failure=print)
+    assert authorizer.refusal == authorizer.not_ready_reason == "the ACLs are not loaded yet"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (NotReadyError("a \udc80\r\nb"), NotReadyError, r"a \udc80\r\nb"),
+        (NotReadyError(), NotReadyError, "the ACLs are not loaded yet"),
+        (_Unreadable(), NotReadyError, "the ACLs are not loaded yet"),
+        (NotReadyError("x" * 10_000), NotReadyError, "x" * 500),
+        (InvalidQuestionError("\ud800"), InvalidQuestionError, r"\ud800"),
+    ],
+    ids=repr,
+)
+def test_texts_of_an_authorizer_fit_into_answers(
+    error: Exception, kind: type[Exception], text: str
+) -> None:
+    """An answer cannot contain a lone surrogate: the request would fail instead."""
+
+    class Saying(Plug):
+        @property
+        def not_ready_reason(self) -> str:
+            return cast(str, error)
+
+        def authorize_by_resource_type(
+            self, context: RequestContext, operation: int, resource_type: int
+        ) -> Generator[None, None, bool]:
+            raise error
+            yield
+
+    authorizer, faults = plugged(Saying(error))
+    with pytest.raises(kind) as caught:
+        authorizer.authorize(CONTEXT, [READ_T])
+    assert (type(caught.value), str(caught.value)) == (kind, text)
+    with pytest.raises(kind) as caught:
+        finish(authorizer.authorize_by_resource_type(CONTEXT, *READ_T_FIELDS[:2]))
+    assert (type(caught.value), str(caught.value)) == (kind, text)
+    assert authorizer.not_ready_reason == text
+    assert faults == []

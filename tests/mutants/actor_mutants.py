@@ -204,6 +204,32 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_permissions.py::test_rights_of_a_request_stay_the_same_while_acls_change",
     ),
     Mutant(
+        name="a plug-in that refuses without a reason counts as ready",
+        file="actors/plugged_authorizer.py",
+        text="check_reason(self._authorizer.not_ready_reason) or NOT_LOADED",
+        becomes="check_reason(self._authorizer.not_ready_reason)",
+        found_by=(
+            "tests/actors/test_plugged_authorizer.py"
+            "::test_authorizer_without_a_reason_still_refuses"
+        ),
+    ),
+    Mutant(
+        name="a text of a plug-in reaches answers as it is",
+        file="actors/plugged_values.py",
+        text="return escape_unprintable(str(reason)[:_REASON_MAX])",
+        becomes="return str(reason)",
+        found_by=(
+            "tests/actors/test_plugged_authorizer.py::test_texts_of_an_authorizer_fit_into_answers"
+        ),
+    ),
+    Mutant(
+        name="a state's seconds left become negative in a pause",
+        file="actors/published.py",
+        text="max(0.0, self._expiring[1] - self._clock())",
+        becomes="self._expiring[1] - self._clock()",
+        found_by="tests/actors/test_published.py::test_seconds_left_are_never_negative",
+    ),
+    Mutant(
         name="a plug-in that fails allows",
         file="actors/plugged_authorizer.py",
         text="answers = [False] * len(actions)",

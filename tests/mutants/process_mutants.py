@@ -61,6 +61,30 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/workers/test_pool.py::test_workers_stay_without_decisions_after_a_misfit",
     ),
     Mutant(
+        name="the lease of a worker is not renewed after a pause of the daemon",
+        file="daemon/workers/link.py",
+        text="            self.order_report()  # a pause may have used up the lease\n",
+        becomes="            _ = trio.current_time() > due + period or self.order_report()\n",
+        found_by=(
+            "tests/daemon/workers/test_link.py"
+            "::test_lease_is_renewed_at_once_after_a_pause_of_the_daemon"
+        ),
+    ),
+    Mutant(
+        name="a worker listens with the lease from before its load",
+        file="daemon/workers/link.py",
+        text="            self._order_report_now()\n            self._listen_number",
+        becomes="            self._listen_number",
+        found_by="tests/daemon/workers/test_link.py::test_worker_listens_once_updates_wait_for_it",
+    ),
+    Mutant(
+        name="the daemon is ready although every worker's lease has passed",
+        file="daemon/workers/pool.py",
+        text="            return SILENT\n",
+        becomes='            return ""\n',
+        found_by="tests/daemon/workers/test_pool.py::test_pool_refuses_once_every_lease_has_passed",
+    ),
+    Mutant(
         name="workers go on deciding although their daemon hangs",
         file="daemon/workers/pool.py",
         text="min(self._deadline, self._clock() + self._lease_s)",

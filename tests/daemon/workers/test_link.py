@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 
 import pytest
@@ -108,7 +109,7 @@ async def far(nursery: trio.Nursery) -> AsyncIterator[Far]:
 
 
 async def test_worker_listens_once_updates_wait_for_it(far: Far) -> None:
-    """Earlier changes come before the order to listen in its feed."""
+    """Earlier changes come before the order to listen in its feed, and a lease that begins now."""
     far.link.order(Report)
     order_state(far.link)
     assert await far.orders() == [Report(1), Loaded(2, -1)]
@@ -117,12 +118,13 @@ async def test_worker_listens_once_updates_wait_for_it(far: Far) -> None:
     assert not far.link.is_loaded
     await far.send(encode_message(Done(2, -1)))
     assert far.link.is_loaded
-    changes, listen = await far.orders()
+    changes, report, listen = await far.orders()
     assert isinstance(changes, TakeChanges)
-    assert (changes.number, listen) == (3, Listen(4))
+    assert (changes.number, report, listen) == (3, Report(4), Listen(5))
     await far.send(encode_message(Done(3, 5)))
-    assert not far.link.is_listening
     await far.send(encode_message(Done(4, 5)))
+    assert not far.link.is_listening
+    await far.send(encode_message(Done(5, 5)))
     assert (far.link.is_listening, far.link.offset, far.changes) == (True, 5, 1)
 
 
@@ -177,6 +179,23 @@ async def test_pause_of_the_daemon_does_not_kill_the_worker(
         mock_clock.jump(0.25)
         await wait_all_tasks_blocked()
     assert far.process.killed
+
+
+async def test_lease_is_renewed_at_once_after_a_pause_of_the_daemon(
+    far: Far, mock_clock: MockClock
+) -> None:
+    order_state(far.link)
+    await far.orders()
+    await far.send(encode_message(Done(1, -1)))
+    assert await far.orders() == [Report(2), Listen(3)]
+    assert far.link.decides_until == -math.inf
+    await far.send(encode_message(Done(2, -1)))
+    assert far.link.decides_until == math.inf
+    await far.send(encode_message(Done(3, -1)))
+    mock_clock.jump(50)
+    await wait_all_tasks_blocked()
+    assert far.link.last_number == 4
+    assert await far.orders() == [Report(4)]
 
 
 async def test_worker_that_reads_its_snapshot_slowly_lives(
@@ -244,7 +263,7 @@ async def test_drain_has_no_order_time_limit(far: Far, autojump_clock: MockClock
     await far.orders()
     await far.send(encode_message(Done(1, -1)))
     await far.orders()
-    await far.send(encode_message(Done(2, -1)))
+    await far.send(encode_message(Done(3, -1)))
     far.link.order_drain(Drain)
     await trio.sleep(100)
     assert not far.process.killed

@@ -12,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.auditor import NOT_WRITTEN
+from authorizerd.actors.boot_clock import boot_time
 from authorizerd.actors.record_applier import (
     STOPPED,
     CaughtUp,
@@ -22,6 +23,7 @@ from authorizerd.actors.record_applier import (
 )
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.workers import link as worker_link
+from authorizerd.daemon.workers.feed_source import SILENT
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
 from authorizerd.daemon.workers.predecessors import LEASE_SECONDS_MAX
 from authorizerd.protocol.worker_feed import Files, Report
@@ -50,7 +52,9 @@ class Running:
             configuration={"node.id": "1"},
             files=lambda: self.files,
             timeout_ms=TIMEOUT_MS,
+            clock=lambda: boot_time() + self.clock_ahead_s,
         )
+        self.clock_ahead_s = 0.0
         self.pool.drain_timeout_ms = 500
         self.pool.apply_settings({"super.users": "User:first"})
         self.processes = FakeProcesses(nursery)
@@ -126,6 +130,19 @@ async def test_pool_refuses_if_every_worker_does(
     await running.pool.feed.send(Suspend("why"))
     await trio.sleep(1)
     assert running.pool.refusal == "why"
+
+
+async def test_pool_refuses_once_every_lease_has_passed(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    """Workers may not have heard from the daemon for long, if it hung."""
+    running = await start(nursery)
+    assert running.pool.refusal == ""
+    running.clock_ahead_s = 1000.0
+    assert running.pool.refusal == SILENT
+    running.workers[0].hold()  # the other one decides again
+    await trio.sleep(TIMEOUT_MS / 2000)
+    assert running.pool.refusal == ""
 
 
 async def test_all_workers_stop_deciding_with_the_daemon(
