@@ -55,7 +55,7 @@ from authorizerd.tls.server import TlsServer
 SURFACE: Final = "Stream"
 NEEDS: Final = DECISIONS
 """The rights that the stream requires of its callers."""
-QUESTIONS_PER_TURN: Final = 128
+QUESTIONS_PER_TURN: Final = 120
 QUESTIONS_PER_TURN_MIN: Final = 32
 """The same while very many connections wait for their turn."""
 QUESTION_NS: Final = 2000
