@@ -66,6 +66,7 @@ class Arrivals:
         self._ready: Final = FairQueue()
         self._doubtful: Final = FairQueue()
         self._may_go_on = trio.Event()
+        self._is_finished = False
 
     def __enter__(self) -> Self:
         return self
@@ -81,9 +82,14 @@ class Arrivals:
         self._epoll.close()
 
     def add(self, arrival: Arrival) -> None:
-        """Wait until this connection can be served, and serve it in its turn."""
+        """Wait until this connection can be served, and serve it in its turn.
+
+        After ``finish``, it is served or ended at once.
+        """
         self._waiting[arrival] = None
-        if not self._look(arrival):
+        if self._is_finished:
+            self._serve_or_end(arrival)
+        elif not self._look(arrival):
             descriptor = arrival.socket.fileno()
             self._silent[descriptor] = arrival
             self._epoll.register(descriptor, _EVENTS)
@@ -108,14 +114,29 @@ class Arrivals:
             late.append(arrival)
         return late
 
-    def finish(self) -> None:
-        """Serve each connection whose opening has arrived, and end all others."""
+    def finish(self) -> bool:
+        """Serve each connection whose opening has arrived, and end all others, from now on.
+
+        Return True if there was one to serve.
+        """
+        self._is_finished = True
+        is_any_served = self._serve_all()
         for arrival in [*self._silent.values()]:
-            if not self._look(arrival):
-                self._end(arrival)
+            is_any_served |= self._serve_or_end(arrival)
+        return is_any_served
+
+    def _serve_or_end(self, arrival: Arrival) -> bool:
+        if not self._look(arrival):
+            self._end(arrival)
+        return self._serve_all()
+
+    def _serve_all(self) -> bool:
+        """Serve all whose opening has arrived; return True if there was one."""
+        is_any_served = bool(self._ready or self._doubtful)
         for queue in (self._ready, self._doubtful):
             while queue:
                 self._start(queue.pop())
+        return is_any_served
 
     async def run(self) -> None:
         """Serve the connections in their turns until cancelled."""

@@ -171,11 +171,10 @@ class ConnectionServer(ABC):
         Requests that exceed the drain timeout are cut off.
         """
         self._accepting.cancel()
-        await trio.lowlevel.checkpoint()  # until then, a connection may be accepted
-        self._arrivals.finish()
-        # Wait until the connections that begin now wait for their requests, too.
-        await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
+        if self._arrivals.finish():
+            # Wait until the connections that begin now wait for their requests, too.
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
         self.is_draining = True
         self.on_drain()
         # Wait two turns of the loop: requests that have already arrived must not look idle.

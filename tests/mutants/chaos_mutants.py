@@ -22,10 +22,10 @@ CHAOS_MUTANTS: Final = (
     Mutant(
         name="chaos: a worker goes on with the state of its first question",
         file="daemon/decisions/stream_server.py",
-        text="        error = self._refusal(requester, ask.questions)\n",
+        text="        weight = self._weight_of_each(ask.questions, state)\n",
         becomes=(
             '        state = self.__dict__.setdefault("first", state)\n'
-            "        error = self._refusal(requester, ask.questions)\n"
+            "        weight = self._weight_of_each(ask.questions, state)\n"
         ),
         found_by=_CHAOS,
     ),

@@ -147,7 +147,7 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: one batch over HTTP is decided by several states",
         file="daemon/decisions/authzen.py",
-        text="partial(self._decide_one, self._decider.current_state(), requester, context)",
+        text="partial(self._decide_one, state, requester, context)",
         becomes=(
             "lambda it: self._decide_one(self._decider.current_state(), requester, context, it)"
         ),
