@@ -169,8 +169,8 @@ class RecordApplier:
     @property
     def not_ready_reason(self) -> str:
         """Why there is no snapshot to decide by, for callers. Only valid while there is none."""
-        if reason := self._suspended or self._untested:
-            return reason
+        if self._why_stopped:
+            return self._why_stopped
         if not self._is_loaded:
             return NOT_LOADED
         return UNCONFIRMED if self._snapshot.deadline == -math.inf else self._why_expired
@@ -241,7 +241,7 @@ class RecordApplier:
             while not snapshot.has_passed(snapshot.deadline):  # noqa: ASYNC110 - it may be moved
                 await trio.sleep(snapshot.seconds_left)
             snapshot.publish_until(None, snapshot.deadline)  # wakes those who wait for this
-            if not (self._suspended or self._untested):
+            if not self._why_stopped:
                 _logger.error("decisions stop: %s", self._why_expired)
                 self._journal.stop(self._why_expired)
 
@@ -295,7 +295,7 @@ class RecordApplier:
         if not self._is_loaded or _evidence(cluster) != _evidence(before):
             self._judge_release(cluster)
         snapshot = with_rules(snapshot, self._release.newest.rules)
-        if not self._suspended and not self._untested:
+        if not self._why_stopped:
             self._snapshot.publish_until(snapshot, self._snapshot.deadline)
         self._applied.publish(snapshot)
         return snapshot
@@ -308,33 +308,31 @@ class RecordApplier:
         if untested != self._untested:
             self._untested = untested
             if self._is_loaded:
-                self._withhold_or_show()
+                self._withhold_or_show(self._snapshot.deadline)
 
     def _suspend(self, reason: str) -> None:
         self._suspended = reason
-        self._withhold_or_show()
-
-    def _withhold_or_show(self) -> None:
-        """Publish no snapshot while there is a reason not to, and else the newest one."""
-        reason = self._suspended or self._untested
-        self._snapshot.publish_until(
-            None if reason else self._applied.newest, self._snapshot.deadline
-        )
-        self._tell_journal()
+        self._withhold_or_show(self._snapshot.deadline)
 
     def _renew(self, deadline: float) -> None:
-        withheld = bool(self._suspended or self._untested)
-        self._snapshot.publish_until(None if withheld else self._applied.newest, deadline)
-        if self._journal.stop_reason == self._why_expired and not self._why_withheld:
+        had_expired = self._journal.stop_reason == self._why_expired
+        self._withhold_or_show(deadline)
+        if had_expired and not self._journal.stop_reason:
             _logger.warning("decisions go on: the ACLs are confirmed again")
-        self._tell_journal()
+
+    @property
+    def _why_stopped(self) -> str:
+        """Why no snapshot may be published, empty if there is no reason."""
+        return self._suspended or self._untested
 
     @property
     def _why_withheld(self) -> str:
         """Why nobody decides by the newest state, empty if it is in use."""
         return "" if self._snapshot.newest is not None else self.not_ready_reason
 
-    def _tell_journal(self) -> None:
+    def _withhold_or_show(self, deadline: float) -> None:
+        """Publish no snapshot while there is a reason not to, and else the newest one."""
+        self._snapshot.publish_until(None if self._why_stopped else self._applied.newest, deadline)
         reason = self._why_withheld
         if reason and reason != self._journal.stop_reason:
             self._journal.stop(reason)

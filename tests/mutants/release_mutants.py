@@ -74,8 +74,8 @@ RELEASE_MUTANTS: Final = (
     Mutant(
         name="decisions resume although a newer release has stopped them",
         file="actors/record_applier.py",
-        text="        reason = self._suspended or self._untested\n",
-        becomes="        reason = self._suspended\n",
+        text="        return self._suspended or self._untested\n",
+        becomes="        return self._suspended\n",
         found_by=f"{_APPLIER}::test_newer_release_stops_decisions_if_it_is_set",
     ),
     Mutant(
