@@ -78,8 +78,7 @@ class AclListHandler(AclSurface):
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
         parameters = parse_query(request.query)
         wanted, as_of = read_filter(parameters), read_as_of(parameters)
-        snapshot = check_may_list(self._decider, caller)
-        state = msgspec.structs.replace(self._decider.current_state(), snapshot=snapshot)
+        state = check_may_list(self._decider, caller)
         listing = _Listing(self._decider, caller, state, wanted)
         write: Callable[[Send], Awaitable[None]] = listing.write
         if as_of is not None:

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.errors import NotReadyError
-from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.acl_journal import ExpiredError
+from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Caller, Callers
@@ -82,15 +82,17 @@ class AclSurface(ABC):
         """Return the answer, or raise one of the errors above."""
 
 
-def check_may_list(decider: StandardDecider, caller: Caller) -> AclSnapshot:
-    """Return the newest ACLs, which the caller may see.
+def check_may_list(decider: StandardDecider, caller: Caller) -> DecisionState:
+    """Return the newest state, whose ACLs the caller may see.
 
     Raises:
         ForbiddenError: it may not.
         NotReadyError: there are no ACLs, or the audit is required and cannot be written.
     """
     caller.check(ACLS)
-    return decider.check_ready(decider.current_state())
+    state = decider.current_state()
+    decider.check_ready(state)
+    return state
 
 
 def refuse_for_now(reason: str) -> Response:

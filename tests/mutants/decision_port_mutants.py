@@ -320,9 +320,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a listing of ACLs ignores that the audit cannot be written",
         file="daemon/decisions/acl_surface.py",
-        text="    return decider.check_ready(decider.current_state())\n",
-        becomes="    snapshot = decider.current_state().snapshot\n"
-        "    return snapshot or decider.check_ready(decider.current_state())\n",
+        text="    decider.check_ready(state)\n",
+        becomes="    if state.snapshot is None:\n        decider.check_ready(state)\n",
         found_by="tests/daemon/decisions/test_acl_list.py"
         "::test_nobody_lists_while_a_required_audit_cannot_be_written",
     ),

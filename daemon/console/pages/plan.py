@@ -93,8 +93,9 @@ class PlanPage:
         mode = fields.get("mode", "")
         if mode not in _MODES:
             raise QueryError(f"mode: expected one of {', '.join(_MODES)}")
-        snapshot = check_may_list(self._decider, caller)
-        state = self._decider.current_state()
+        state = check_may_list(self._decider, caller)
+        snapshot = state.snapshot
+        assert snapshot is not None, "checked"
         candidates = await run_in_thread(read_candidates, fields.get("acls", ""))
         principals = frozenset(acl.principal for acl in candidates)
         present = await finish_in_turns(find_present(snapshot, principals))
