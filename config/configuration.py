@@ -47,7 +47,7 @@ from authorizerd.config.own_keys import CALLERS_PREFIX
 from authorizerd.config.properties import Property, parse_override, parse_properties
 from authorizerd.config.providers import resolve_placeholders
 from authorizerd.config.sasl import SaslSettings, read_sasl_listeners
-from authorizerd.config.tls import TlsSettings
+from authorizerd.config.tls import ClientAuth, TlsSettings
 from authorizerd.config.tls_rules import (
     read_admin_http,
     read_http_tls,
@@ -158,6 +158,11 @@ class Configuration:
     file_values: Mapping[str, str] = field(repr=False, compare=False)  # contains passwords
     ignored_keys: tuple[str, ...]
     reloadable: Reloadable
+
+    @property
+    def has_client_auth(self) -> bool:
+        """True if TLS asks the callers of the decision ports for certificates."""
+        return self.http_tls is not None and self.http_tls.client_auth is not ClientAuth.NONE
 
     @property
     def evidence(self) -> Evidence:

@@ -21,7 +21,6 @@ from authorizerd.cli.doctor.finding import Finding, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.own_keys import CALLERS_PREFIX
-from authorizerd.config.tls import ClientAuth
 from authorizerd.daemon.decisions.token_file import read_tokens
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.errors import ChangeError
@@ -45,10 +44,9 @@ _FORMER_OPERATIONS: Final = {
 
 def examine_callers(configuration: Configuration) -> Iterator[Finding]:
     """Examine the principals of the tokens file and of ``authorizerd.callers.*``."""
-    settings, tls = configuration.reloadable, configuration.http_tls
-    has_client_auth = tls is not None and tls.client_auth is not ClientAuth.NONE
-    if configuration.tokens_file is None and not has_client_auth:
+    if configuration.tokens_file is None and not configuration.has_client_auth:
         return  # everyone is trusted, and nobody is known
+    settings = configuration.reloadable
     holders = _read_token_holders(configuration.tokens_file)
     listed = frozenset[str]().union(*settings.callers.values())
     acls, users = _read_log(Path(configuration.metadata_log_dir))

@@ -8,7 +8,6 @@ from typing import Final
 from authorizerd.cli.doctor.finding import Finding, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import HttpEndpoint
-from authorizerd.config.tls import ClientAuth
 
 _CHECK: Final = "console"
 _KEY: Final = "authorizerd.console"
@@ -23,8 +22,7 @@ def examine_console(configuration: Configuration) -> Iterator[Finding]:
     if not configuration.console:
         yield ok(_CHECK, f"off: {_KEY}=true turns it on")
         return
-    tls, tokens_file = configuration.http_tls, configuration.tokens_file
-    has_client_auth = tls is not None and tls.client_auth is not ClientAuth.NONE
+    tokens_file, has_client_auth = configuration.tokens_file, configuration.has_client_auth
     address = _find_address(configuration.admin_http)
     visitors = []
     if tokens_file is not None:

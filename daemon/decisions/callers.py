@@ -15,7 +15,6 @@ from typing import ClassVar, Final
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.config.configuration import Configuration, Reloadable
-from authorizerd.config.tls import ClientAuth
 from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
 from authorizerd.daemon.errors import ForbiddenError
@@ -172,9 +171,7 @@ class Callers:
 
 def new_callers(configuration: Configuration) -> Callers:
     """Return the callers that the configuration admits."""
-    tls = configuration.http_tls
-    has_client_auth = tls is not None and tls.client_auth is not ClientAuth.NONE
-    callers = Callers(configuration.tokens_file, has_client_auth=has_client_auth)
+    callers = Callers(configuration.tokens_file, has_client_auth=configuration.has_client_auth)
     callers.reconfigure(configuration.reloadable)
     return callers
 
