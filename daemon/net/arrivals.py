@@ -19,7 +19,7 @@ from typing import Final, Self
 import trio
 
 from authorizerd.daemon.net.arrival import Arrival
-from authorizerd.daemon.net.fair_queue import FairQueue
+from authorizerd.daemon.net.arrival_queue import ArrivalQueue
 
 STARTS_PER_TURN: Final = 2
 LOOKS_PER_TURN: Final = 8
@@ -63,8 +63,8 @@ class Arrivals:
         self._epoll: Final = select.epoll()
         self._waiting: Final[dict[Arrival, None]] = {}  # in the order in which they came
         self._silent: Final[dict[int, Arrival]] = {}
-        self._ready: Final = FairQueue()
-        self._doubtful: Final = FairQueue()
+        self._ready: Final = ArrivalQueue()
+        self._doubtful: Final = ArrivalQueue()
         self._may_go_on = trio.Event()
         self._is_finished = False
 

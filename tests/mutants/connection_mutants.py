@@ -151,7 +151,7 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="arrivals of one network come before all others",
-        file="daemon/net/fair_queue.py",
+        file="daemon/net/arrival_queue.py",
         text="            self._networks[network] = waiting  # behind all others\n",
         becomes="            self._networks[network] = waiting\n"
         "            self._networks.move_to_end(network, last=False)\n",
@@ -160,7 +160,7 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="the oldest arrival of a network comes first",
-        file="daemon/net/fair_queue.py",
+        file="daemon/net/arrival_queue.py",
         text="arrival, _ = waiting.popitem()",
         becomes="arrival = next(iter(waiting)); del waiting[arrival]",
         found_by="tests/daemon/net/test_arrivals.py"

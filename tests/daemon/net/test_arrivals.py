@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from authorizerd.daemon.net.accepting import ACCEPTS_PER_TURN, Accepted, accept_all
 from authorizerd.daemon.net.arrival import Arrival
+from authorizerd.daemon.net.arrival_queue import ArrivalQueue
 from authorizerd.daemon.net.arrivals import STARTS_PER_TURN, Arrivals, Opening
 from authorizerd.daemon.net.connection_server import (
     HANDSHAKES_STARTED_MAX,
     SWEEP_SECONDS,
     ConnectionServer,
 )
-from authorizerd.daemon.net.fair_queue import FairQueue
 from tests.daemon.net.echo_server import HELLO, LOGIN_S, Server, ask, is_closed
 from tests.support.certificates import Authority
 from tests.support.tls_servers import new_tls_server, server_settings
@@ -43,7 +43,7 @@ def test_networks_take_turns_and_their_newest_comes_first(
     networks: list[str], discarded: list[int]
 ) -> None:
     """Between two arrivals of one network comes one of each other network that waits."""
-    queue = FairQueue()
+    queue = ArrivalQueue()
     arrivals = [cast(Arrival, Named(network)) for network in networks]
     for arrival in arrivals:
         queue.add(arrival)

@@ -12,7 +12,7 @@ from typing import Final
 from authorizerd.daemon.net.arrival import Arrival
 
 
-class FairQueue:
+class ArrivalQueue:
     """A queue of arrivals; all operations take constant time."""
 
     def __init__(self) -> None:
