@@ -1,4 +1,4 @@
-"""Who asked for an audited decision, and the group by which a line in Kafka's format names it.
+"""The caller of an audited decision, and the group that names it in a line in Kafka's format.
 
 **Invariant:** nothing that a client chooses can end or imitate the group. What the client sends is
 left out unless it has exactly the expected form. A line in which the beginning of a group stands
@@ -40,7 +40,7 @@ _SAFE: Final = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(
 
 
 class AuditedCaller(msgspec.Struct, frozen=True, gc=False):
-    """Who asked for a decision.
+    """The caller that asked for a decision.
 
     ``known_by`` says how the daemon knows the principal: ``token``, ``certificate`` or ``trusted``
     at a decision port, else a value of ``Authentication``. ``principal`` is None for a trusted

@@ -92,7 +92,7 @@ class HttpSurface(ABC):
                 return self._refuse(error)
             if version == self._callers.version:
                 return response
-            # A reload has changed rights meanwhile: what has waited is answered anew.
+            # A reload has changed rights meanwhile: a request that has waited is answered again.
 
     def _refuse(self, error: Exception) -> Response:
         """Return the response that gives the reason of an expected error; raise any other again."""

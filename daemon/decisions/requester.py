@@ -1,4 +1,4 @@
-"""Who sent a request to a decision port, for the audit."""
+"""The sender of a request to a decision port, for the audit."""
 
 from __future__ import annotations
 

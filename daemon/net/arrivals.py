@@ -29,7 +29,7 @@ _EVENTS: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 
 
 class Opening(Enum):
-    """What the first bytes of a connection are."""
+    """Whether the first bytes of a connection can be answered."""
 
     PARTIAL = auto()
     """More must follow before anything can be answered."""

@@ -92,7 +92,7 @@ RELEASE_MUTANTS: Final = (
         ),
     ),
     Mutant(
-        name="a worker is not told of registrations",
+        name="a worker does not get the registrations",
         file="protocol/worker_feed.py",
         text='                yield "registered", (int(is_controller), id, level)\n',
         becomes="                continue\n",
