@@ -74,6 +74,12 @@ class Frames:
         return DecodeError(reason, position)
 
 
+def holds_frame(opening: bytes) -> bool:
+    """Return True unless bytes from the start of a frame are a part of a valid one."""
+    size = int.from_bytes(opening[:SIZE_BYTES], "big", signed=True)
+    return len(opening) >= SIZE_BYTES + size
+
+
 def frame(*content: bytes | bytearray) -> bytes:
     """Return one frame with all the content."""
     return b"".join((sum(map(len, content)).to_bytes(SIZE_BYTES, "big"), *content))

@@ -48,6 +48,7 @@ from authorizerd.protocol.decisions.stream import (
     encode_answer,
     encode_hello,
 )
+from authorizerd.protocol.framing import holds_frame
 from authorizerd.protocol.http.rights import DECISIONS
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.tls.server import TlsServer
@@ -120,6 +121,9 @@ class StreamServer(ConnectionServer):
             self._bounded = snapshot
             self._lookups = bound_lookups(snapshot, self.frame_bytes_max)
         return self._lookups
+
+    def holds_request(self, opening: bytes) -> bool:
+        return holds_frame(opening)
 
     async def converse(self, connection: Connection) -> None:
         """Serve one connection until it ends."""

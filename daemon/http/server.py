@@ -43,6 +43,7 @@ from authorizerd.protocol.http.request_head import (
     HttpLimits,
     RefusedError,
     check_head,
+    holds_request,
     remembered_head,
 )
 from authorizerd.protocol.http.streamed import StreamedResponse
@@ -157,6 +158,9 @@ class HttpServer(ConnectionServer):
         self.known_head: Final = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(self._know_head)
         """``_know_head`` with a cache: a client's requests rarely differ in their heads."""
         self._writers: Final[set[BodyWriter]] = set()
+
+    def holds_request(self, opening: bytes) -> bool:
+        return holds_request(opening)
 
     async def converse(self, connection: Connection) -> None:
         conversation = _Conversation(self, connection)

@@ -38,6 +38,7 @@ from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.creation_rate import ListenerRates
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.framing import holds_frame
 from authorizerd.protocol.kafka.api import ApiKey, served_apis
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -158,6 +159,9 @@ class KafkaListener(ConnectionServer):
             own = settings.listener_creation_rates.get(self.name, UNLIMITED)
             shared = settings.max_connection_creation_rate
             self._rates.change(own, shared, trio.current_time())
+
+    def holds_request(self, opening: bytes) -> bool:
+        return holds_frame(opening)
 
     async def converse(self, connection: Connection) -> None:
         await _Conversation(self, connection).run()

@@ -35,7 +35,10 @@ class Opening(Enum):
     """More must follow before anything can be answered."""
     READY = auto()
     DOUBTFUL = auto()
-    """The peer has to show yet that it waits for an answer, so it comes after the others."""
+    """The peer has to show yet that it waits for an answer, so it comes after the others.
+
+    Once more has arrived, it is judged again.
+    """
 
 
 class Arrivals:
@@ -90,9 +93,7 @@ class Arrivals:
         if self._is_finished:
             self._serve_or_end(arrival)
         elif not self._look(arrival):
-            descriptor = arrival.socket.fileno()
-            self._silent[descriptor] = arrival
-            self._epoll.register(descriptor, _EVENTS)
+            self._watch_for_more(arrival)
 
     def discard(self, arrival: Arrival) -> None:
         """Forget a connection before its socket is closed."""
@@ -156,6 +157,8 @@ class Arrivals:
             if not (queue and self._may_start()):
                 return False
             self._start(queue.pop())
+            if queue is self._doubtful:
+                break  # one in a turn: a flood of these must not take the time of the others
         return True
 
     async def _watch(self) -> None:
@@ -184,10 +187,21 @@ class Arrivals:
             return True
         if kind is Opening.PARTIAL and len(opening) < _PEEK_BYTES:
             return False
-        self._forget(arrival)
-        (self._doubtful if kind is Opening.DOUBTFUL else self._ready).add(arrival)
+        if kind is Opening.DOUBTFUL:
+            self._doubtful.add(arrival)
+            self._watch_for_more(arrival)
+        else:
+            self._doubtful.discard(arrival)
+            self._forget(arrival)
+            self._ready.add(arrival)
         self._may_go_on.set()
         return True
+
+    def _watch_for_more(self, arrival: Arrival) -> None:
+        descriptor = arrival.socket.fileno()
+        if descriptor not in self._silent:
+            self._silent[descriptor] = arrival
+            self._epoll.register(descriptor, _EVENTS)
 
     def _forget(self, arrival: Arrival) -> None:
         descriptor = arrival.socket.fileno()

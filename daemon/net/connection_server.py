@@ -115,6 +115,13 @@ class ConnectionServer(ABC):
             DecodeError, ClosingError: the connection is to be closed for this reason.
         """
 
+    @abstractmethod
+    def holds_request(self, opening: bytes) -> bool:
+        """Return True if the first bytes of a plain connection hold a whole request.
+
+        It is only about who is served first, so an invalid request may count as a whole one.
+        """
+
     def reserve_accept(self) -> float:
         """Count a connection that was just accepted; return its delay in seconds."""
         return 0.0
@@ -288,9 +295,12 @@ class ConnectionServer(ABC):
         arrival.socket.close()
 
     def _classify(self, arrival: Arrival, opening: bytes) -> Opening:
-        """Under pressure, ask a client for another TLS hello before a thread does anything."""
+        """Find out whether a whole request, or a whole TLS hello, has arrived.
+
+        Under pressure, ask a client for another hello before a thread does anything.
+        """
         if self.tls is None:
-            return Opening.READY
+            return Opening.READY if self.holds_request(opening) else Opening.DOUBTFUL
         if not is_whole_record(opening):
             return Opening.PARTIAL
         if arrival.retried is not None or not self._is_pressed:

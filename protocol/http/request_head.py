@@ -29,6 +29,9 @@ _LENGTH_DIGITS_MAX: Final = 18  # int() takes quadratic time, and fails above 4,
 _REQUEST_ID: Final = re.compile(
     rb"\r\nx-request-id:([\t\x20-\x7e\x80-\xff]*)(?=\r\n)", re.IGNORECASE
 )
+_CONTENT_LENGTH: Final = re.compile(
+    rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE
+)
 # If such a header were repeated, a proxy and this server could use different values.
 _NEVER_REPEATED: Final = frozenset({b"host", b"content-length", b"content-type"})
 
@@ -104,6 +107,21 @@ def check_head(head: bytes, limits: HttpLimits) -> None:
     check_beginning(head, limits)
     if header_lines(head) > limits.headers_max:
         raise RefusedError(431, "too many headers")
+
+
+def holds_request(opening: bytes) -> bool:
+    """Return True if the first bytes of a connection seem to hold a whole request.
+
+    A body in chunks never counts as whole: only its parser could tell.
+    """
+    end = opening.find(HEAD_END)
+    if end < 0:
+        return False
+    head = opening[: end + 2]
+    length = _CONTENT_LENGTH.search(head)
+    if length is not None:
+        return len(opening) - end - len(HEAD_END) >= int(length[1])
+    return b"\r\ntransfer-encoding:" not in head.lower()
 
 
 def header_lines(head: bytes) -> int:

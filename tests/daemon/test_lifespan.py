@@ -13,11 +13,13 @@ import msgspec
 import pytest
 import trio
 
+from authorizerd.actors import steps
 from authorizerd.cli.acls.admin import KafkaAclAdmin
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.endpoints import DECISION_HTTP
 from authorizerd.daemon.forced_end import ForcedEnd
+from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.telemetry.ready_file import ReadyFile
 from authorizerd.daemon.telemetry.systemd import ServiceManager
@@ -111,6 +113,33 @@ async def test_daemon_is_ready_only_once_every_endpoint_listens(
             await wait_until(ready_file.exists)
             assert readiness.is_ready
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def sleep_for_ever(_: object) -> None:
+    await trio.sleep_forever()
+
+
+async def test_turns_of_the_daemon_are_followed_by_collections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = 0
+
+    def count(_: Collector) -> bool:
+        nonlocal turns
+        turns += 1
+        return False
+
+    monkeypatch.setattr(Collector, "collect_if_many", count)
+    monkeypatch.setattr(Collector, "run", sleep_for_ever)  # the timer does not count
+    monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # each step of the load is a turn
+    ready_file = tmp_path / "ready.json"
+    config = write_config(tmp_path, new_log(tmp_path))
+    with trio.fail_after(SECONDS_MAX), new_daemon(config, ready_file, RecordedEnd()) as daemon:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(daemon.run)
+            await wait_until(ready_file.exists)
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert turns
 
 
 async def test_change_under_way_is_answered_and_durable_before_the_actors_and_the_audit_end(

@@ -167,6 +167,28 @@ CONNECTION_MUTANTS: Final = (
         "::test_networks_take_turns_and_their_newest_comes_first",
     ),
     Mutant(
+        name="a part of a request is served before whole ones",
+        file="daemon/net/connection_server.py",
+        text="Opening.READY if self.holds_request(opening) else Opening.DOUBTFUL",
+        becomes="Opening.READY",
+        found_by="tests/daemon/net/test_arrivals.py::test_whole_requests_come_before_parts",
+    ),
+    Mutant(
+        name="an arrival stays doubtful when the rest of its request arrives",
+        file="daemon/net/arrivals.py",
+        text="            self._doubtful.add(arrival)\n            self._watch_for_more(arrival)\n",
+        becomes="            self._doubtful.add(arrival)\n            self._forget(arrival)\n",
+        found_by="tests/daemon/net/test_arrivals.py"
+        "::test_arrival_is_doubtful_until_the_rest_of_its_request_has_arrived",
+    ),
+    Mutant(
+        name="parts of requests begin as fast as whole ones",
+        file="daemon/net/arrivals.py",
+        text="            if queue is self._doubtful:\n                break",
+        becomes="            if False:\n                break",
+        found_by="tests/daemon/net/test_arrivals.py::test_only_a_few_arrivals_begin_in_one_turn",
+    ),
+    Mutant(
         name="one turn serves any number of arrivals",
         file="daemon/net/arrivals.py",
         text="for _ in range(STARTS_PER_TURN):",

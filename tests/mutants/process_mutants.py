@@ -11,7 +11,8 @@ PROCESS_MUTANTS: Final = (
         name="garbage of long work is collected by the timer alone",
         file="daemon/lifespan.py",
         text="            call_after_turns(parts.collector.collect_if_many)\n",
-        found_by="tests/loop/test_stretches.py::test_no_stretch_is_long",
+        found_by="tests/daemon/test_lifespan.py"
+        "::test_turns_of_the_daemon_are_followed_by_collections",
     ),
     Mutant(
         name="a worker leaves the garbage of long work to the timer",

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.framing import Frames, frame, frame_chunks
+from authorizerd.protocol.framing import Frames, frame, frame_chunks, holds_frame
 
 some_examples = settings(max_examples=40)
 BYTES_MAX = 1000
@@ -36,6 +36,9 @@ def test_unfinished_frame_is_awaited() -> None:
     data = frame(b"abc")
     for size in range(len(data)):
         assert frames_of([data[:size]]) == []
+        assert not holds_frame(data[:size])
+    assert holds_frame(data)
+    assert holds_frame(frame() + b"a")
 
 
 @pytest.mark.parametrize("size", ["ffffffff", "80000000", "000003e9", "7fffffff"])

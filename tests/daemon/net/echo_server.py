@@ -11,7 +11,7 @@ from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from tests.daemon.http_service import MemoryListener
 
 LOGIN_S, IDLE_S = 30.0, 600.0
-HELLO, PING, FAULT, WAIT = b"hello", b"ping", b"fault", b"wait"
+HELLO, PING, FAULT, WAIT, PART = b"hello", b"ping", b"fault", b"wait", b"part"
 
 Stream = trio.abc.HalfCloseableStream
 
@@ -19,7 +19,7 @@ Stream = trio.abc.HalfCloseableStream
 class Server(ConnectionServer):
     """Echo requests; HELLO logs in, PING only establishes a connection.
 
-    FAULT raises ``fault``, and WAIT waits.
+    FAULT raises ``fault``, and WAIT waits. PART is a part of a request.
     """
 
     def __init__(self, connections_max: int = 2, memory_bytes_max: int = 1000) -> None:
@@ -39,6 +39,9 @@ class Server(ConnectionServer):
         self.fault: BaseException = RuntimeError("fault")
         self.goes_on = trio.Event()
         self.newest: Connection | None = None
+
+    def holds_request(self, opening: bytes) -> bool:
+        return opening != PART
 
     async def converse(self, connection: Connection) -> None:
         held = b""

@@ -23,7 +23,7 @@ from authorizerd.daemon.net.connection_server import (
     SWEEP_SECONDS,
     ConnectionServer,
 )
-from tests.daemon.net.echo_server import HELLO, LOGIN_S, Server, ask, is_closed
+from tests.daemon.net.echo_server import HELLO, LOGIN_S, PART, Server, ask, is_closed
 from tests.support.certificates import Authority
 from tests.support.tls_servers import new_tls_server, server_settings
 
@@ -79,6 +79,27 @@ def sent(*, count: int) -> Iterator[list[Arrival]]:
                 each.close()
 
 
+def new_arrivals(
+    classify: Callable[[Arrival, bytes], Opening],
+    started: list[Arrival],
+    ended: list[Arrival] | None = None,
+    may_start: Callable[[], bool] = lambda: True,
+) -> Arrivals:
+    """Return arrivals that are only noted when they are served or ended."""
+
+    def start(arrival: Arrival) -> None:
+        arrivals.discard(arrival)
+        started.append(arrival)
+
+    def end(arrival: Arrival) -> None:
+        arrivals.discard(arrival)
+        assert ended is not None
+        ended.append(arrival)
+
+    arrivals = Arrivals(classify, may_start, start, end)
+    return arrivals
+
+
 class EachTurn(trio.abc.Instrument):
     """How much a list has grown in each turn of the event loop."""
 
@@ -110,15 +131,18 @@ async def count_in_turns(
     return each_turn.most
 
 
-async def test_only_a_few_arrivals_begin_in_one_turn() -> None:
+@pytest.mark.parametrize(
+    ("opening", "allowed"), [(Opening.READY, STARTS_PER_TURN), (Opening.DOUBTFUL, 1)]
+)
+async def test_only_a_few_arrivals_begin_in_one_turn(opening: Opening, allowed: int) -> None:
     started: list[Arrival] = []
     with sent(count=10 * STARTS_PER_TURN) as waiting:
-        arrivals = Arrivals(lambda *_: Opening.READY, lambda: True, started.append, lambda _: None)
+        arrivals = new_arrivals(lambda *_: opening, started)
         with arrivals:
             for arrival in waiting:
                 arrivals.add(arrival)
             most = await count_in_turns(started, len(waiting), arrivals.run)
-    assert most == STARTS_PER_TURN
+    assert most == allowed
 
 
 async def test_only_some_connections_are_accepted_in_one_turn() -> None:
@@ -143,17 +167,41 @@ async def test_proven_arrivals_come_before_doubtful_ones() -> None:
     started: list[Arrival] = []
     with sent(count=4) as waiting:
         doubtful = set(waiting[::2])
-        arrivals = Arrivals(
-            lambda arrival, _: Opening.DOUBTFUL if arrival in doubtful else Opening.READY,
-            lambda: True,
-            started.append,
-            lambda _: None,
+        arrivals = new_arrivals(
+            lambda arrival, _: Opening.DOUBTFUL if arrival in doubtful else Opening.READY, started
         )
         with arrivals, trio.move_on_after(0.2):
             for arrival in waiting:
                 arrivals.add(arrival)
             await arrivals.run()
         assert [each in doubtful for each in started] == [False, False, True, True]
+
+
+async def test_arrival_is_doubtful_until_the_rest_of_its_request_has_arrived() -> None:
+    started: list[Arrival] = []
+    may_start = False
+
+    def classify(_: Arrival, opening: bytes) -> Opening:
+        return Opening.READY if opening == b"??" else Opening.DOUBTFUL
+
+    ours, theirs = socket.socketpair()
+    theirs.send(b"?")
+    with ours, theirs, sent(count=1) as [part]:
+        whole = Arrival(ours, Server().limits, 0)
+        arrivals = new_arrivals(classify, started, may_start=lambda: may_start)
+        with arrivals:
+            arrivals.add(whole)
+            arrivals.add(part)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(arrivals.run)
+                theirs.send(b"?")
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                may_start = True
+                arrivals.wake()
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                nursery.cancel_scope.cancel()
+        assert started == [whole, part]
+        assert not arrivals._doubtful
 
 
 async def test_broken_connection_ends_alone() -> None:
@@ -167,7 +215,7 @@ async def test_broken_connection_ends_alone() -> None:
 
     started: list[Arrival] = []
     with sent(count=2) as waiting:
-        arrivals = Arrivals(classify, lambda: True, started.append, ended.append)
+        arrivals = new_arrivals(classify, started, ended)
         with arrivals, trio.move_on_after(0.2):
             for arrival in waiting:
                 arrivals.add(arrival)
@@ -201,6 +249,31 @@ async def test_silent_connection_has_a_place_and_no_task(nursery: trio.Nursery) 
     assert await ask(silent) == HELLO
     assert (server.statistics.connections_open, len(server._open)) == (1, 1)
     await silent.aclose()
+
+
+async def test_whole_requests_come_before_parts(nursery: trio.Nursery) -> None:
+    server = Server(connections_max=10)
+    arrivals = server._arrivals
+    began: list[bytes] = []
+    may_start, start = False, arrivals._start
+
+    def note(arrival: Arrival) -> None:
+        began.append(arrival.socket.recv(100, socket.MSG_PEEK))
+        start(arrival)
+
+    arrivals._may_start, arrivals._start = lambda: may_start, note  # type: ignore[misc]  # before the start
+    port = await serve_on_loopback(nursery, server)
+    clients = [await connect(port) for _ in range(4)]
+    for client, data in zip(clients, [PART, HELLO, PART, PART], strict=True):
+        await client.send_all(data)
+    await until_accepted(server, 4)
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    may_start = True
+    arrivals.wake()
+    await trio.testing.wait_all_tasks_blocked(0.01)
+    for client in clients:
+        await client.aclose()
+    assert began == [HELLO, PART, PART, PART]
 
 
 async def test_connection_that_is_closed_at_once_takes_nobodys_place(

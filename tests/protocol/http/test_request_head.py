@@ -10,6 +10,7 @@ from authorizerd.protocol.http.request_head import (
     HttpLimits,
     RefusedError,
     check_beginning,
+    holds_request,
     parse_head,
     remembered_head,
 )
@@ -36,6 +37,28 @@ def test_rejected_beginning_stays_rejected(pieces: list[bytes], size: int) -> No
     head = b"".join(pieces)
     early = finding(head[:size])
     assert early is None or finding(head) == early
+
+
+HOST = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        HOST + b"Content-Length: 0\r\n\r\n",
+        HOST + b"content-length:\t12 \r\nA: b\r\n\r\n" + bytes(12),
+    ],
+)
+def test_only_a_whole_request_is_held(whole: bytes) -> None:
+    assert holds_request(whole)
+    assert holds_request(whole + b"GET")
+    assert not any(holds_request(whole[:size]) for size in range(len(whole)))
+
+
+@pytest.mark.parametrize("body", [b"", b"1\r\na\r\n", b"1\r\na\r\n0\r\n\r\n"])
+def test_no_body_in_chunks_counts_as_whole(body: bytes) -> None:
+    assert not holds_request(HOST + b"Transfer-Encoding: chunked\r\n\r\n" + body)
 
 
 def test_cached_head_equals_the_parsed_one() -> None:
