@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 import trio
 
+from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
 from authorizerd.config.configuration import Reloadable
 from authorizerd.config.sasl import SaslSettings
@@ -106,6 +107,7 @@ class KafkaListener(ConnectionServer):
         is_super_user: returns True if a principal may use a reserved place after its log-in.
         rates: limits of how fast connections are accepted; None: no limit.
         is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
+        clock: that of sessions (`connections.max.reauth.ms`).
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class KafkaListener(ConnectionServer):
         rates: ListenerRates | None = None,
         is_controller: bool = False,
         tls: TlsServer | None = None,
+        clock: Clock = boot_time,
     ) -> None:
         super().__init__(
             name=name,
@@ -146,6 +149,7 @@ class KafkaListener(ConnectionServer):
         self.is_super_user: Final = is_super_user
         self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
         self._rates = rates
+        self.clock: Final = clock
 
     def reserve_accept(self) -> float:
         delay_s = 0.0 if self._rates is None else self._rates.reserve(trio.current_time())
@@ -240,14 +244,14 @@ class _Conversation:
             return unsupported_api_versions(request)
         # SaslHandshake checks the session itself, because it may begin a new one.
         if request.api_key is not ApiKey.SASL_HANDSHAKE:
-            self._sasl.check_session(trio.current_time())
+            self._sasl.check_session(self._listener.clock())
         match request.api_key:
             case ApiKey.API_VERSIONS:
                 body = await self._answer_api_versions(request)
             case ApiKey.SASL_HANDSHAKE:
                 asked: SaslHandshakeRequest = await read_body(request)
                 chosen = self._sasl.choose_mechanism(
-                    asked.mechanism, request.api_version, trio.current_time()
+                    asked.mechanism, request.api_version, self._listener.clock()
                 )
                 await self._on_login()
                 body = await write_body(request, chosen)
@@ -306,7 +310,7 @@ class _Conversation:
             await credentials.wait_until_loaded()
             self._connection.phase = Phase.ANSWERING
         is_login, is_reauthentication = sasl.expects_token, sasl.is_reauthentication
-        result = sasl.authenticate(token, trio.current_time())
+        result = sasl.authenticate(token, self._listener.clock())
         if is_login and sasl.mechanism is not None and not sasl.expects_token:
             statistics = self._listener.statistics
             counts = statistics.reauthentications if is_reauthentication else statistics.logins

@@ -239,6 +239,7 @@ async def start(
         ),
         is_super_user=lambda principal: principal == "User:root",
         is_controller=is_controller,
+        clock=trio.current_time,
     )
     sockets = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port: int = sockets[0].socket.getsockname()[1]

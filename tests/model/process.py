@@ -29,8 +29,9 @@ from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.follow import SourceKind
-from authorizerd.daemon import components
+from authorizerd.daemon import components, servers
 from authorizerd.daemon.components import Parts
+from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.origins import followed_cluster, own_log
 from authorizerd.daemon.sources.own_log_writer import OwnLog
 from authorizerd.daemon.sources.status import SourceStatus
@@ -179,6 +180,7 @@ class Process(trio.abc.Instrument):
             (components, "RecordApplier", self._new_applier),
             (components, "WorkerPool", partial(WorkerPool, clock=trio.current_time)),
             (followed_cluster, "SourceStatus", partial(SourceStatus, clock=trio.current_time)),
+            (servers, "KafkaListener", partial(KafkaListener, clock=trio.current_time)),
             (components, "choose_authorizer", self._choose_authorizer),
             (own_log, "OwnLog", self._new_own_log),
             (own_log, "UpdateQueue", self._new_queue),

@@ -86,7 +86,7 @@ LOGIN_MUTANTS: Final = (
     Mutant(
         name="requests are served after the end of a session",
         file="daemon/kafka/listener.py",
-        text="            self._sasl.check_session(trio.current_time())\n",
+        text="            self._sasl.check_session(self._listener.clock())\n",
         becomes="            self._sasl.check_session(0)\n",
         found_by=f"{_LISTENER}test_request_after_the_session_closes_the_connection",
     ),
