@@ -20,6 +20,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "authorizerd.labels" -}}
 {{ include "authorizerd.selectorLabels" . }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- if ne .Chart.Version "0.0.0" }}{{/* in a clone, the chart has no version */}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -102,6 +105,11 @@ those line ends that only YAML knows. YAML's numbers are floats here: toString w
 {{- end }}
 {{- if and $followed .Values.networkPolicy.enabled (not .Values.networkPolicy.egress) (not (include "authorizerd.followedPorts" .)) }}
 {{- fail "networkPolicy.egress: expected rules for the followed cluster and for DNS, because settings name none of its ports: the pods could open no connection" }}
+{{- end }}
+{{- range $name := list "podSecurityContext" "securityContext" }}
+{{- if hasKey (index $.Values $name) "enabled" }}
+{{- fail (printf "%s: Kubernetes has no field enabled. To leave fields out, set each to null" $name) }}
+{{- end }}
 {{- end }}
 {{- range $key, $value := .Values.settings }}
 {{- if regexMatch "(sasl\\.jaas\\.config|\\.password|ssl\\.keystore\\.key)$" $key }}

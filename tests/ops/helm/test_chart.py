@@ -230,6 +230,7 @@ def test_followers_are_several_pods_with_a_valid_configuration() -> None:
         (r"settings.authorizerd\.metrics\.http=null", "such as 0.0.0.0:9182, because the Service"),
         (r"settings.listeners=PLAINTEXT://0.0.0.0:90921", "such as 0.0.0.0:9092, because the Serv"),
         (r"settings.authorizerd\.source=brokers", "networkPolicy.egress: expected rules for the f"),
+        ("securityContext.enabled=false", "securityContext: Kubernetes has no field enabled"),
         ("prometheusRule.enabled=true,prometheusRule.disabled={Up}", "of alerts, found Up"),
     ],
 )
@@ -249,6 +250,30 @@ def test_parts_can_be_left_out_and_nobody_is_let_in_by_that() -> None:
     emptied = render("--set", "networkPolicy.asks=null,networkPolicy.administers=null")
     (rule,) = the("NetworkPolicy", emptied)["spec"]["ingress"]
     assert [port["port"] for port in rule["ports"]] == ["metrics"]
+
+
+@need_helm
+def test_objects_take_what_a_cluster_may_require(tmp_path: Path) -> None:
+    values = {
+        "commonLabels": {"team": "kafka"},
+        "extraPodSpec": {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["broker-1"]}]},
+        "podDisruptionBudget": {"maxUnavailable": 0},
+        "serviceMonitor": {"enabled": True, "namespace": "m"},
+        "prometheusRule": {"enabled": True, "namespace": "m"},
+    }
+    file = tmp_path / "values.yaml"
+    file.write_text(json.dumps(values))
+    resources = render("--values", file)
+    assert all(each["metadata"]["labels"]["team"] == "kafka" for each in resources)
+    spec = the("StatefulSet", resources)["spec"]["template"]["spec"]
+    assert spec["hostAliases"] == values["extraPodSpec"]["hostAliases"]
+    budget = the("PodDisruptionBudget", resources)["spec"]
+    assert budget["maxUnavailable"] == 0
+    assert "minAvailable" not in budget
+    assert the("PrometheusRule", resources)["metadata"]["namespace"] == "m"
+    monitor = the("ServiceMonitor", resources)
+    assert monitor["metadata"]["namespace"] == "m"
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["n"]}
 
 
 @need_helm
