@@ -122,7 +122,7 @@ those line ends that only YAML knows. YAML's numbers are floats here: toString w
 {{- range $key, $port := dict "listeners" 9092 "authorizerd.decision.http" 8181 "authorizerd.decision.stream" 8183 "authorizerd.metrics.http" 9182 }}
 {{- $value := index $.Values.settings $key | default "" }}
 {{- $address := regexFind (printf "//[^,]*:%d *(,|$)" $port) $value }}
-{{- if and (or $value (eq $port 9182)) (or (not $address) (regexMatch "^//(127\\.|localhost:|\\[::1\\]:)" $address)) }}
+{{- if and (or $value (eq $port 9182)) (not (hasPrefix "unix:" $value)) (or (not $address) (regexMatch "^//(127\\.|localhost:|\\[::1\\]:)" $address)) }}
 {{- fail (printf "settings: %s: expected an address such as 0.0.0.0:%d, because the Service and the probes use this port, found %q" $key $port $value) }}
 {{- end }}
 {{- end }}

@@ -364,6 +364,16 @@ def test_metrics_over_https_are_scraped_and_probed_over_https() -> None:
 
 
 @need_helm
+@pytest.mark.parametrize(
+    "address", ["tcp://[::]:8183", "tls://${env:POD_IP}:8183", "unix:/run/authorizerd/stream", ""]
+)
+def test_address_that_the_service_reaches_or_that_needs_none_is_accepted(address: str) -> None:
+    resources = render("--set", rf"settings.authorizerd\.decision\.stream={address}")
+    lines = the("ConfigMap", resources)["data"]["server.properties"].splitlines()
+    assert f"authorizerd.decision.stream={address}" in lines
+
+
+@need_helm
 def test_job_is_that_of_the_rules_whatever_the_release_is_named() -> None:
     named = ("--set", "serviceMonitor.enabled=true,nameOverride=acls,fullnameOverride=b")
     (endpoint,) = the("ServiceMonitor", render(*named))["spec"]["endpoints"]
