@@ -254,7 +254,7 @@ def test_parts_can_be_left_out_and_nobody_is_let_in_by_that() -> None:
 
 @need_helm
 def test_objects_take_what_a_cluster_may_require(tmp_path: Path) -> None:
-    values = {
+    values: dict[str, Any] = {
         "commonLabels": {"team": "kafka"},
         "extraPodSpec": {"hostAliases": [{"ip": "10.0.0.1", "hostnames": ["broker-1"]}]},
         "podDisruptionBudget": {"maxUnavailable": 0},

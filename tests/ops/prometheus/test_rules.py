@@ -37,7 +37,7 @@ def names_in(query: str) -> set[str]:
     return set(re.findall(r"\b(?:instance\w*:)?(?:authorizerd|process|python)_[\w:]+", query))
 
 
-def known_names() -> set[str]:
+def known_names() -> frozenset[str]:
     return sample_names() | {rule["record"] for rule in RULES if "record" in rule}
 
 
