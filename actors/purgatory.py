@@ -20,7 +20,7 @@ _ITEMS_PER_TURN: Final = 256
 
 
 class Purgatory:
-    """Count the waiting requests, for the two metrics of the purgatory.
+    """Count the requests that wait, and those whose time was up, for the metrics.
 
     ``timeout_ms`` may be changed. The new value applies to later waits.
     """
@@ -28,6 +28,7 @@ class Purgatory:
     def __init__(self, timeout_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self.requests_waiting = 0
+        self.requests_timed_out = 0
 
     async def wait(self, completions: Sequence[Completion[Any]]) -> None:
         """Return when all completions are done or the time is up. Some may then still be pending.
@@ -39,12 +40,13 @@ class Purgatory:
             return
         self.requests_waiting += 1
         try:
-            with trio.move_on_after(self.timeout_ms / 1000):
+            with trio.move_on_after(self.timeout_ms / 1000) as limit:
                 for place, whole in enumerate(pending, 1):
                     if not whole.is_done:  # most end together; skip needless waits
                         await whole.wait_until_done()
                     elif place % _ITEMS_PER_TURN == 0:
                         await trio.lowlevel.checkpoint()
+            self.requests_timed_out += limit.cancelled_caught
         finally:
             self.requests_waiting -= 1
 

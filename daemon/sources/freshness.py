@@ -36,7 +36,7 @@ class Freshness:
     ) -> None:
         self._applier = applier
         self._status = status
-        self._stale_max_s = stale_max_ms / 1000
+        status.stale_max_s = stale_max_ms / 1000
 
     async def begin(self, *, decides: bool) -> None:
         """Begin to count the time.
@@ -44,7 +44,7 @@ class Freshness:
         Args:
             decides: True if the state may decide before the first contact.
         """
-        deadline = self._status.deadline = self._status.clock() + self._stale_max_s
+        deadline = self._status.deadline = self._status.clock() + self._status.stale_max_s
         if decides:
             await self._applier.send(Renew(deadline))
 
@@ -57,7 +57,7 @@ class Freshness:
 
         Returns: False if that is too long ago to decide by. Nothing has changed then.
         """
-        status, deadline = self._status, as_of + self._stale_max_s
+        status, deadline = self._status, as_of + self._status.stale_max_s
         if status.clock() >= deadline:
             return False
         status.contact_time, status.deadline = as_of, deadline

@@ -35,6 +35,7 @@ class SourceStatus:
         fault_offset: the log offset at which ``fault`` was found, or -1.
         copy_fault: why the local copy cannot be written, empty if it can.
         deadline: the clock's time until which the last contact lets decisions go on.
+        stale_max_s: how long decisions go on after a contact, in seconds.
         clock: that of ``contact_time`` and ``deadline``.
     """
 
@@ -52,6 +53,7 @@ class SourceStatus:
     fault_offset: int = -1
     copy_fault: str = ""
     deadline: float = math.inf
+    stale_max_s: float = math.inf
     clock: Clock = boot_time
 
     @property

@@ -269,6 +269,12 @@ class DaemonCollector(Collector):
         )
         for name, help_text, value in (
             (
+                "authorizerd_updates_timed_out",
+                "Creation and deletion requests answered after authorizerd.update.timeout.ms,"
+                " before their items finished.",
+                measured.purgatory.requests_timed_out,
+            ),
+            (
                 "authorizerd_log_flushes",
                 "Appends to the log; each one includes one sync.",
                 updates.flushes,

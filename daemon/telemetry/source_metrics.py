@@ -43,6 +43,11 @@ def source_metrics(status: SourceStatus, applied_offset: int) -> Iterable[Metric
             -1 if status.contact_age is None else status.contact_age,
         ),
         (
+            "authorizerd_source_stale_max_seconds",
+            "Time for which decisions go on without contact (authorizerd.source.stale.max.ms).",
+            status.stale_max_s,
+        ),
+        (
             "authorizerd_source_lag_offsets",
             "Committed log offsets of the cluster that are not applied yet, as far as known.",
             max(0, status.high_watermark - applied_offset) if status.high_watermark >= 0 else 0,

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 TITLE: Final = "authorizerd"
 _COLUMNS: Final = 24
-_PANEL_WIDTH: Final = 8
 _PANEL_HEIGHT: Final = 8
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _WHERE: Final = 'instance=~"$instance"'
@@ -34,7 +33,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A heading and the panels below it, at most three."""
+    """A heading, and the panels that share the width below it."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -44,6 +43,12 @@ ROWS: Final = (
     Row(
         "Health",
         (
+            Panel(
+                "Ready",
+                "1 while decisions are made. /readyz names the reason of a 0.",
+                "short",
+                (("authorizerd_ready{INSTANCE}", "{{instance}}"),),
+            ),
             Panel(
                 "Endpoints open",
                 "1 means open. The admin and metrics ports are always open, the others once the"
@@ -77,9 +82,12 @@ ROWS: Final = (
         (
             Panel(
                 "Time since the last contact",
-                "Time since the cluster last confirmed the ACLs.",
+                "Time since the cluster last confirmed the ACLs. At the limit, decisions stop.",
                 "s",
-                (("authorizerd_source_contact_age_seconds{INSTANCE}", "{{instance}}"),),
+                (
+                    ("authorizerd_source_contact_age_seconds{INSTANCE}", "{{instance}}"),
+                    ("authorizerd_source_stale_max_seconds{INSTANCE}", "{{instance}} limit"),
+                ),
             ),
             Panel(
                 "Lag",
@@ -379,13 +387,9 @@ def _panels() -> list[dict[str, Any]]:
     for row in ROWS:
         place = {"x": 0, "y": top, "w": _COLUMNS, "h": 1}
         panels.append({"id": len(panels) + 1, "type": "row", "title": row.title, "gridPos": place})
+        width = _COLUMNS // len(row.panels)
         for column, panel in enumerate(row.panels):
-            place = {
-                "x": column * _PANEL_WIDTH,
-                "y": top + 1,
-                "w": _PANEL_WIDTH,
-                "h": _PANEL_HEIGHT,
-            }
+            place = {"x": column * width, "y": top + 1, "w": width, "h": _PANEL_HEIGHT}
             panels.append({"id": len(panels) + 1, "gridPos": place, **_graph(panel)})
         top += 1 + _PANEL_HEIGHT
     return panels

@@ -224,6 +224,14 @@ CATALOGUE: Final = (
         advice="At `queued.max.requests`, the daemon refuses further changes.",
     ),
     MetricEntry(
+        name="authorizerd_updates_timed_out_total",
+        kind="counter",
+        unit="requests",
+        help="Creation and deletion requests answered after authorizerd.update.timeout.ms, before"
+        " their items finished.",
+        advice="The changes may still be applied: list the ACLs before you repeat them.",
+    ),
+    MetricEntry(
         name="authorizerd_log_flushes_total",
         kind="counter",
         unit="appends",

@@ -17,6 +17,12 @@ SOURCE_ENTRIES: Final = (
         advice="Above `authorizerd.source.stale.max.ms`, decisions stop. The log names the reason.",
     ),
     _entry(
+        name="authorizerd_source_stale_max_seconds",
+        unit="seconds",
+        help="Time for which decisions go on without contact (authorizerd.source.stale.max.ms).",
+        advice="Compare with `authorizerd_source_contact_age_seconds`.",
+    ),
+    _entry(
         name="authorizerd_source_lag_offsets",
         unit="log offsets",
         help="Committed log offsets of the cluster that are not applied yet, as far as known.",

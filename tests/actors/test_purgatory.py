@@ -53,7 +53,7 @@ async def test_pending_items_time_out(autojump_clock: MockClock) -> None:
     assert trio.current_time() - before == 30
     assert finished.result() == 1
     assert not pending.is_done
-    assert purgatory.requests_waiting == 0
+    assert (purgatory.requests_waiting, purgatory.requests_timed_out) == (0, 1)
     pending.succeed(2)
 
 
@@ -62,7 +62,7 @@ async def test_a_cancelled_request_is_not_counted_and_leaves_completions_unchang
     pending = Completion[int]()
     with trio.move_on_after(0):
         await purgatory.wait([pending])
-    assert purgatory.requests_waiting == 0
+    assert (purgatory.requests_waiting, purgatory.requests_timed_out) == (0, 0)
     assert not pending.is_done
 
 

@@ -279,6 +279,13 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_purgatory.py::test_a_request_waits_for_the_last_of_its_items",
     ),
     Mutant(
+        name="a change that times out is not counted",
+        file="actors/purgatory.py",
+        text="self.requests_timed_out += limit.cancelled_caught",
+        becomes="pass",
+        found_by="tests/actors/test_purgatory.py::test_pending_items_time_out",
+    ),
+    Mutant(
         name="a plug-in never learns the id of the followed cluster",
         file="daemon/loading.py",
         text="    if is_cluster_unknown:\n",

@@ -75,10 +75,18 @@ BROKER_MUTANTS: Final = (
         found_by=f"{_SOURCE_TESTS}::test_restart_continues_from_the_copy",
     ),
     Mutant(
+        name="a follower's limit is not exported, so no alert says that contact is lost",
+        file="daemon/sources/freshness.py",
+        text="status.stale_max_s = stale_max_ms / 1000",
+        becomes="status.stale_max_s = stale_max_ms * 1000",
+        found_by="tests/daemon/sources/test_freshness.py::"
+        "test_metrics_tell_the_limit_and_the_age_that_an_alert_compares",
+    ),
+    Mutant(
         name="decisions by the copy begin although the listing is too old",
         file="daemon/sources/freshness.py",
-        text="deadline = self._status, as_of + self._stale_max_s",
-        becomes="deadline = self._status, self._status.clock() + self._stale_max_s",
+        text="deadline = self._status, as_of + self._status.stale_max_s",
+        becomes="deadline = self._status, self._status.clock() + self._status.stale_max_s",
         found_by=(
             f"{_SOURCE_TESTS}::test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung"
         ),

@@ -20,6 +20,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "authorizerd.labels" -}}
 {{ include "authorizerd.selectorLabels" . }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- if ne .Chart.Version "0.0.0" }}{{/* in a clone, the chart has no version */}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -44,26 +47,83 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{- /* server.properties: a line for each key, in order. Backslashes and line ends are escaped as Java reads them. */ -}}
+{{- define "authorizerd.metricsScheme" -}}
+{{- $metrics := index .Values.settings "authorizerd.metrics.http" | default "" }}
+{{- .Values.metricsScheme | default (ternary "HTTPS" "HTTP" (hasPrefix "https:" $metrics)) }}
+{{- end }}
+
+{{- /*
+server.properties: a line for each key, in order. Backslashes and line ends are escaped as Java reads them, and so are
+those line ends that only YAML knows. YAML's numbers are floats here: toString would write 1e+06.
+*/ -}}
 {{- define "authorizerd.properties" -}}
 {{- $settings := deepCopy .Values.settings }}
 {{- if and (hasKey $settings "listeners") (not (hasKey $settings "advertised.listeners")) }}
 {{- $host := printf "://%s.%s.svc:" (include "authorizerd.fullname" .) .Release.Namespace }}
-{{- $_ := set $settings "advertised.listeners" (replace "://0.0.0.0:" $host $settings.listeners) }}
+{{- $_ := set $settings "advertised.listeners" (regexReplaceAll "://(0\\.0\\.0\\.0|\\[::\\])?:" $settings.listeners $host) }}
 {{- end }}
 {{- range $key, $value := $settings }}
-{{ $key }}={{ $value | toString | replace "\\" "\\\\" | replace "\n" "\\n" }}
+{{- $text := ternary (printf "%.0f" $value) ($value | toString) (kindIs "float64" $value) | replace "\\" "\\\\" }}
+{{- range $line, $escaped := dict "\n" "\\n" "\r" "\\r" "\f" "\\f" "\u0085" "\\u0085" "\u2028" "\\u2028" "\u2029" "\\u2029" }}
+{{- $text = replace $line $escaped $text }}
+{{- end }}
+{{ $key }}={{ $text }}
 {{- end }}
 {{- end }}
 
-{{- define "authorizerd.checks" -}}
-{{- $follows := or (index .Values.settings "controller.quorum.bootstrap.servers") (index .Values.settings "controller.quorum.voters") (index .Values.settings "authorizerd.source.bootstrap.servers") }}
-{{- if and (gt (int .Values.replicas) 1) (not $follows) }}
-{{- fail "replicas: expected 1, because a log of its own belongs to one pod. Set controller.quorum.bootstrap.servers or authorizerd.source.bootstrap.servers in settings to follow a cluster" }}
+{{- /* The addresses of the followed cluster, "?" if settings name none, empty if no cluster is followed. */ -}}
+{{- define "authorizerd.followed" -}}
+{{- $source := index .Values.settings "authorizerd.source" | default "" }}
+{{- $keys := list "controller.quorum.bootstrap.servers" "controller.quorum.voters" }}
+{{- if eq $source "brokers" }}
+{{- $keys = list "authorizerd.source.bootstrap.servers" }}
 {{- end }}
-{{- range $key, $_ := .Values.settings }}
+{{- $addresses := list }}
+{{- range $keys }}
+{{- with index $.Values.settings . }}
+{{- $addresses = append $addresses . }}
+{{- end }}
+{{- end }}
+{{- if and (ne $source "log") (or $addresses $source) }}
+{{- join "," $addresses | default "?" }}
+{{- end }}
+{{- end }}
+
+{{- /* The ports of these addresses, with commas. */ -}}
+{{- define "authorizerd.followedPorts" -}}
+{{- $ports := list }}
+{{- range regexFindAll ":[0-9]+ *(,|$)" (include "authorizerd.followed" .) -1 }}
+{{- $ports = append $ports (regexFind "[0-9]+" .) }}
+{{- end }}
+{{- uniq $ports | join "," }}
+{{- end }}
+
+{{- define "authorizerd.checks" -}}
+{{- $followed := include "authorizerd.followed" . }}
+{{- if and (gt (int .Values.replicas) 1) (not $followed) }}
+{{- fail "replicas: expected 1, because a log of its own belongs to one pod. Set controller.quorum.bootstrap.servers, or authorizerd.source=brokers, in settings to follow a cluster" }}
+{{- end }}
+{{- if and $followed .Values.networkPolicy.enabled (not .Values.networkPolicy.egress) (not (include "authorizerd.followedPorts" .)) }}
+{{- fail "networkPolicy.egress: expected rules for the followed cluster and for DNS, because settings name none of its ports: the pods could open no connection" }}
+{{- end }}
+{{- range $name := list "podSecurityContext" "securityContext" }}
+{{- if hasKey (index $.Values $name) "enabled" }}
+{{- fail (printf "%s: Kubernetes has no field enabled. To leave fields out, set each to null" $name) }}
+{{- end }}
+{{- end }}
+{{- range $key, $value := .Values.settings }}
 {{- if regexMatch "(sasl\\.jaas\\.config|\\.password|ssl\\.keystore\\.key)$" $key }}
 {{- fail (printf "settings: %s is a secret: put it into listener.properties of the Secret" $key) }}
+{{- end }}
+{{- if and (kindIs "float64" $value) (or (gt $value 9007199254740991.0) (lt $value -9007199254740991.0)) }}
+{{- fail (printf "settings: %s is a number that Helm rounds: put it in quotes" $key) }}
+{{- end }}
+{{- end }}
+{{- range $key, $port := dict "listeners" 9092 "authorizerd.decision.http" 8181 "authorizerd.decision.stream" 8183 "authorizerd.metrics.http" 9182 }}
+{{- $value := index $.Values.settings $key | default "" }}
+{{- $address := regexFind (printf "//[^,]*:%d *(,|$)" $port) $value }}
+{{- if and (or $value (eq $port 9182)) (not (hasPrefix "unix:" $value)) (or (not $address) (regexMatch "^//(127\\.|localhost:|\\[::1\\]:)" $address)) }}
+{{- fail (printf "settings: %s: expected an address such as 0.0.0.0:%d, because the Service and the probes use this port, found %q" $key $port $value) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -7,6 +7,7 @@ from authorizerd.actors.record_applier import STOPPED, Message, Renew, Suspend
 from authorizerd.config.follow import SourceKind
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.daemon.telemetry.source_metrics import source_metrics
 
 STALE_SECONDS = 10
 
@@ -38,6 +39,20 @@ async def test_time_counts_from_the_start_before_any_contact(decides: bool) -> N
     watched.now = 110
     assert watched.status.is_stale
     assert watched.status.contact_age is None
+
+
+async def test_metrics_tell_the_limit_and_the_age_that_an_alert_compares() -> None:
+    watched = Watched()
+    limit, age = "authorizerd_source_stale_max_seconds", "authorizerd_source_contact_age_seconds"
+    assert values_of(watched.status).items() >= {limit: STALE_SECONDS, age: -1}.items()
+    await watched.freshness.confirm(watched.now)
+    watched.now += 4
+    assert values_of(watched.status).items() >= {limit: STALE_SECONDS, age: 4}.items()
+
+
+def values_of(status: SourceStatus) -> dict[str, float]:
+    metrics = source_metrics(status, applied_offset=-1)
+    return {each.name: each.samples[0].value for each in metrics}
 
 
 async def test_each_contact_moves_the_deadline() -> None:

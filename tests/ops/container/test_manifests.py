@@ -120,12 +120,13 @@ def test_selectors_match_the_pod_and_its_ports() -> None:
 
 def test_prometheus_scrapes_the_metrics_as_the_job_of_the_rules() -> None:
     monitor, service = the("ServiceMonitor")["spec"], the("Service", "authorizerd-metrics")
-    labels = service["metadata"]["labels"]
-    assert monitor["selector"]["matchLabels"].items() <= labels.items()
-    assert labels[monitor["jobLabel"]] == "authorizerd"
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert service["spec"]["publishNotReadyAddresses"] is True
     ports = [port["name"] for port in service["spec"]["ports"]]
     assert [endpoint["port"] for endpoint in monitor["endpoints"]] == ports
+    assert monitor["endpoints"][0]["relabelings"] == [
+        {"targetLabel": "job", "replacement": "authorizerd"}
+    ]
     scraped = yaml.safe_load((CONTAINER.parent / "prometheus" / "prometheus.yaml").read_text())
     (config,) = scraped["scrape_configs"]
     assert config["job_name"] == "authorizerd"
