@@ -94,8 +94,8 @@ INGEST_MUTANTS: Final = (
     Mutant(
         name="a marker within a rule is ignored",
         file=_PLAIN,
-        text='(?:, {_FIELD})*"',
-        becomes='(?:,? {_FIELD})*"',
+        text="(?:, {_FIELD})*[",
+        becomes="(?:,? {_FIELD})*[",
         found_by=f"{_PLAIN_TESTS}::test_ambiguous_ending_is_not_plain",
     ),
     Mutant(
@@ -156,7 +156,7 @@ INGEST_MUTANTS: Final = (
         file="ops/replay/ingest/parse/kafka_line.py",
         text="if any(marker in fields for marker in MARKERS) or (has_caller and not rule):",
         becomes="if not MARKERS:",
-        found_by="tests/ops/replay/ingest/parse/test_kafka_line.py::test_ambiguous_line_is_set_aside",
+        found_by="tests/ops/replay/ingest/parse/test_kafka_line.py::test_line_without_one_reading_is_set_aside",
     ),
     *(
         Mutant(
@@ -168,6 +168,23 @@ INGEST_MUTANTS: Final = (
             "::test_line_in_a_name_of_json_is_not_read",
         )
         for where, becomes in (("", "(?!)"), (" after a prefix", r"\s*\{"))
+    ),
+    *(
+        Mutant(
+            name=f"text after the message becomes part of {part}",
+            file="ops/replay/ingest/parse/kafka_line.py",
+            text=text,
+            becomes=becomes,
+            found_by="tests/ops/replay/ingest/parse/test_kafka_line.py"
+            "::test_line_without_one_reading_is_set_aside",
+        )
+        for part, text, becomes in (
+            ("a topic's name", "if kind == _TOPIC:", "if False:"),
+            ("a group's name", "and _AFTER_NAMES.isdisjoint(name)", ""),
+            ("a coloured name", "return name.isprintable() and", "return"),
+            ("the rule", "_rule.fullmatch(ending) if count", "True if count"),
+            ("the host", 'if " " in host:', "if not host:"),
+        )
     ),
     Mutant(
         name="a part of a line from Docker counts as a complete line",

@@ -38,6 +38,7 @@ class Reason(StrEnum):
     NO_DECISION = "no_decision"  # not an audit line
     AMBIGUOUS = "ambiguous"  # a marker of the layout occurs twice, or inside a name
     UNKNOWN_LAYOUT = "unknown_layout"  # each marker at most once, but not in a known order
+    UNKNOWN_ENDING = "unknown_ending"  # text after the message, so a name may end before it
     NO_TIME = "no_time"
     BAD_TIME = "bad_time"  # no such day, hour or zone
     PARTIAL_LINE = "partial_line"  # a container runtime cut the line in pieces

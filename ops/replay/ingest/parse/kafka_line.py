@@ -3,7 +3,8 @@
 **Invariant:** a line is read only if it has exactly one reading. Clients choose the names of
 principals, groups and resources, so a misplaced or repeated marker makes a line ambiguous: no name
 can turn a recorded Denied into Allowed. A line in JSON is never read: one of its names may contain
-a whole line of Kafka's.
+a whole line of Kafka's. Text whose layout is unknown never becomes part of a name: where a name or
+the rule ends a message, what follows it must be a logger's name, in a layout that is known.
 
 Source: Kafka SimpleAclAuthorizer, AclAuthorizer and StandardAuthorizerData (buildAuditMessage).
 """
@@ -44,9 +45,23 @@ _object: Final = re.compile(r"\s*\{|.*?\{\s*\"", re.DOTALL)
 _verdict: Final = re.compile(" is (Allowed|Denied) ")
 _WORD: Final = re.compile(r"[A-Za-z_]+")
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(.*)", re.DOTALL)
-# log4j's %c, then Strimzi's %t. Bounded, or a hostile name would take forever to match.
-TAIL: Final = r" \([A-Za-z0-9_.$-]{0,100}uthorizer[A-Za-z0-9_.$-]{0,100}\)(?: \[[^\[\]]{0,200}\])?"
+# log4j's %c, %c{1.} or %c:%L, Strimzi's %t, and the end of a colour. All parts are bounded, or a
+# hostile name would take forever to match.
+_CLASS: Final = r"[A-Za-z0-9_.$-]{0,100}uthorizer[A-Za-z0-9_.$-]{0,100}|(?:k\.a\.)?logger"
+TAIL: Final = (
+    rf" \((?:{_CLASS})(?::[0-9]{{1,7}})?\)(?: \[[^\[\]]{{0,200}}\])?"
+    r"(?:[ \t]|\x1b\[[0-9;]{0,20}m){0,20}"
+)
 _tail: Final = re.compile(f"(?s)(.*){TAIL}")
+_TAILS_MAX: Final = 2
+"""A layout may name the logger and its class."""
+NAMED_RULE: Final = "[A-Za-z0-9_.:$-]+"
+"""A rule without an ACL: one of Kafka's, or the name of the daemon's own authorizer."""
+_rule: Final = re.compile(rf"(?s)(?:{RULE}{NAMED_RULE}(?:\(acl=.*[\])]\))?)?")
+_TOPIC: Final = "TOPIC"
+_topic_name: Final = re.compile(r"[A-Za-z0-9._-]+")
+_AFTER_NAMES: Final = frozenset(" \"'`,;|()[]{}<>\\")
+"""Characters with which a text after the name may begin. A topic's name contains none of them."""
 
 
 class _SetAsideError(Exception):
@@ -90,12 +105,18 @@ def _parsed(line: str, zone: tzinfo) -> Event:
     resource_type, rest = _cut(rest, ":", text)
     if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
         raise _unread(text)
-    pattern_type, name, request, count, rule = _split_after_type(rest)
+    pattern_type, name, request, count, ending = _split_after_type(rest)
+    rule = ending.removeprefix(RULE)
+    kind = constant_name(resource_type)
     # Put blanks around each field: a marker may begin or end with the blank next to a field.
     fields = f" {SEPARATOR} ".join(("", before, principal, host, name, request, rule, ""))
     # Only the daemon names a caller, and it names the rule, too: without one, a name may be cut.
     if any(marker in fields for marker in MARKERS) or (has_caller and not rule):
         raise _SetAsideError(Reason.AMBIGUOUS)
+    if " " in host:
+        raise _SetAsideError(Reason.UNKNOWN_LAYOUT)
+    if not (_rule.fullmatch(ending) if count else _is_whole_name(kind, name)):
+        raise _SetAsideError(Reason.UNKNOWN_ENDING)
     head, at_ms = _find_time(before, zone)
     return Event(
         at_ms=at_ms,
@@ -103,7 +124,7 @@ def _parsed(line: str, zone: tzinfo) -> Event:
         principal=principal,
         host=None if host == UNKNOWN_HOST else host,
         operation=constant_name(operation),
-        resource_type=constant_name(resource_type),
+        resource_type=kind,
         resource_name=name,
         pattern_type=pattern_type,
         request=request if count else None,
@@ -131,7 +152,10 @@ def _unread(line: str) -> _SetAsideError:
 
 
 def _split_after_type(text: str) -> tuple[str, str, str, str, str]:
-    """Return pattern type, name, request, count and rule; the last three may be empty."""
+    """Return pattern type, name, request, count, and the rule with its marker.
+
+    The last three may be empty.
+    """
     pattern_type, colon, rest = text.partition(":")
     if not colon or pattern_type not in PATTERN_TYPES:  # Kafka before 2.0 logged no pattern type
         pattern_type, rest = "LITERAL", text
@@ -140,16 +164,22 @@ def _split_after_type(text: str) -> tuple[str, str, str, str, str]:
     number = _NUMBER.fullmatch(after)
     if found_request and found_count and number:
         count, ending = number.groups()
-        if ending.startswith(RULE):
-            return pattern_type, name, request, count, _remove_tail(ending[len(RULE) :])
-        if not _remove_tail(ending):
-            return pattern_type, name, request, count, ""
-    return pattern_type, _remove_tail(rest), "", "", ""
+        return pattern_type, name, request, count, _remove_tails(ending)
+    return pattern_type, _remove_tails(rest), "", "", ""
 
 
-def _remove_tail(text: str) -> str:
-    found = _tail.fullmatch(text)
-    return found.group(1) if found else text
+def _remove_tails(text: str) -> str:
+    for _ in range(_TAILS_MAX):
+        found = _tail.fullmatch(text)
+        text = found.group(1) if found else text
+    return text
+
+
+def _is_whole_name(kind: str, name: str) -> bool:
+    """Return True if a name at the end of a message cannot contain what follows the message."""
+    if kind == _TOPIC:
+        return _topic_name.fullmatch(name) is not None
+    return name.isprintable() and _AFTER_NAMES.isdisjoint(name)
 
 
 @lru_cache(64)  # EventReader replaces the time of most lines by one time

@@ -19,6 +19,7 @@ from authorizerd.replay.ingest.parse.event import UNKNOWN_HOST
 from authorizerd.replay.ingest.parse.kafka_line import (
     COUNT,
     HOST,
+    NAMED_RULE,
     OPERATIONS,
     PATTERN_TYPES,
     PRINCIPAL,
@@ -35,7 +36,7 @@ _LOGGER: Final = r" \(kafka\.authorizer\.logger\)"
 _OF_DAEMON: Final = rf" {CALLER_GROUP}(?: {SAMPLE_RATE_GROUP})?"
 _OF_LAYOUT: Final = rf" \[[!-<>-Z^-~]{{1,100}}\]| {SAMPLE_RATE_GROUP}"
 _TAIL: Final = rf"{_LOGGER}(?:{_OF_DAEMON}|{_OF_LAYOUT})?$"
-_RULE: Final = f"{RULE}{_FIELD}(?:, {_FIELD})*"
+_RULE: Final = rf"{RULE}{NAMED_RULE}(?:\(acl={_FIELD}(?:, {_FIELD})*[\])]\))?"
 _PLAIN: Final = (
     rf"^{re.escape(ONE_TIME.decode())}(?:{'|'.join(LEVELS)}) {PRINCIPAL}{_FIELD} is "
     rf"(?:Allowed|Denied){OPERATIONS[0]}{_WORD}{HOST}{_FIELD}{RESOURCE}{_WORD}:"

@@ -66,9 +66,17 @@ LAYOUTS = {
         changed(**CONFIGS, pattern_type="PREFIXED"),
     ),
     "name with a colon in the old layout": (
-        HEAD + SAYS + "Group:a:b (c) [d]",
-        changed(resource_type="GROUP", resource_name="a:b (c) [d]"),
+        HEAD + SAYS + "Group:a:b",
+        changed(resource_type="GROUP", resource_name="a:b"),
     ),
+    **{
+        f"after the message: {tail!r}": (HEAD + SAYS + DEMO + tail, EVENT)
+        for tail in (
+            *(" (kafka.authorizer.logger:66)", " (k.a.logger)", " (logger)"),
+            *(" (o.a.k.m.a.StandardAuthorizerData)", f"{LOGGER}\x1b[0m", f"{LOGGER}   "),
+            f"{LOGGER} (org.apache.kafka.metadata.authorizer.StandardAuthorizerData)",
+        )
+    },
     "distinguished name": (
         HEAD + SAYS.replace("User:alice", DISTINGUISHED) + DEMO,
         changed(principal=DISTINGUISHED),
@@ -106,10 +114,32 @@ AMBIGUOUS = (
     "(authorizer)",
 )
 SET_ASIDE |= {HEAD + line: Reason.AMBIGUOUS for line in AMBIGUOUS}
+UNKNOWN_TAILS = (
+    *(f"{LOGGER} {{}}", f"{LOGGER} - {{}} ", f"{LOGGER} extra", f'{LOGGER}","2022",kafka'),
+    *(f"\x1b[0m{LOGGER}", f" {{}}{LOGGER}", f'"{LOGGER}', f"{LOGGER * 3}", "\x1b[0m", "  "),
+    *('","2022"', " (k.a.other)", f"{LOGGER}\t[t] [t]"),
+)
+SET_ASIDE |= {
+    f"{HEAD}{SAYS}{message}{tail}": Reason.UNKNOWN_ENDING
+    for message in (
+        *(DEMO, "Topic:demo", "Group:LITERAL:demo", FOR_REQUEST),
+        *(f"{FOR_REQUEST} based on rule {rule}" for rule in (RULE, ROUND_RULE, "DefaultDeny")),
+    )
+    for tail in UNKNOWN_TAILS
+    if tail != "  " or message == DEMO
+}
+SET_ASIDE |= {
+    f"{HEAD}{SAYS}Topic:demo,2022": Reason.UNKNOWN_ENDING,
+    f"{HEAD}{SAYS}Topic:demo=2022": Reason.UNKNOWN_ENDING,
+    f"{HEAD}{SAYS}Group:demo,2022": Reason.UNKNOWN_ENDING,
+    f"{HEAD}{SAYS}Group:demo\t2022": Reason.UNKNOWN_ENDING,
+    f"{HEAD}{SAYS}{FOR_REQUEST}x": Reason.UNKNOWN_ENDING,
+    HEAD + SAYS.replace("10.0.0.1", "10.0.0.1 via listener a") + DEMO: Reason.UNKNOWN_LAYOUT,
+}
 
 
 @pytest.mark.parametrize("line", SET_ASIDE)
-def test_ambiguous_line_is_set_aside(line: str) -> None:
+def test_line_without_one_reading_is_set_aside(line: str) -> None:
     assert parse_kafka_line(line, UTC) is SET_ASIDE[line]
 
 

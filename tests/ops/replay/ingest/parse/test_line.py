@@ -59,9 +59,9 @@ def test_line_in_a_name_of_json_is_not_read(
 ) -> None:
     record = {"time": "2026-11-21T16:26:26.966Z", "principal": "User:b", "allowed": False}
     record |= {"operation": "READ", "resource_type": "TOPIC", "resource_name": "t"}
-    parsed = parse_line(f"{prefix}{json.dumps(record | change)}".encode(), UTC, line_format)
+    parsed = parse_line(f"{prefix}{json.dumps(record | change)}]".encode(), UTC, line_format)
     assert parsed is Reason.AMBIGUOUS or not getattr(parsed, "allowed", False)
-    forged = parse_line(FORGED.encode(), UTC, line_format)
+    forged = parse_line(f"{FORGED}t]".encode(), UTC, line_format)
     assert isinstance(forged, Event)
     assert forged.allowed
 

@@ -90,9 +90,12 @@ def denial(ending: str, names: tuple[str, str, str] = ("User:a", "t", "Fetch")) 
 
 
 @pytest.mark.parametrize(("ending", "rule"), [
-    (f" based on rule A{TAIL}", "A"), (f" based on rule A,{TAIL}{TAIL}", f"A,{TAIL}"),
-    (f" based on rule A,{TAIL}{TAIL} [t]", f"A,{TAIL}"),
-    (f" based on rule A, b, c{TAIL}", "A, b, c"),
+    (f" based on rule A{TAIL}", "A"), (f" based on rule a.b:C{TAIL}", "a.b:C"),
+    *(
+        (f" based on rule {rule}{ending}", rule)
+        for rule in (f"A(acl=b,{TAIL}, c])", "A(acl=b, c=d))")
+        for ending in (TAIL, f"{TAIL} [t]")
+    ),
 ])  # fmt: skip
 def test_rule_ends_before_the_loggers_name(ending: str, rule: str) -> None:
     assert plain([denial(ending)]) == [True]
@@ -102,11 +105,15 @@ def test_rule_ends_before_the_loggers_name(ending: str, rule: str) -> None:
 @pytest.mark.parametrize("ending", [
     f"000000000{TAIL}",  # a count of ten digits
     f" based on rule A is Allowed b{TAIL}",
+    f" based on rule A(acl=a is Allowed b]){TAIL}",
     f" based on rule A b{TAIL}",
-    f" based on rule A,  b{TAIL}",
+    f" based on rule A, b{TAIL}",
+    f" based on rule A(acl=b]),{TAIL}",
+    f" based on rule A(acl=b]){TAIL}{TAIL}",
+    f" based on rule A(acl=b,  c]){TAIL}",
     f" based on rule A{TAIL} [a]b]",
     f" based on rule A{TAIL} [[b]",
-    f" based on rule A, (authorizer){TAIL[:-1]}",
+    f" based on rule A(acl=b]), (authorizer){TAIL[:-1]}",
     " based on rule A",
     f" based on rule {TAIL}",
 ])  # fmt: skip
