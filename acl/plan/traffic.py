@@ -92,8 +92,8 @@ class TrafficEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         files, lines: what was read; empty and null for ``spark``.
         first_at, last_at: the times of the first and the last event, in UTC.
         not_evaluated: the requests that no ACL can decide, by reason.
-        not_reproduced: the events whose recorded answer is not that of the present ACLs; null for
-            ``spark``.
+        not_reproduced: the events whose recorded answer is not that of the present ACLs.
+        contradiction: why these events are so many that the traffic proves nothing; or null.
         warnings: sentences about what the evidence does not show.
     """
 
@@ -108,6 +108,7 @@ class TrafficEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     last_at: str | None
     not_evaluated: Mapping[str, TrafficCount]
     not_reproduced: TrafficCount | None = None
+    contradiction: str | None = None
     newly_denied: TrafficChange
     newly_allowed: TrafficChange
     warnings: tuple[str, ...] = ()

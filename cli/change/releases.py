@@ -1,7 +1,7 @@
 """``authorizerd acls compare-releases``: which ACLs mean something else in another Kafka release.
 
-Exit codes: 0 no answer changes, 1 a fault, 2 invalid arguments, 10 an answer changes, or not all
-questions were asked.
+Exit codes: 0 no answer changes, 1 a fault, 2 invalid arguments, 10 an answer changes, not all
+questions were asked, or the ACLs contradict the recorded requests.
 
 **Invariant:** nothing is changed. Every question that is shown has another answer.
 """
@@ -100,6 +100,7 @@ def compare_releases(arguments: argparse.Namespace) -> int:
     changes = any(each.flip_count or not each.is_complete for each in effects)
     if traffic is not None:
         changes = changes or bool(traffic.newly_denied.events or traffic.newly_allowed.events)
+        changes = changes or traffic.contradiction is not None
     return EXIT_CHANGES if changes else 0
 
 

@@ -1,6 +1,7 @@
 """Check a plan by recorded traffic: what it newly denies or allows, and which of its ACLs do so.
 
-**Invariant:** a plan that newly denies a recorded request breaks. The local engine is loaded only
+**Invariant:** a plan that newly denies a recorded request breaks, and so does one whose traffic the
+present ACLs contradict, because it proves nothing. The local engine is loaded only
 if a flag asks for it.
 """
 
@@ -65,6 +66,8 @@ def check_traffic(
 ) -> Checked | None:
     """Judge the recorded requests before and after the plan. It breaks if one is newly denied.
 
+    It breaks, too, if the present ACLs decide too many of them otherwise than recorded.
+
     Raises:
         StartError: the traffic cannot be read, or is too much for one process.
     """
@@ -83,9 +86,16 @@ def check_traffic(
         others = (each for each in denied_if_open.causes if each not in denied.causes)
         broken += [f"{_IF_OPEN}: {_describe_cause(each)}" for each in others]
         lines += [f"{_IF_OPEN}:", *_describe_changes(if_open, _PLAN)]
+    # Either value of an unknown setting may be that of the brokers, so both must agree.
+    contradiction = evidence.contradiction or if_open.contradiction
+    if contradiction is not None:
+        broken.append(contradiction)
+        if evidence.contradiction is None:
+            lines.append(f"this proves nothing {_IF_OPEN}: {contradiction}")
+        summary += "; this proves nothing, because the present ACLs contradict the record"
     result = PlanCheck(
         name="traffic",
-        breaks=denied.events > 0 or denied_if_open.events > 0,
+        breaks=denied.events > 0 or denied_if_open.events > 0 or contradiction is not None,
         summary=summary,
         counts=_counts(evidence),
         broken=tuple(broken),
@@ -186,6 +196,8 @@ def _describe(evidence: TrafficEvidence, actor: str) -> Iterator[str]:
         f"{_count_events(evidence.events, evidence.tuples)}, recorded from {evidence.first_at} to "
         f"{evidence.last_at}{_describe_lines(evidence)}; {judged} judged"
     )
+    if evidence.contradiction is not None:
+        yield f"this proves nothing: {evidence.contradiction}"
     for warning in evidence.warnings:
         yield f"warning: {escape_unprintable(warning)}"
     yield from _describe_changes(evidence, actor)

@@ -6,9 +6,66 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
+_TRAFFIC_TESTS: Final = "tests/cli/change/test_traffic.py"
 _FOLLOW_TESTS: Final = "tests/ops/replay/whatif/follow"
 
 REPLAY_MUTANTS: Final = (
+    *(
+        Mutant(
+            name=f"{command} draws conclusions from a record that the ACLs contradict",
+            file=file,
+            text=text,
+            becomes=becomes,
+            found_by=found_by,
+        )
+        for command, file, text, becomes, found_by in (
+            (
+                "a plan",
+                "cli/change/traffic.py",
+                "or contradiction is not None,",
+                ",",
+                f"{_TRAFFIC_TESTS}::test_plan_breaks_if_the_acls_contradict_the_record",
+            ),
+            (
+                "a plan with an unknown default",
+                "cli/change/traffic.py",
+                "evidence.contradiction or if_open.contradiction",
+                "evidence.contradiction and if_open.contradiction",
+                f"{_TRAFFIC_TESTS}::test_contradiction_by_one_value_of_an_unknown_default_breaks",
+            ),
+            (
+                "a plan with a report that does not show it",
+                "ops/replay/local/evidence.py",
+                "if report.not_as_recorded is None:",
+                "if not report:",
+                f"{_TRAFFIC_TESTS}::test_report_of_an_earlier_version_is_rejected",
+            ),
+            (
+                "usage",
+                "ops/replay/usage/evaluation.py",
+                "if contradiction is not None:",
+                "if not judged:",
+                "tests/ops/replay/usage/test_evaluation.py"
+                "::test_record_that_the_acls_contradict_is_rejected",
+            ),
+            (
+                "a comparison of releases",
+                "cli/change/releases.py",
+                "changes = changes or traffic.contradiction is not None",
+                "pass",
+                "tests/cli/change/test_releases.py"
+                "::test_record_that_the_acls_contradict_proves_nothing",
+            ),
+            (
+                "whatif",
+                "ops/replay/whatif/evaluation.py",
+                "report.newly_denied.tuples or report.contradiction",
+                "report.newly_denied.tuples",
+                "tests/ops/replay/whatif/test_report.py"
+                "::test_record_that_the_baseline_contradicts_is_exit_code_3",
+            ),
+        )
+    ),
     Mutant(
         name="usage removes the last ACL of a resource that an unknown default may open",
         file="ops/replay/usage/suggestions.py",

@@ -36,10 +36,12 @@ from authorizerd.replay.judging.report import Count, JudgedBy, name_releases
 from authorizerd.replay.local.causes import ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
+from authorizerd.replay.recorded.agreement import describe_contradiction
 from authorizerd.replay.recorded.rows import LocalRows, by_frequency
 from authorizerd.replay.text import format_count
 from authorizerd.replay.whatif.evaluation import (
     Change,
+    count_judged,
     count_unasked,
     find_changes,
     make_detail,
@@ -90,6 +92,7 @@ def judge_traffic(
     }
     denied, allowed = sum_changes(LocalRows(changes))
     contradicted = list(find_changes(tuples, present, None))
+    agreeing, differing = count_judged(tuples, present)
     return _make_evidence(
         ingested,
         ChangedAcls(present.acls, planned.acls, planned.releases),
@@ -110,6 +113,7 @@ def judge_traffic(
             set_aside=ingested.set_aside,
             reasons=ingested.reasons,
         ),
+        contradiction=describe_contradiction(differing.events, differing.events + agreeing.events),
         not_reproduced=TrafficCount(
             events=sum(one.events for one in contradicted), tuples=len(contradicted)
         ),
@@ -141,6 +145,10 @@ def read_report(
             f"{path}: it compares with the recorded decisions, not with the present ACLs: "
             f"{HOW_TO_COMPARE}"
         )
+    if report.not_as_recorded is None:
+        raise TrafficError(
+            f"{path}: it does not say whether the present ACLs decide as recorded: {HOW_TO_COMPARE}"
+        )
     present, planned = _index(before, known.least), _index(after, known.least)
     for name, judged_by, what, index in (
         ("baseline", report.baseline, "the present ACLs", present),
@@ -165,6 +173,10 @@ def read_report(
         )
         * bool(denied.details_left_out),
         engine="spark",
+        contradiction=report.contradiction,
+        not_reproduced=TrafficCount(
+            events=report.not_as_recorded.events, tuples=report.not_as_recorded.tuples
+        ),
         inputs=(str(path),),
     )
 

@@ -71,6 +71,8 @@ def _doubts(whatif: WhatIf) -> Iterator[str]:
         yield f"Only denials were recorded, which cannot be newly denied. {HOW_TO_LOG_ALLOWED}."
     if whatif.baseline is not None and ALLOW_EVERYONE in whatif.candidate.known.unknown:
         yield f"If {ALLOW_EVERYONE} is true, the first ACL of a resource may deny more."
+    if whatif.contradiction is not None:
+        yield f"This proves nothing: {whatif.contradiction}."
     skipped = sum(counts.events for counts in whatif.not_evaluated.values())
     if skipped:
         yield f"{format_count(skipped, 'event')} of {whatif.events:,} could not be evaluated."

@@ -18,6 +18,7 @@ from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.plans import UsagePlan
+from authorizerd.replay.recorded.agreement import describe_contradiction
 from authorizerd.replay.recorded.tuples import Engine, Source
 from authorizerd.replay.text import encode_json, format_time, parse_time
 from authorizerd.replay.usage.errors import UsageError
@@ -84,6 +85,7 @@ def evaluate(plan: UsagePlan, source: Source) -> tuple[UsageReport, str]:
     index = AclIndex.of(plan.acls)
     summed = sum_uses(tuples, index, plan.names_max)
     seen = _describe_window(window, summed, plan.lookback_days)
+    check_agreement(summed)
     ages = {
         item: age_of(item, window, assume_in_force=plan.assume_in_force) for item in plan.acls.acls
     }
@@ -155,6 +157,21 @@ def _describe_window(window: Window, summed: Summed, lookback_days: float | None
         denied_events=summed.count_of(Counted.DENIED).events,
         tuples=summed.count_of(Counted.ALL).tuples,
     )
+
+
+def check_agreement(summed: Summed) -> None:
+    """Reject a record that these ACLs contradict.
+
+    Raises:
+        UsageError: the ACLs decide too many events otherwise than recorded.
+    """
+    unjudged = sum(count.events for count in summed.not_evaluated.values())
+    judged = summed.count_of(Counted.ALL).events - unjudged
+    judged -= summed.count_of(Counted.BY_SUPER_USERS).events
+    differing = summed.count_of(Counted.DISAGREEING).events
+    contradiction = describe_contradiction(differing, judged)
+    if contradiction is not None:
+        raise UsageError(f"no ACL can be called unused: {contradiction}, or --as-of")
 
 
 def check_ages(acl_set: AclSet, *, assume_in_force: bool) -> None:

@@ -21,6 +21,7 @@ from authorizerd.acl.snapshot import is_grant
 from authorizerd.replay.judging.asking import Unasked, unasked_reason
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count
+from authorizerd.replay.recorded.agreement import find_differing
 from authorizerd.replay.recorded.rows import Rows
 from authorizerd.replay.recorded.tuples import Figures, RecordedTuple
 
@@ -107,9 +108,8 @@ def find_uses(tuples: Iterable[RecordedTuple], index: AclIndex) -> Iterator[Use]
         elif one.principal in index.settings.super_users:
             yield _count(Counted.BY_SUPER_USERS, one.all_events)
         else:
-            answers = set(index.answers(one))
-            disagreeing = one.denied if True in answers else one.allowed
-            if disagreeing is not None and len(answers) == 1:
+            disagreeing = find_differing(one, index)
+            if disagreeing is not None:
                 yield _count(Counted.DISAGREEING, disagreeing)
             yield from _find_used(one, index)
 

@@ -20,6 +20,7 @@ from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.plans import WhatIfPlan
+from authorizerd.replay.recorded.agreement import Judged, find_judged
 from authorizerd.replay.recorded.rows import Rows, by_frequency
 from authorizerd.replay.recorded.tuples import Engine, RecordedTuple, Source
 from authorizerd.replay.text import encode_json, format_time
@@ -86,11 +87,16 @@ class _Listed(NamedTuple):
 
 
 def run(plan: WhatIfPlan, engine: Engine) -> int:
-    """Write ``whatif.json`` and ``changes``; return 3 if anything is newly denied, else 0."""
+    """Write ``whatif.json`` and ``changes``, print a summary, and return the exit code."""
     report = write_report(plan, engine)
     for line in summary_lines(report):
         print(line, flush=True)
-    return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE
+    return exit_code_of(report)
+
+
+def exit_code_of(report: WhatIf) -> int:
+    """Return 3 if anything is newly denied, or the record contradicts the baseline; else 0."""
+    return EXIT_DENIED if report.newly_denied.tuples or report.contradiction else EXIT_DONE
 
 
 def write_report(plan: WhatIfPlan, engine: Engine) -> WhatIf:
@@ -112,6 +118,7 @@ def make_report(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> What
     """Return the report of the changes that ``change_finder`` finds in a source."""
     ingested = source.ingested
     newly_denied, newly_allowed = sum_changes(changes)
+    as_recorded, not_as_recorded = _compare_with_record(plan, source)
     return WhatIf(
         events=ingested.events,
         allowed_events=ingested.allowed_events,
@@ -123,7 +130,25 @@ def make_report(plan: WhatIfPlan, source: Source, changes: Rows[Change]) -> What
         baseline=None if plan.baseline is None else JudgedBy.of(plan.baseline),
         newly_denied=newly_denied,
         newly_allowed=newly_allowed,
+        as_recorded=as_recorded,
+        not_as_recorded=not_as_recorded,
     )
+
+
+def _compare_with_record(plan: WhatIfPlan, source: Source) -> tuple[Count | None, Count | None]:
+    """Return what the baseline decides as recorded, and what otherwise; None without one."""
+    if plan.baseline is None:
+        return None, None
+    return count_judged(source.tuples(), AclIndex.of(plan.baseline))
+
+
+def count_judged(tuples: Rows[RecordedTuple], index: AclIndex) -> tuple[Count, Count]:
+    """Return what ACLs decide as recorded, and what otherwise, without super users' requests."""
+    sums = {
+        each.agrees: Count(events=each.events, tuples=each.tuples)
+        for each in tuples.sum(partial(find_judged, index=index), Judged)
+    }
+    return sums.get(True, Count()), sums.get(False, Count())
 
 
 def find_changes(

@@ -13,6 +13,7 @@ import msgspec
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.replay.judging.report import Count, JudgedBy
+from authorizerd.replay.recorded.agreement import describe_contradiction
 from authorizerd.replay.text import format_count
 
 LISTED_MAX: Final = 1_000
@@ -81,7 +82,9 @@ NOTHING_CHANGED: Final = Changed()
 class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of ``whatif.json``; the fields up to ``last_at`` describe the whole ingest.
 
-    ``baseline`` is None if the candidate was compared with the recorded decisions.
+    ``baseline`` is None if the candidate was compared with the recorded decisions. Otherwise,
+    ``as_recorded`` and ``not_as_recorded`` count what it decides as recorded and otherwise, without
+    requests of super users. Reports of version 1.0 have neither.
     """
 
     events: int
@@ -94,6 +97,16 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     baseline: JudgedBy | None
     newly_denied: Changed
     newly_allowed: Changed
+    as_recorded: Count | None = None
+    not_as_recorded: Count | None = None
+
+    @property
+    def contradiction(self) -> str | None:
+        """Why the record proves nothing about the baseline, or None."""
+        if self.as_recorded is None or self.not_as_recorded is None:
+            return None
+        differing = self.not_as_recorded.events
+        return describe_contradiction(differing, differing + self.as_recorded.events)
 
 
 def decode_whatif(text: str) -> WhatIf:
@@ -124,6 +137,8 @@ def summary_lines(report: WhatIf) -> Iterator[str]:
                 "INFO), so this result cannot show that nobody loses access"
             )
     yield from report.candidate.describe_unknown()
+    if report.contradiction is not None:
+        yield f"this proves nothing: {report.contradiction}"
     for reason, count in sorted(report.not_evaluated.items()):
         yield f"not evaluated, {reason}: {_counted(count.events, count.tuples)}"
     yield from _changed_lines("newly denied", report.newly_denied)

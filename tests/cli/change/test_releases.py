@@ -70,9 +70,17 @@ def test_the_way_back_is_the_opposite(capsys: pytest.CaptureFixture[str]) -> Non
     assert document["traffic"]["newly_denied"]["events"] == 0
 
 
-@pytest.mark.parametrize("held", [[], [ALICE], [ALICE, USELESS], [ALICE, MALFORMED]])
+@pytest.mark.parametrize("held", [[ALICE], [ALICE, USELESS], [ALICE, MALFORMED]])
 def test_no_other_answer_is_exit_code_0(held: list[Acl]) -> None:
     assert compare(held, "--traffic audit.log") == 0
+
+
+def test_record_that_the_acls_contradict_proves_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert compare([], "--traffic audit.log") == 10
+    expected = "this proves nothing: the ACLs decide 2 of 2 events (100.0%) otherwise than recorded"
+    assert expected in capsys.readouterr().out
 
 
 def test_same_release_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,12 +21,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from authorizerd.replay.ingest.report import why_not_accepted
-from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE, STOP_FILE
+from authorizerd.replay.messages import STOP_FILE
 from authorizerd.replay.plans import FollowPlan
 from authorizerd.replay.spark.driver_output import trace
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import read_text
 from authorizerd.replay.spark.topics import explain, stream_records
+from authorizerd.replay.whatif.evaluation import exit_code_of
 from authorizerd.replay.whatif.follow.announcing import Announcer
 from authorizerd.replay.whatif.follow.batches import open_watch, read_figures, take_batch
 from authorizerd.replay.whatif.report import WhatIf, decode_whatif, summary_lines
@@ -40,7 +41,7 @@ _BATCH_SECONDS_MAX: Final = 600
 def run(spark: SparkSession, plan: FollowPlan) -> int:
     """Write ``whatif.json`` and ``ingest.json`` after each batch, until the time is over.
 
-    Return 3 if anything is newly denied, else 0.
+    Return the exit code, as ``exit_code_of``.
 
     Raises:
         JobError: ``out`` contains other files, the topic cannot be read, there are too many
@@ -55,7 +56,7 @@ def run(spark: SparkSession, plan: FollowPlan) -> int:
     ingested = read_figures(spark, plan)
     if not ingested.accepted:
         raise JobError(why_not_accepted(ingested, plan.ingest.bad_ratio_max))
-    return EXIT_DENIED if report.newly_denied.tuples else EXIT_DONE
+    return exit_code_of(report)
 
 
 def _follow(spark: SparkSession, plan: FollowPlan) -> None:

@@ -7,8 +7,17 @@ import pytest
 
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.replay.acl_set import DatedAcl
+from authorizerd.replay.judging.asking import Unasked
 from authorizerd.replay.usage.errors import UsageError
-from authorizerd.replay.usage.evaluation import Age, Window, age_of, check_ages, window_of
+from authorizerd.replay.usage.evaluation import (
+    Age,
+    Window,
+    age_of,
+    check_ages,
+    check_agreement,
+    window_of,
+)
+from authorizerd.replay.usage.uses import Counted, Summed, Use
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
 from tests.ops.replay.usage.recording import DAY_MS, ingested
 from tests.oracles.usage import Recorded
@@ -46,6 +55,26 @@ def test_only_acls_older_than_the_window_are_judged(
     dated, window = DatedAcl(topic_read("t"), added_ms), Window(10, 20)
     assert age_of(dated, window, assume_in_force=False) is age
     assert age_of(dated, window, assume_in_force=True) is age_if_assumed
+
+
+@pytest.mark.parametrize("differing", [0, 1, 2, 20])
+def test_record_that_the_acls_contradict_is_rejected(differing: int) -> None:
+    """Super users' requests, and those that no ACL can decide, are no evidence."""
+    counts = {
+        Counted.ALL: 40, Counted.BY_SUPER_USERS: 10, Unasked.EVERYONE: 10,
+        Counted.DISAGREEING: differing,
+    }  # fmt: skip
+    others: dict[str | None, Use] = {
+        label.value: Use(-1, label.value, False, events, 1, 0, 0)
+        for label, events in counts.items()
+    }
+    summed = Summed({}, others)
+    if differing <= 1:
+        check_agreement(summed)
+        return
+    reason = f"no ACL can be called unused: the ACLs decide {differing} of 20 events"
+    with pytest.raises(UsageError, match=f"^{reason}.* 5% .*--super-users.*--as-of$"):
+        check_agreement(summed)
 
 
 def test_source_without_dates_is_rejected() -> None:

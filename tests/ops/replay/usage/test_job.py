@@ -81,7 +81,7 @@ def test_use_is_reported_and_unused_grants_are_suggested(
     events = [
         *(read_of(name, at=number) for number, name in enumerate(("x", "x", "y"))),
         *(read_of(f"log-2{n}", at=5, principal="User:b") for n in range(3)),
-        read_of("d", at=6, allowed=False),
+        *(read_of("d", at=6, allowed=False) for _ in range(20)),
         read_of("unused", at=7, principal="User:root"),
         read_of("z", at=8, principal="User:c"),
     ]
@@ -119,11 +119,13 @@ def test_lookback_limits_the_window(spark: SparkSession, tmp_path: Path) -> None
         read_of("other", at=2 * DAY_MS, principal="User:b"),
         Event("User:b", None, "READ", "TOPIC", "p", True, "PREFIXED", at=2 * DAY_MS),
         *(read_of("kept", at=3 * DAY_MS, allowed=False) for _ in range(2)),
+        # Most events must be decided as recorded.
+        *(read_of("none", at=3 * DAY_MS, allowed=False) for _ in range(80)),
     ]
     code, out = run_usage(spark, tmp_path, events, plan_of(tmp_path, acls, lookback_days=1.0))
     report = decode_usage((out / "usage.json").read_text())
     assert (code, report.window.begins_at) == (0, format_time(START_MS + 2 * DAY_MS))
-    assert (report.window.allowed_events, report.window.denied_events) == (2, 2)
+    assert (report.window.allowed_events, report.window.denied_events) == (2, 82)
     assert report.not_evaluated == {"pattern type is not LITERAL": Count(events=1, tuples=1)}
     assert [item.acl for item in report.unused] == [named(old), named(kept)]
     assert report.suggestions.removals == (named(old),)
@@ -132,7 +134,7 @@ def test_lookback_limits_the_window(spark: SparkSession, tmp_path: Path) -> None
     assert left_out.reason == "2 events would be newly denied, such as those of User:a on kept"
     proof = report.suggestions.proof
     assert proof is not None
-    assert (proof.tuples, proof.newly_denied) == (2, Count())
+    assert (proof.tuples, proof.newly_denied) == (3, Count())
 
 
 @pytest.mark.parametrize(("first_day", "at"), [(1, DAY_MS), (2, 2 * DAY_MS), (2, 2 * DAY_MS + 1)])

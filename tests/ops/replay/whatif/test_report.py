@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from msgspec.structs import replace
 
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.text import encode_json
+from authorizerd.replay.whatif.evaluation import exit_code_of
 from authorizerd.replay.whatif.report import (
     SHOWN_MAX,
     Changed,
@@ -39,6 +41,14 @@ def test_summary_says_that_nothing_changes() -> None:
         "newly denied: nothing",
         "newly allowed: nothing",
     ]
+
+
+@pytest.mark.parametrize(("differing", "code"), [(0, 0), (1, 0), (2, 3)])
+def test_record_that_the_baseline_contradicts_is_exit_code_3(differing: int, code: int) -> None:
+    counts = [Count(events=events, tuples=1) for events in (20 - differing, differing)]
+    report = replace(REPORT, as_recorded=counts[0], not_as_recorded=counts[1])
+    assert exit_code_of(report) == code
+    assert ("this proves nothing: the ACLs decide 2 of 20" in text(report)) is (code == 3)
 
 
 def test_summary_says_which_settings_are_unknown() -> None:
