@@ -186,11 +186,50 @@ INGEST_MUTANTS: Final = (
             ("the host", 'if " " in host:', "if not host:"),
         )
     ),
+    *(
+        Mutant(
+            name=name,
+            file=file,
+            text=text,
+            becomes=becomes,
+            found_by=f"tests/ops/replay/ingest/parse/test_line.py::{found_by}",
+        )
+        for name, file, text, becomes, found_by in (
+            (
+                "one of two texts of a wrapper is read",
+                "ops/replay/ingest/parse/wrapping.py",
+                "if len(lines) > 1:",
+                "if len(lines) > 2:",
+                "test_only_one_known_text_of_a_wrapper_is_read",
+            ),
+            (
+                "a text of an audit event is read as a line",
+                "ops/replay/ingest/parse/wrapping.py",
+                "return wrapper if wrapper.allowed is None else None",
+                "return wrapper",
+                "test_only_one_known_text_of_a_wrapper_is_read",
+            ),
+            (
+                "a wrapper's time may hold a marker",
+                "ops/replay/ingest/parse/wrapping.py",
+                "and _time.fullmatch(each)",
+                "",
+                "test_only_one_known_text_of_a_wrapper_is_read",
+            ),
+            (
+                "a line that occurred before gets its wrapper's time",
+                "ops/replay/local/tallies.py",
+                '|"(?:log|message|line|_raw|result)"[ \\t]*:',
+                "",
+                "test_line_in_a_wrapper_is_read",
+            ),
+        )
+    ),
     Mutant(
         name="a part of a line from Docker counts as a complete line",
-        file="ops/replay/ingest/parse/line.py",
-        text='if not record.log.endswith("\\n"):',
-        becomes="if not record.log:",
+        file="ops/replay/ingest/parse/wrapping.py",
+        text="(is_cut and line == wrapper.log)",
+        becomes="False",
         found_by="tests/ops/replay/ingest/parse/test_line.py::test_partial_line_of_docker_is_set_aside",
     ),
     Mutant(

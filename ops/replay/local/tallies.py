@@ -49,8 +49,10 @@ _match_head: Final = re.compile(
 """The beginning of a line up to its second; this daemon's JSON lines have their times in UTC."""
 _PLAIN: Final = re.compile(rf"\]? (?={REST})".encode())
 """The beginning of a plain line after its milliseconds."""
-_JSON: Final = re.compile(rb'(?s)Z(?="(?!.*(?:\\|"time")))')
-"""That of a JSON line, unless it may name its time twice, in which case the last one counts."""
+_JSON: Final = re.compile(
+    rb'(?s)Z(?="(?!.*(?:\\|"time"|"(?:log|message|line|_raw|result)"[ \t]*:)))'
+)
+"""That of a JSON line, unless it may name its time twice or wrap a line that has another one."""
 _ONE_JSON_TIME: Final = b'{"time":"2000-01-01T00:00:00.000Z'
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 _is_sampled: Final = re.compile(

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import tzinfo
 from typing import Annotated, Final, Literal
 
@@ -21,29 +20,14 @@ from authorizerd.replay.ingest.parse.event import (
 )
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 from authorizerd.replay.ingest.parse.times import find_head
+from authorizerd.replay.ingest.parse.wrapping import unwrap
 
 LineFormat = Literal["auto", "json", "kafka"]
 
 BYTE_ORDER_MARK: Final = "\ufeff"  # at the beginning of a file
 
-DOCKER_JSON: Final = '{"log":'  # Docker's json-file driver writes this key first
-
-# 2026-11-21T16:26:26.9Z stdout F {…
-_cri_json: Final = re.compile(r"^[0-9T:.Z+-]+ (?:stdout|stderr) F \{")
-
-
 _MATCHING: Final = "MatchingAcl"
 _UNJUDGEABLE: Final = "UnjudgeableAcl"
-
-
-class _DockerRecord(msgspec.Struct, frozen=True):
-    """A line of Docker's json-file driver."""
-
-    log: str
-    time: str
-
-
-_docker_decoder: Final = msgspec.json.Decoder(_DockerRecord)
 
 
 def parse_line(
@@ -61,7 +45,7 @@ def parse_line(
         return Reason.NOT_UTF_8
     if not text.strip(" \t\r\n"):
         return None
-    unwrapped = _unwrapped(text.rstrip("\r\n"))
+    unwrapped = unwrap(text.rstrip("\r\n"))
     if isinstance(unwrapped, Reason):
         return unwrapped
     if SEPARATOR in unwrapped:
@@ -69,24 +53,6 @@ def parse_line(
     if line_format == "json" or (line_format == "auto" and unwrapped.startswith("{")):
         return parse_json(unwrapped, zone)
     return parse_kafka_line(unwrapped, zone)
-
-
-def _unwrapped(text: str) -> str | Reason:
-    """Return the line that Docker or CRI wrapped, or why Docker's wrapping is unreadable."""
-    if text.startswith(DOCKER_JSON):
-        try:
-            record = _docker_decoder.decode(text)
-        except DECODING_ERRORS:
-            return Reason.BAD_JSON
-        if not record.log.endswith("\n"):
-            return Reason.PARTIAL_LINE
-        inner = record.log.rstrip("\r\n")
-        # Docker's time is used only if the line itself contains no time.
-        return inner if inner.startswith("{") else f"{record.time} {inner}"
-    # Remove CRI's prefix only before JSON: in Kafka's lines, it shows whether a line is partial.
-    if _cri_json.match(text):
-        return text[text.index("{") :]
-    return text
 
 
 _INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # the type of Kafka's count, and of the column

@@ -14,6 +14,8 @@ from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
 from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.wrapping import DOCKER_BYTES
+from authorizerd.replay.local.tallies import Tallies
 from tests.ops.replay.ingest.parse.hostile_lines import FORGED, bytes_lines
 
 ACL = Acl(2, "a b", 3, "User:ü", "*", 3, 3)
@@ -78,12 +80,68 @@ def test_line_without_a_time_gets_dockers() -> None:
 
 def test_partial_line_of_docker_is_set_aside() -> None:
     text = "Principal = User:a is Denied Operation = Read from host = h on resource = Topic:t"
+    text = f"{' ' * DOCKER_BYTES}{text}"
     docker = {"log": text, "stream": "stdout", "time": "2026-11-21T16:26:26.966Z"}
     for log, expected in ((text + "\n", Event), (text, Reason)):
         line = json.dumps(docker | {"log": log}, separators=(",", ":")).encode()
         parsed = parse_line(line, UTC)
         assert isinstance(parsed, expected)
     assert parsed is Reason.PARTIAL_LINE
+
+
+DENIED = (
+    "Principal = User:u is Denied operation = READ from host = 10.0.0.1 on resource = "
+    "Topic:LITERAL:t for request = Fetch with resourceRefCount = 1 based on rule DefaultDeny"
+)
+WHOLE = f"[2024-07-30 14:29:43,713] INFO {DENIED} (kafka.authorizer.logger)"
+TIME = "2024-07-30T14:29:43.713Z"
+LATER = "2024-07-30T14:29:44.000Z"
+WRAPPERS: dict[str, dict[str, object]] = {
+    "Docker": {"log": f"{WHOLE}\n", "stream": "stdout", "time": LATER},
+    "Fluent Bit": {"date": 1722349784.0, "log": WHOLE, "logtag": "F", "kubernetes": {"log": "x"}},
+    "Filebeat": {"@timestamp": LATER, "log": {"offset": 1}, "message": WHOLE},
+    "Vector": {"message": WHOLE, "timestamp": LATER, "source_type": "file"},
+    "Loki": {"labels": {"app": "kafka"}, "line": WHOLE, "timestamp": LATER},
+    "Splunk": {"preview": False, "result": {"_raw": WHOLE, "_time": "2024-07-30T14:29:44.0+0000"}},
+    "ECS": {"@timestamp": TIME, "log.level": "INFO", "message": DENIED, "log.logger": "k.a.l"},
+    "JsonTemplateLayout": {
+        "instant": {"epochSecond": 1722349783, "nanoOfSecond": 713000000}, "level": "INFO",
+        "loggerName": "kafka.authorizer.logger", "message": DENIED, "endOfBatch": False,
+    },
+    "time first": {"time": LATER, "message": WHOLE},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("outer", ["", "Vector", "CRI"])
+def test_line_in_a_wrapper_is_read(wrapper: str, outer: str) -> None:
+    """In lines and in tallies, which keep what has occurred."""
+    text = json.dumps(WRAPPERS[wrapper], separators=(",", ":"))
+    if outer == "Vector":
+        text = json.dumps({"message": text, "timestamp": LATER})
+    elif outer:
+        text = f"{LATER} stdout F {text}"
+    event = parse_line(WHOLE.encode(), UTC)
+    assert isinstance(event, Event)
+    assert parse_line(text.encode(), UTC) == event
+    tallies = Tallies(UTC)
+    tallies.add([text.encode()] * 2)
+    ((_, tally),) = tallies
+    assert (tally.lines, tally.first_ms, tally.last_ms) == (2, event.at_ms, event.at_ms)
+
+
+@pytest.mark.parametrize(("record", "expected"), [
+    ({"log": WHOLE, "message": f"{WHOLE} "}, Reason.AMBIGUOUS),
+    ({"log": WHOLE, "logtag": "P"}, Reason.PARTIAL_LINE),
+    ({"text": WHOLE}, Reason.BAD_JSON),
+    ({"kubernetes": {"message": WHOLE}}, Reason.BAD_JSON),
+    ({"message": WHOLE, "allowed": False}, Reason.BAD_JSON),
+    ({"message": DENIED}, Reason.NO_TIME),
+    ({"message": DENIED, "time": f"{TIME} Principal = "}, Reason.NO_TIME),
+    ({"message": f"{WHOLE} x"}, Reason.UNKNOWN_ENDING),
+])  # fmt: skip
+def test_only_one_known_text_of_a_wrapper_is_read(record: object, expected: Reason) -> None:
+    assert parse_line(json.dumps(record).encode(), UTC) is expected
 
 
 @pytest.mark.parametrize(("line", "expected"), [

@@ -1,0 +1,103 @@
+"""Take an audit line out of the JSON that log shippers and JSON layouts put around it.
+
+**Invariant:** only a whole JSON object is unwrapped, and only the text of a known key: a text that
+clients may choose is never read as a line. What the line itself says counts: the object's time and
+level stand before it, so they are used only if it has none.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from authorizerd.acl.decoding_errors import DECODING_ERRORS
+from authorizerd.replay.ingest.parse.event import Reason
+from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL
+from authorizerd.replay.ingest.parse.times import LEVELS
+
+DEPTH_MAX: Final = 3
+"""Wrappers in wrappers: a line of Docker, in one of Vector, in one of Splunk."""
+DOCKER_BYTES: Final = 16 * 1024
+"""Docker splits longer lines, and only the last part ends with a line break."""
+
+# 2026-11-21T16:26:26.9Z stdout F {…
+_cri_json: Final = re.compile(r"[0-9T:.Z+-]+ (?:stdout|stderr) F \{")
+_time: Final = re.compile(r"[0-9T:.,Z+ -]{1,40}")
+
+
+class _Instant(msgspec.Struct, frozen=True):
+    """A time of log4j2's JSON layouts."""
+
+    second: Annotated[int, msgspec.Meta(ge=0, lt=2**33)] = msgspec.field(name="epochSecond")
+    nano: Annotated[int, msgspec.Meta(ge=0, lt=10**9)] = msgspec.field(name="nanoOfSecond")
+
+    def __str__(self) -> str:
+        ms = self.nano // 1_000_000
+        return f"{datetime.fromtimestamp(self.second, UTC):%Y-%m-%dT%H:%M:%S}.{ms:03d}Z"
+
+
+class _Wrapper(msgspec.Struct, frozen=True):
+    """The keys of all wrappers; an object with ``allowed`` is an audit event of the daemon."""
+
+    log: Any = None  # Docker, Fluent Bit
+    message: Any = None  # ECS, log4j2, Vector
+    line: Any = None  # Loki
+    raw: Any = msgspec.field(name="_raw", default=None)  # Splunk
+    result: Any = None  # Splunk's export, around the others
+    allowed: Any = None
+    logtag: Any = None  # Fluent Bit: P for a part of a line
+    level: Any = None
+    ecs_level: Any = msgspec.field(name="log.level", default=None)
+    time: Any = None
+    timestamp: Any = None
+    ecs_time: Any = msgspec.field(name="@timestamp", default=None)
+    splunk_time: Any = msgspec.field(name="_time", default=None)
+    instant: _Instant | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(_Wrapper)
+
+
+def unwrap(text: str) -> str | Reason:
+    """Return the line in wrappers, or ``text`` without any; or why it cannot be read."""
+    for _ in range(DEPTH_MAX):
+        # Only before JSON: in Kafka's lines, CRI's prefix shows whether a line is partial.
+        if _cri_json.match(text):
+            text = text[text.index("{") :]
+        wrapper = _decode(text) if text.startswith("{") else None
+        if wrapper is None:
+            break
+        texts = (wrapper.log, wrapper.message, wrapper.line, wrapper.raw)
+        lines = {each for each in texts if isinstance(each, str)}
+        if len(lines) > 1:
+            return Reason.AMBIGUOUS
+        if not lines:
+            break
+        (line,) = lines
+        is_cut = not line.endswith("\n") and len(line.encode("utf-8", "replace")) >= DOCKER_BYTES
+        if wrapper.logtag == "P" or (is_cut and line == wrapper.log):
+            return Reason.PARTIAL_LINE
+        line = line.rstrip("\r\n")
+        text = line if line.startswith("{") else f"{_make_head(wrapper, line)}{line}"
+    return text
+
+
+def _decode(text: str) -> _Wrapper | None:
+    try:
+        wrapper = _decoder.decode(text)
+        if isinstance(wrapper.result, dict):
+            wrapper = msgspec.convert(wrapper.result, _Wrapper)
+    except DECODING_ERRORS:
+        return None
+    return wrapper if wrapper.allowed is None else None
+
+
+def _make_head(wrapper: _Wrapper, line: str) -> str:
+    times = (wrapper.time, wrapper.timestamp, wrapper.ecs_time, wrapper.splunk_time)
+    found = [each for each in times if isinstance(each, str) and _time.fullmatch(each)]
+    time = str(wrapper.instant) if wrapper.instant else next(iter(found), "")
+    level = next((each for each in (wrapper.level, wrapper.ecs_level) if each in LEVELS), "")
+    return f"{time} {level} " if line.startswith(PRINCIPAL) and level else f"{time} " * bool(time)
