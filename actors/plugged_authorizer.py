@@ -10,6 +10,7 @@ Source: KIP-504 (Authorizer).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -79,7 +80,12 @@ class PluggedAuthorizer(DecidingAuthorizer):
         self._denied = Decision(False, NamedRule(name))
 
     def current_state(self) -> DecisionState:
-        return DecisionState(self._snapshot.newest, _NO_SETTINGS)
+        """Return the state. It has a deadline only if the authorizer may use ACLs that expire.
+
+        So an answer by ACLs that were current is not given once they have expired.
+        """
+        snapshot, deadline = self._snapshot.read()
+        return DecisionState(snapshot, _NO_SETTINGS, math.inf if snapshot is None else deadline)
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Configure the authorizer. Any error it raises stops the daemon from starting."""

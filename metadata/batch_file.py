@@ -156,9 +156,17 @@ class BatchFile:
     def _bytes_at(self, position: int, size: int) -> bytes:
         start = position - self._piece_position
         if not 0 <= start <= len(self._piece) - size:
+            left = self._size - position
             self._file.seek(position)
-            self._piece = self._file.read(max(size, min(PIECE_BYTES, self._size - position)))
+            self._piece = self._file.read(max(size, min(PIECE_BYTES, left)))
             self._piece_position, start = position, 0
+            if len(self._piece) < min(size, left):
+                # Not a torn tail: what cannot be read may have been acknowledged.
+                end = position + len(self._piece)
+                raise LogDirectoryError(
+                    f"{self.path}: reading ends at byte {end}, but the file had {self._size} bytes"
+                    " when it was opened: see whether it was cut, or the disk fails"
+                )
         return self._piece[start : start + size]
 
     def _torn_start(self, start: bytes, left: int) -> str | None:

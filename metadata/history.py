@@ -21,9 +21,9 @@ from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import Acl, AclAdded, Change
 from authorizerd.acl.past import PastChange
-from authorizerd.metadata.errors import PastDamagedError, PastNotReadError, PastRangeError
+from authorizerd.metadata.errors import PastDamagedError, PastRangeError
 from authorizerd.metadata.log import LogBatch
-from authorizerd.metadata.past import PastLog, TimedBatch, describe_future
+from authorizerd.metadata.past import PastLog, TimedBatch, check_complete, describe_future
 from authorizerd.protocol.records.metadata import ID_SIZE, RecordType
 
 _CHANGED: Final = re.compile(
@@ -69,11 +69,7 @@ def read_changes_after(
         if newest is not None and timed.changes.last_offset > newest:
             break
         first_pass.add(timed)
-    if newest is not None and first_pass.last.offset < newest:
-        raise PastNotReadError(
-            f"the files of the log end at offset {first_pass.last.offset}, before the newest state "
-            f"at offset {newest}: try again once they are written"
-        )
+    check_complete(first_pass.last.offset, newest)
     if first_pass.last.offset < offset:
         raise PastRangeError(describe_future(offset, first_pass.last.offset))
     found = _find_acls(log, offset, first_pass.missing)

@@ -29,6 +29,7 @@ from authorizerd.metadata.errors import (
     CorruptLogError,
     MetadataLogError,
     PastDamagedError,
+    PastNotReadError,
     PastRangeError,
 )
 from authorizerd.metadata.live_files import read_live
@@ -203,6 +204,7 @@ class PastLog:
 
         Raises:
             PastRangeError: the moment is too old, or its offset is above ``newest``.
+            PastNotReadError: the files end before ``newest``, so a later batch may be the last one.
             MetadataLogError: as ``read``.
         """
         if as_of.offset is not None:
@@ -223,6 +225,7 @@ class PastLog:
         for begin, end in self._index.spans_until(time_ms):
             if end is not None and end <= start:
                 break
+            last = -1
             for log_batch in self._batches_from(start - 1, begin):
                 last = log_batch.last_offset
                 if (newest is not None and last > newest) or (end is not None and last >= end):
@@ -232,6 +235,8 @@ class PastLog:
                 is_until = log_batch.placed.batch.max_timestamp_ms <= time_ms
                 if is_until and not log_batch.is_checkpoint and last >= start:
                     found = last
+            if end is None:
+                check_complete(last, newest)
             if found is not None and found >= start:
                 break
         return found
@@ -300,6 +305,19 @@ def describe_future(offset: int, newest: int) -> str:
     if offset < TIME_MS_MIN // 1000:  # the same time as TIME_MS_MIN, in seconds
         return text
     return f"{text}; a time needs milliseconds since 1970, not seconds"
+
+
+def check_complete(last: int, newest: int | None) -> None:
+    """Reject files that end at offset ``last``, before the newest state; None is never before it.
+
+    Raises:
+        PastNotReadError: they do.
+    """
+    if newest is not None and last < newest:
+        raise PastNotReadError(
+            f"the files of the log end at offset {last}, before the newest state at offset "
+            f"{newest}: try again once they are written"
+        )
 
 
 def check_time(as_of: AsOf, now_ms: int) -> None:

@@ -29,7 +29,7 @@ from authorizerd.actors.errors import (
 )
 from authorizerd.actors.no_authorizer import NoAuthorizer
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
-from authorizerd.actors.published import Published
+from authorizerd.actors.published import Expiring, Published
 from tests.support.acls import acl, question
 from tests.support.authorizers import Plug, server_endpoint
 
@@ -62,6 +62,22 @@ def plugged(plug: Authorizer) -> tuple[PluggedAuthorizer, list[BaseException]]:
     snapshot: Published[AclSnapshot | None] = Published(None)
     authorizer = PluggedAuthorizer(plug, name="Plug", snapshot=snapshot, on_failure=faults.append)
     return authorizer, faults
+
+
+def test_request_that_outlives_the_acls_gets_no_answer() -> None:
+    """The authorizer may have decided by them before the process was paused."""
+    now = 0.0
+    published: Expiring[AclSnapshot] = Expiring(clock=lambda: now)
+    authorizer = PluggedAuthorizer(
+        Plug([True]), name="Plug", snapshot=published, on_failure=lambda _: None
+    )
+    before = authorizer.current_state()
+    published.publish_until(EMPTY_SNAPSHOT, 10.0)
+    state = authorizer.current_state()
+    now = 10.0
+    assert authorizer.has_expired(state)
+    for without_acls in (before, authorizer.current_state()):
+        assert not authorizer.has_expired(without_acls), "the authorizer decides without them"
 
 
 def test_answers_are_returned_in_order_and_counted() -> None:

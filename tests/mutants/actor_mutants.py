@@ -237,6 +237,16 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
+        name="a plug-in's answers outlive the ACLs by which it decided",
+        file="actors/plugged_authorizer.py",
+        text="math.inf if snapshot is None else deadline)",
+        becomes="math.inf)",
+        found_by=(
+            "tests/actors/test_plugged_authorizer.py"
+            "::test_request_that_outlives_the_acls_gets_no_answer"
+        ),
+    ),
+    Mutant(
         name="every answer of a plug-in except False allows",
         file="actors/plugged_values.py",
         text="[each is True for each in",

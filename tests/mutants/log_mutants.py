@@ -224,6 +224,13 @@ LOG_MUTANTS: Final = (
         found_by="tests/metadata/test_log.py::test_end_of_the_log_is_read_from_the_disk",
     ),
     Mutant(
+        name="a read that ends too early makes a torn tail",
+        file="metadata/batch_file.py",
+        text="if len(self._piece) < min(size, left):",
+        becomes="if len(self._piece) < 0:",
+        found_by="tests/metadata/test_batch_file.py::test_file_cut_while_it_is_read_is_not_torn",
+    ),
+    Mutant(
         name="a transaction is visible before its end",
         file="metadata/replay.py",
         text=(

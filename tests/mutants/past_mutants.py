@@ -52,9 +52,16 @@ are those of now.\"\"\"
     Mutant(
         name="a log that ends before the newest state is used for the past",
         file="metadata/history.py",
-        text="    if newest is not None and first_pass.last.offset < newest:\n",
-        becomes="    if newest is not None and first_pass.last.offset < 0:\n",
+        text="    check_complete(first_pass.last.offset, newest)\n",
+        becomes="",
         found_by=f"{_PAST}::test_log_that_lags_is_not_used",
+    ),
+    Mutant(
+        name="a time is looked up in a log that ends before the newest state",
+        file="metadata/past.py",
+        text="                check_complete(last, newest)\n",
+        becomes="                pass\n",
+        found_by=f"{_PAST}::test_time_is_not_looked_up_in_a_log_that_lags",
     ),
     Mutant(
         name="any number of changes is undone",

@@ -133,6 +133,14 @@ async def test_log_that_lags_is_not_used(small: Fixture) -> None:
         await small.at(AsOf(offset=2))
 
 
+async def test_time_is_not_looked_up_in_a_log_that_lags(small: Fixture) -> None:
+    """A batch that the files lack may be the last one until then; a kept state hides that."""
+    assert await small.at(AsOf(time_ms=TIME_MS)) == replay(small.log_dir)
+    small.snapshot.publish(at_offset(replay(small.log_dir), 9))
+    with pytest.raises(PastUnavailableError, match="end at offset 4, before the newest state"):
+        await small.at(AsOf(time_ms=TIME_MS))
+
+
 async def test_log_of_another_state_is_not_used(
     small: Fixture, caplog: pytest.LogCaptureFixture
 ) -> None:
