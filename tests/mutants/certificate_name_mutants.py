@@ -92,6 +92,22 @@ CERTIFICATE_NAME_MUTANTS: Final = (
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
     Mutant(
+        name="the case of a character that is new in Unicode is guessed",
+        file="config/principal_rules.py",
+        text="_NEW_CASES.search(principal) or ",
+        becomes="",
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
+        name="the case of an unassigned character is guessed",
+        file="config/principal_rules.py",
+        text=' or any(category(each) == "Cn" for each in principal)',
+        becomes="",
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
         name="a mapping rule may have a program of any size",
         file="config/java_regex/translation.py",
         text="    if compiled.programsize > PROGRAM_SIZE_MAX:",
