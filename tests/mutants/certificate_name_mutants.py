@@ -86,8 +86,8 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     Mutant(
         name="the lower case of a sigma is guessed",
         file="config/principal_rules.py",
-        text='if self.case == "L" and _SIGMA in principal:',
-        becomes='if self.case == "-" and _SIGMA in principal:',
+        text='if case == "L" and _SIGMA in principal:',
+        becomes='if case == "-" and _SIGMA in principal:',
         found_by="tests/config/test_principal_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
