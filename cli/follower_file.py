@@ -26,7 +26,12 @@ from authorizerd.config.follow_keys import (
     VOTERS,
     WRITE_TIMEOUT,
 )
-from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE, parse_log_in
+from authorizerd.config.jaas import (
+    PLAIN_LOGIN_MODULE,
+    SCRAM_LOGIN_MODULE,
+    parse_log_in,
+    quote_option,
+)
 from authorizerd.config.joined_rules import read_security_protocols
 from authorizerd.config.key import Key
 from authorizerd.config.key_values import read_key_values
@@ -284,7 +289,7 @@ class _Import:
             " act as anybody: authorizerd.source=brokers needs DESCRIBE alone."
         )
         module = PLAIN_LOGIN_MODULE if mechanism == PLAIN else SCRAM_LOGIN_MODULE
-        options = f"username={_quote(user.username)} password={_quote(user.password)}"
+        options = f"username={quote_option(user.username)} password={quote_option(user.password)}"
         is_secret = not is_placeholder(user.password)
         self._add(name, f"{module} required {options};", is_secret=is_secret)
 
@@ -316,11 +321,6 @@ def _comment(text: str) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 _CONTROLS: Final = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}

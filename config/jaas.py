@@ -9,11 +9,11 @@ a user who may log in; ``username`` and ``password`` are for log-ins to other se
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.follow import LogIn
@@ -22,16 +22,21 @@ from authorizerd.config.values import PLAIN
 PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _USER_PREFIX: Final = "user_"
-_FLAGS: Final = ("required", "requisite", "sufficient", "optional")
-_HEAD: Final = re.compile(r"""\s*(?P<module>[^\s=;'"]*)\s*(?P<flag>[^\s=;'"]*)""")
-# Why is `=` allowed in a bare value, unlike in Kafka? Passwords in base64 end in it.
-_OPTION: Final = re.compile(
-    r"""\s*(?P<name>[^\s=;'"]+)\s*=\s*"""
-    r"""(?:(?P<quote>["'])(?P<quoted>(?:(?!(?P=quote))[^\\]|\\.)*)(?P=quote)"""
-    r"""|(?P<bare>[^\s;'"][^\s;"]*))""",
-    re.DOTALL,
+_FLAGS: Final = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
+# Each character begins exactly one kind of token, and whatever begins none is blank.
+_TOKEN: Final = re.compile(
+    r"""(?P<word>[A-Za-z_$\xa0-\U0010ffff][\w$.\-\xa0-\U0010ffff]*)"""
+    r"""|(?P<number>-?(?=[0-9.])[0-9]*\.?[0-9]*)"""
+    r"""|(?P<quote>["'])(?P<body>(?:(?!(?P=quote))[^\\\r\n]|\\(?s:.))*)(?:(?P=quote))?"""
+    r"""|(?P<comment>/\*(?s:.*?)(?:\*/|\Z)|/[^\r\n]*)"""
+    r"""|(?P<sign>[^\0-\x20])""",
+    re.ASCII,
 )
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(?:([0-3][0-7]{0,2}|[4-7][0-7]?)|(.))", re.DOTALL)
+_CONTROLS: Final = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+}  # fmt: skip
+_QUOTED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +103,81 @@ def parse_login_options(
         InvalidValueError: the line is malformed. The reason quotes nothing of the line, since any
             part of it may be a misplaced password.
     """
-    head = _HEAD.match(text)
-    assert head is not None, "the pattern also matches an empty text"
-    if head["module"] not in modules:
-        raise InvalidValueError(f"expected the login module {' or '.join(modules)}")
-    if head["flag"].lower() not in _FLAGS:
-        raise InvalidValueError(f"expected one of {', '.join(_FLAGS)} after the login module")
+    return parse_login(text, modules)[1]
+
+
+def parse_login(text: str, modules: Sequence[str] = ()) -> tuple[str, dict[str, str]]:
+    """Return the login module and the options of a JAAS line.
+
+    As in Kafka, an option whose name is a number or a single sign, such as ``7=x``, has no name. It
+    is left out, since nothing reads it.
+
+    Args:
+        modules: the classes that the module may be; none stands for any.
+
+    Raises:
+        InvalidValueError: as ``parse_login_options``.
+
+    Source: Kafka 4.3 JaasConfig.parseAppConfigurationEntry, JaasContext.load.
+    """
+    tokens = _tokenize(text)
+    module = next(tokens, _END).text
+    if not module or (modules and module not in modules):
+        raise InvalidValueError(f"expected the login module {' or '.join(modules) or 'first'}")
+    # Like Java's, Python's upper case of some other characters is ASCII: of U+0131, it is "I".
+    if (next(tokens, _END).text or "").upper() not in _FLAGS:
+        flags = ", ".join(each.lower() for each in _FLAGS)
+        raise InvalidValueError(f"expected one of {flags} after the login module")
     options: dict[str, str] = {}
-    position = head.end()
-    # Why not finditer? It would skip malformed text between options.
-    while (match := _OPTION.match(text, position)) is not None:
-        quoted = match["quoted"]
-        options[match["name"]] = match["bare"] if quoted is None else _ESCAPE.sub(r"\1", quoted)
-        position = match.end()
-    if text[position:].strip() != ";":
-        number = len(options) + 1
-        raise InvalidValueError(
-            f"option {number}: expected NAME=\"VALUE\", or ';' after the last option"
-        )
-    return options
+    number = 1
+    while (name := next(tokens, _END)).sign != ";":
+        equals, value = next(tokens, _END), next(tokens, _END).text
+        if equals.sign != "=" or value is None:
+            raise InvalidValueError(
+                f"option {number}: expected NAME=\"VALUE\", or ';' after the last option: put"
+                " quotes around names and values, unless they have only letters, digits and _$-."
+                " and begin with a letter, _ or $"
+            )
+        if name.text is not None:
+            options[name.text] = value
+        number += 1
+    if next(tokens, None) is not None:
+        raise InvalidValueError("expected one login module, found more text after ';'")
+    return module, options
+
+
+def quote_option(text: str) -> str:
+    """Return the name or value of an option in quotes, as ``parse_login`` reads it back."""
+    return '"' + text.translate(_QUOTED) + '"'
+
+
+class _Token(NamedTuple):
+    """A word or a quoted ``text``, else a ``sign``; a number is neither, and nor is the end."""
+
+    text: str | None = None
+    sign: str = ""
+
+
+_END: Final = _Token()
+
+
+def _tokenize(text: str) -> Iterator[_Token]:
+    """Yield the tokens of a JAAS line.
+
+    Source: java.io.StreamTokenizer of OpenJDK 17, with the settings of Kafka's JaasConfig.
+    """
+    for token in _TOKEN.finditer(text):
+        match token.lastgroup:
+            case "word":
+                yield _Token(token[0])
+            case "body":
+                yield _Token(_ESCAPE.sub(_unescape, token["body"]))
+            case "number":
+                yield _Token()
+            case "sign":
+                yield _Token(sign=token[0])
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    octal, character = escape.groups()
+    return chr(int(octal, 8)) if octal else _CONTROLS.get(character, character)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+from unicodedata import category
 
 from authorizerd.config.errors import InvalidValueError, PrincipalMappingError
 from authorizerd.config.java_regex.replacement import (
@@ -32,6 +33,11 @@ _BACK_REFERENCE: Final = re.compile(r"\$([0-9]+)")
 _INTEGER_MAX: Final = 2**31 - 1
 _LAST_OF_ONE_UNIT: Final = "\uffff"  # Java stores each higher character as two
 _SIGMA: Final = "\u03a3"  # its lower case depends on whether a word ends with it
+# Unicode 14 to 17 gave these a case, or another one. Java 17 has Unicode 13.
+_NEW_CASES: Final = re.compile(
+    "[\u019b\u0264\u1c89\u1c8a\u2c2f\u2c5f\ua7c0\ua7c1\ua7cb-\ua7dc"
+    "\U00010570-\U000105bf\U00010d50-\U00010d8f\U00016ea0-\U00016ed3]"
+)
 _REPLACEMENTS_MAX: Final = 32  # each searches the rest of the name
 
 
@@ -64,19 +70,29 @@ class Rule:
         matches = list(islice(find_all(pattern, name), _REPLACEMENTS_MAX + 1))
         _check_matches(matches, name)
         principal = replace(matches, self.replacement, name)
-        if self.case == "L" and _SIGMA in principal:
-            raise PrincipalMappingError(
-                f"the lower case of '{principal}' is unknown, because Java finds the ends of words "
-                f"with rules of its own: remove L from the rule, or {_SIGMA} from the name"
-            )
-        # Like Java for English, Python follows Unicode's SpecialCasing.
-        match self.case:
-            case "L":
-                return principal.lower()
-            case "U":
-                return principal.upper()
-            case _:
-                return principal
+        return _change_case(principal, self.case) if self.case else principal
+
+
+def _change_case(principal: str, case: str) -> str:
+    """Return the lower case (``L``) or the upper case (``U``), as Java gives it for English.
+
+    Raises:
+        PrincipalMappingError: the answer depends on Java's release, or is unknown.
+    """
+    if case == "L" and _SIGMA in principal:
+        raise PrincipalMappingError(
+            f"the lower case of '{principal}' is unknown, because Java finds the ends of words "
+            f"with rules of its own: remove L from the rule, or {_SIGMA} from the name"
+        )
+    if not principal.isascii() and (
+        _NEW_CASES.search(principal) or any(category(each) == "Cn" for each in principal)
+    ):
+        raise PrincipalMappingError(
+            f"the case of '{principal}' depends on Java's release, because some characters of it "
+            f"are new in Unicode: remove {case} from the rule"
+        )
+    # Like Java, Python follows Unicode's SpecialCasing.
+    return principal.lower() if case == "L" else principal.upper()
 
 
 def parse_rules(text: str) -> Iterator[Rule | None]:

@@ -26,7 +26,8 @@ This page lists every configuration key: its default, what it does, and whether 
 while the daemon runs.
 
 - `authorizerd serve --config FILE` reads a Java properties file in ISO-8859-1, as Kafka does.
-  The file may have at most 1 MiB.
+  The file may have at most 1 MiB. Unlike in Java, half of a surrogate pair (`\\ud83d` alone) is an
+  error, and a lone backslash at the very end of the file sets nothing.
 - `--override KEY=VALUE` takes precedence over the file and may be repeated.
 - An invalid value is rejected with file, line, key and reason.
 - An unknown key that begins with `authorizerd.` is an error.

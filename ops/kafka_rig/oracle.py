@@ -1,10 +1,11 @@
-"""Ask Kafka's StandardAuthorizer, AclControlManager and SslPrincipalMapper, and Java's X500Name.
+"""Ask Kafka's StandardAuthorizer, AclControlManager, SslPrincipalMapper and JaasConfig, and Java.
 
 A case of ``kafka_answers`` is a JSON object whose rows are arrays: ACLs and filters
 ``[resourceType, name, patternType, principal, host, operation, permission]`` (None in a filter
 matches any value), questions ``[principal, host, operation, resourceType, name]``. The Java records
 ``DecisionCase`` and ``AdministrationCase`` define cases and answers. The Java class
-``PrincipalOracle`` defines those of ``principal_answers``.
+``PrincipalOracle`` defines those of ``principal_answers``, and ``SettingsOracle`` those of
+``settings_answers``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ Answer = dict[str, Any]
 
 _MAIN_CLASS: Final = "org.apache.kafka.controller.Oracle"
 _PRINCIPAL_CLASS: Final = "org.apache.kafka.common.security.ssl.PrincipalOracle"
+_SETTINGS_CLASS: Final = "org.apache.kafka.common.security.SettingsOracle"
 _TIMEOUT_SECONDS: Final = 120.0
 
 
@@ -41,6 +43,15 @@ def principal_answers(rig: Rig, cases: Iterable[Case]) -> list[Any]:
         RigError: as ``kafka_answers``.
     """
     return _answers(rig, _PRINCIPAL_CLASS, cases)
+
+
+def settings_answers(rig: Rig, cases: Iterable[Case]) -> list[Any]:
+    """Return what Kafka reads from each JAAS line and each properties file; None is an error.
+
+    Raises:
+        RigError: as ``kafka_answers``.
+    """
+    return _answers(rig, _SETTINGS_CLASS, cases)
 
 
 def _answers(rig: Rig, main_class: str, cases: Iterable[Case]) -> list[Any]:

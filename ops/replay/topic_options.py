@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
-from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.jaas import parse_login
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.providers import resolve_placeholders
 from authorizerd.replay.options import PathError
@@ -14,10 +14,6 @@ from authorizerd.replay.options import PathError
 _KEYS: Final = ("security.", "sasl.", "ssl.")
 """Beginnings of the keys that matter; as for ``acls --command-config``, others are ignored."""
 _JAAS: Final = "sasl.jaas.config"
-_LOG_IN: Final = re.compile(
-    r"""\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)"""
-    r"""(?:\s+[\w.]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s";]+))*\s*;\s*"""
-)
 
 
 def read_client_settings(command_config: Path | None) -> dict[str, str]:
@@ -36,10 +32,10 @@ def read_client_settings(command_config: Path | None) -> dict[str, str]:
     except ConfigurationError as error:
         raise PathError(f"--command-config: {error}") from error
     settings = {key: each.value for key, each in properties.items() if key.startswith(_KEYS)}
-    # Java's own error would quote a word of the text, which may be the password.
-    if _JAAS in settings and _LOG_IN.fullmatch(settings[_JAAS]) is None:
-        raise PathError(
-            f'--command-config: {command_config}: {_JAAS}: expected CLASS required KEY="VALUE" …; '
-            "(the value is not shown, since it may contain a password)"
-        )
+    if _JAAS in settings:
+        # Java's own error would quote a word of the text, which may be the password.
+        try:
+            parse_login(settings[_JAAS])
+        except InvalidValueError as error:
+            raise PathError(f"--command-config: {command_config}: {_JAAS}: {error}") from None
     return settings

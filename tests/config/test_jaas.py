@@ -1,4 +1,5 @@
-from contextlib import suppress
+import re
+from contextlib import nullcontext, suppress
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,10 @@ from authorizerd.config.jaas import (
     PLAIN_LOGIN_MODULE,
     SCRAM_LOGIN_MODULE,
     PlainUsers,
+    parse_login,
     parse_login_options,
     parse_plain_users,
+    quote_option,
 )
 
 LINE = f"{PLAIN_LOGIN_MODULE} required "
@@ -23,12 +26,59 @@ LINE = f"{PLAIN_LOGIN_MODULE} required "
         (f"  {PLAIN_LOGIN_MODULE}\tREQUIRED\ta='x y' b='c\"d' ; ", {"a": "x y", "b": 'c"d'}),
         (f"{PLAIN_LOGIN_MODULE} optional a.b-c$d=x-y;", {"a.b-c$d": "x-y"}),
         (f'{LINE}a = "b\\"c" d="e\\\\f;=" g="h";', {"a": 'b"c', "d": "e\\f;=", "g": "h"}),
-        (f'{LINE}a="" b=c29tZQ== a="last";', {"a": "last", "b": "c29tZQ=="}),
+        (f'{LINE}a="" b=c a="last";', {"a": "last", "b": "c"}),
         (f"{PLAIN_LOGIN_MODULE} required;", {}),
     ],
 )
 def test_options_may_be_quoted_in_either_way_or_bare(line: str, options: dict[str, str]) -> None:
     assert parse_login_options(line) == options
+
+
+# What Kafka 4.3.1's JaasConfig gave for each end of a line; None is an error.
+KAFKA: list[tuple[str, dict[str, str] | None]] = [
+    ('"user_alice@example.com"="x";', {"user_alice@example.com": "x"}),
+    ('password="a\\tb\\n\\r\\f\\b\\a\\v";', {"password": "a\tb\n\r\f\b\a\v"}),
+    ('password="a\\101b\\7\\377\\4777\\08";', {"password": "aAb\x07ÿ'77\x008"}),
+    ('password="\\u0041\\x\\é";', {"password": "u0041xé"}),
+    ("/* c */ user_a /*/ x=y */ = // z\n b /**/;", {"user_a": "b"}),
+    ("a=b/c=d;\ne=f;", {"a": "b", "e": "f"}),
+    ("a=b / c=d;", None),
+    ("a=b /* c=d;", None),
+    ("a='b\nc=d;", {"a": "b", "c": "d"}),
+    ('a="b\\\nc";', {"a": "b\nc"}),
+    ('7=x -="y" @=z .5=w;', {}),
+    ("a=7;", None),
+    ("a=.b;", None),
+    ("a=-b;", None),
+    ("a=b-c.7;", {"a": "b-c.7"}),
+    ("a=p@x;", None),
+    ("a=p@=x;", {"a": "p"}),
+    ("a=c29tZQ==;", None),
+    ("a=é日\xa0;", {"a": "é日\xa0"}),
+    ("a=b\x80;", None),
+    ("a=b\0c=d\x1f;", {"a": "b", "c": "d"}),
+    ("a=b;;", None),
+    ("a=b; c.D required;", None),
+    ("a=b; // c", {"a": "b"}),
+]
+
+
+@pytest.mark.parametrize(("end", "options"), KAFKA)
+def test_options_are_kafkas(end: str, options: dict[str, str] | None) -> None:
+    with nullcontext() if options is not None else pytest.raises(InvalidValueError):
+        assert parse_login(LINE + end) == (PLAIN_LOGIN_MODULE, options)
+
+
+@pytest.mark.parametrize("flag", ["Required", "'sufficient'", "requ\u0131red", "su\ufb03cient"])
+def test_module_may_be_quoted_and_flag_is_of_any_case(flag: str) -> None:
+    line = f'"{PLAIN_LOGIN_MODULE}" {flag} a=b;'
+    assert parse_login(line) == (PLAIN_LOGIN_MODULE, {"a": "b"})
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_quoted_option_reads_back(text: str) -> None:
+    line = f"{LINE}{quote_option(text)}={quote_option(text)};"
+    assert parse_login_options(line) == {text: text}
 
 
 def test_line_may_name_any_of_the_given_modules() -> None:
@@ -50,8 +100,8 @@ def test_only_options_with_the_prefix_are_users() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from("'\""))
 def test_quoted_password_may_be_any_text(password: str, quote: str) -> None:
-    """Backslashes escape quotes and themselves."""
-    quoted = password.replace("\\", "\\\\").replace(quote, "\\" + quote)
+    """Backslashes escape quotes, ends of lines and themselves."""
+    quoted = re.sub(rf"[\\\\\r\n{quote}]", r"\\\g<0>", password)
     line = f"{LINE}user_a={quote}{quoted}{quote};"
     assert parse_plain_users(line).passwords == {"a": password}
 
@@ -65,7 +115,7 @@ def test_quoted_password_may_be_any_text(password: str, quote: str) -> None:
         (f"{PLAIN_LOGIN_MODULE} needed user_a=hidden;", "after the login module"),
         (f"{PLAIN_LOGIN_MODULE} required", "option 1"),
         (LINE + "user_a=hidden", "';' after the last option"),
-        (LINE + 'user_a="hidden;', "option 1"),
+        (LINE + 'user_a="hidden;', "option 2"),
         (LINE + "user_a=;", "option 1"),
         (LINE + 'user_a="b" "hidden";', "option 2"),
         (LINE + 'user_a="b" user_c hidden;', "option 2"),

@@ -93,6 +93,22 @@ def test_long_name_has_no_principal(rules: str) -> None:
         mapping.apply("x" * (NAME_CHARACTERS_MAX + 1))
 
 
+@pytest.mark.parametrize(
+    ("name", "lower", "upper"),
+    [
+        ("CN=İ", "cn=i̇", "CN=İ"),
+        ("CN=ıſßŉ", "cn=ıſßŉ", "CN=ISSSʼN"),
+        ("CN=ﬃᾳǅ", "cn=ﬃᾳǆ", "CN=FFIΑΙǄ"),
+        ("CN=𐐀𐐨😀\ue000", "cn=𐐨𐐨😀\ue000", "CN=𐐀𐐀😀\ue000"),
+        ("CN=Ꭰꭰა", "cn=ꭰꭰა", "CN=ᎠᎠᲐ"),
+    ],
+)
+def test_case_is_javas(name: str, lower: str, upper: str) -> None:
+    """These are the answers of Java 17."""
+    assert PrincipalMapping.parse("RULE:.*/$0/L").apply(name) == lower
+    assert PrincipalMapping.parse("RULE:.*/$0/U").apply(name) == upper
+
+
 def test_long_principal_is_rejected() -> None:
     mapping = PrincipalMapping.parse("RULE:(.*)/$1$1/")
     assert len(mapping.apply("x" * (NAME_CHARACTERS_MAX // 2))) == NAME_CHARACTERS_MAX
@@ -110,6 +126,9 @@ def test_long_principal_is_rejected() -> None:
         ("RULE:(?:|CN=.*)/$0/", "CN=" + "x" * 32),  # Java replaces at each character
         ("RULE:CN=.*/$0/", "CN=\ud800"),
         ("RULE:CN=.*/$0/L", "CN=İΣ1"),  # Java finds the ends of words by rules of its own
+        ("RULE:CN=.*/$0/L", "CN=\ua7c0"),  # a letter with a lower case since Unicode 14
+        ("RULE:CN=.*/$0/U", "CN=\u019b"),  # this old letter has an upper case since Unicode 16
+        ("RULE:CN=.*/$0/U", "CN=\uffff"),  # unassigned
     ],
 )
 def test_name_for_which_javas_answer_is_unknown_has_no_principal(rules: str, name: str) -> None:

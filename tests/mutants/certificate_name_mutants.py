@@ -86,8 +86,24 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     Mutant(
         name="the lower case of a sigma is guessed",
         file="config/principal_rules.py",
-        text='if self.case == "L" and _SIGMA in principal:',
-        becomes='if self.case == "-" and _SIGMA in principal:',
+        text='if case == "L" and _SIGMA in principal:',
+        becomes='if case == "-" and _SIGMA in principal:',
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
+        name="the case of a character that is new in Unicode is guessed",
+        file="config/principal_rules.py",
+        text="_NEW_CASES.search(principal) or ",
+        becomes="",
+        found_by="tests/config/test_principal_mapping.py"
+        "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
+        name="the case of an unassigned character is guessed",
+        file="config/principal_rules.py",
+        text=' or any(category(each) == "Cn" for each in principal)',
+        becomes="",
         found_by="tests/config/test_principal_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),

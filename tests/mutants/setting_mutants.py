@@ -8,6 +8,27 @@ from tests.mutants.mutant import Mutant
 
 SETTING_MUTANTS: Final = (
     Mutant(
+        name="a bare value in a JAAS line goes on after a character that ends it in Kafka",
+        file="config/jaas.py",
+        text=r"[\w$.\-\xa0-\U0010ffff]*)",
+        becomes=r"[\w$.\-@\xa0-\U0010ffff]*)",
+        found_by="tests/config/test_jaas.py::test_options_are_kafkas",
+    ),
+    Mutant(
+        name="a quoted value in a JAAS line goes on after the end of its line",
+        file="config/jaas.py",
+        text=r"[^\\\r\n]|",
+        becomes=r"[^\\]|",
+        found_by="tests/config/test_jaas.py::test_options_are_kafkas",
+    ),
+    Mutant(
+        name="only the first of several login modules in a JAAS line counts",
+        file="config/jaas.py",
+        text="    if next(tokens, None) is not None:",
+        becomes="    if False:",
+        found_by="tests/config/test_jaas.py::test_options_are_kafkas",
+    ),
+    Mutant(
         name="a fault is named that only follows from a mistyped key",
         file="config/key_values.py",
         text="elif key.name not in mistyped:",

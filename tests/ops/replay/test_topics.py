@@ -54,8 +54,8 @@ def test_client_settings_are_those_for_tls_and_the_log_in(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    (f'sasl.jaas.config={LOG_IN} password="hidden"', "expected CLASS required"),
-    ("sasl.jaas.config=PlainLoginModule hidden required;", "expected CLASS required"),
+    (f'sasl.jaas.config={LOG_IN} password="hidden"', "option 3: expected NAME="),
+    ("sasl.jaas.config=PlainLoginModule hidden required;", "expected one of required, "),
     ("ssl.key.password=\\\\uhidden", None),
     ("ssl.key.password=\\uhidden", "four hexadecimal digits"),
     (None, "No such file"),
