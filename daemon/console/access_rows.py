@@ -44,16 +44,18 @@ class PrincipalRow(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         hosts: None if only ``denied_host`` is known.
         denied_host: the host that the question names, if the principal is denied from it although
             everyone else is allowed.
+        super_user: True for a super user, whom no ACL can deny.
     """
 
     principal: str | None
     hosts: Hosts | None
     denied_host: str | None = None
+    super_user: bool = False
 
     def cells(self) -> tuple[str, ...]:
         who = EVERYONE_ELSE if self.principal is None else self.principal
         where = f"not from {self.denied_host}" if self.hosts is None else str(self.hosts.access)
-        return who, where
+        return who, f"{where} (super user)" if self.super_user else where
 
 
 class Pattern(msgspec.Struct, frozen=True, gc=False):
@@ -123,12 +125,15 @@ def read_principals(
     everyone = answer.context.everyone_hosts
     if is_first and everyone is not None:
         yield PrincipalRow(None, everyone)
-    allowed = ((each.id, _hosts_of(each.properties), None) for each in answer.results)
+    allowed = (
+        (each.id, _hosts_of(each.properties), None, _properties_of(each.properties).super_user)
+        for each in answer.results
+    )
     # From other hosts than the one that was asked about, they may be allowed.
     nowhere = (None, host) if host else (NO_HOST, None)
-    denied = ((name, *nowhere) for name in answer.context.everyone_except)
-    for name, hosts, denied_host in merge(allowed, denied, key=itemgetter(0)):
-        yield PrincipalRow(f"{kind}:{name}", hosts, denied_host)
+    denied = ((name, *nowhere, False) for name in answer.context.everyone_except)
+    for name, hosts, denied_host, super_user in merge(allowed, denied, key=itemgetter(0)):
+        yield PrincipalRow(f"{kind}:{name}", hosts, denied_host, super_user)
 
 
 def read_resources(
@@ -158,5 +163,9 @@ def read_operations(answer: ActionSearchAnswer, *, is_first: bool) -> Iterator[O
 
 
 def _hosts_of(properties: HostProperties | None) -> Hosts:
+    return _properties_of(properties).hosts
+
+
+def _properties_of(properties: HostProperties | None) -> HostProperties:
     assert properties is not None, "every result has its hosts"
-    return properties.hosts
+    return properties

@@ -1,7 +1,8 @@
 """Tables: rows are collected, filtered, sorted and cut into pages, all in turns.
 
-**Invariant:** a table has at most ``ROWS_MAX`` rows with ``CHARACTERS_MAX`` characters, and says so
-if there are more. No step is long, however many rows there are: they are also freed in steps.
+**Invariant:** a table has at most ``ROWS_MAX`` rows with ``CHARACTERS_MAX`` characters. If there
+are more, these are the first ones in its order, and it says so or links to the next ones. No step
+is long, however many rows there are: they are also freed in steps.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from itertools import islice
 from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
+import msgspec
+
 from authorizerd.acl.steps import Steps, free
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.protocol.decisions.acl_filters import QueryError
@@ -23,11 +26,17 @@ ROWS_MAX: Final = 10_000
 ROWS_PER_PAGE: Final = 100
 CHARACTERS_MAX: Final = 2 * 1024 * 1024
 """The maximum length of the texts of all rows of a table. Names may have 32,767 characters."""
-TABLE_FIELDS: Final = ("search", "sort", "order", "page")
-"""The fields of a query that choose rows of a table, their order, and the page."""
+TABLE_FIELDS: Final = ("search", "sort", "order", "page", "after")
+"""The fields of a query that choose rows of a table, their order, and the page.
+
+``after`` is a row: the table begins behind it.
+"""
+AFTER_CHARACTERS_MAX: Final = 2_000
+"""Longer rows cannot be part of a link."""
 
 _ROWS_PER_RUN: Final = 256
 _ROWS_PER_STEP: Final = 64
+_ASCENDING: Final = "ascending"
 _DESCENDING: Final = "descending"
 
 Cells: TypeAlias = tuple[str, ...]
@@ -50,8 +59,39 @@ class RowSelection:
         return not wanted or any(wanted in each.casefold() for each in row)
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of a table: by one of its columns, then by all."""
+
+    column: int
+    is_descending: bool
+
+    def key(self, row: Cells) -> tuple[str, Cells]:
+        return row[self.column], row
+
+    def is_behind(self, row: Cells, other: Cells) -> bool:
+        """Return True if ``row`` comes after ``other``."""
+        keys = self.key(row), self.key(other)
+        return keys[0] < keys[1] if self.is_descending else keys[0] > keys[1]
+
+
+def read_order(fields: Mapping[str, str], columns: Mapping[str, str]) -> Order:
+    """Return the order that a query asks for: by default, the first column ascending.
+
+    Raises:
+        QueryError: the column or the order is invalid.
+    """
+    names = list(columns)
+    sort, order = fields.get("sort", "") or names[0], fields.get("order", "") or _ASCENDING
+    if sort not in columns:
+        raise QueryError(f"sort: expected one of {', '.join(names)}")
+    if order not in (_ASCENDING, _DESCENDING):
+        raise QueryError(f"order: expected {_ASCENDING} or {_DESCENDING}")
+    return Order(names.index(sort), order == _DESCENDING)
+
+
 class Rows:
-    """The rows of a table while they are collected: those with the text ``search``.
+    """The rows of a table while they are collected in its order: those with the text ``search``.
 
     Args:
         limit: the maximum number of rows, at most ``ROWS_MAX``, which is the default.
@@ -65,6 +105,12 @@ class Rows:
         self.is_whole = True
         self.is_cut = False
         """Whether there are more rows than any page of the table shows."""
+        self.passed = 0
+        """How many rows come before those of the table."""
+
+    @property
+    def total(self) -> int:
+        return len(self.kept)
 
     async def add(self, rows: Sequence[Cells]) -> None:
         """Add the next rows; few at a time, since they are filtered in one step.
@@ -80,6 +126,87 @@ class Rows:
                 self.is_cut = is_too_long or self._limit == ROWS_MAX
                 raise FullError
             self.kept.append(row)
+
+
+class SortedRows:
+    """The first rows of a table in its order, of all that are added in any order.
+
+    Args:
+        fields: those of the query.
+        columns: the titles by name, in the order of the cells.
+
+    Raises:
+        QueryError: the order or ``after`` is invalid.
+    """
+
+    def __init__(self, fields: Mapping[str, str], columns: Mapping[str, str]) -> None:
+        self._select: Final = RowSelection(fields.get("search", ""))
+        self._order: Final = read_order(fields, columns)
+        self._after: Final = _read_after(fields, len(columns))
+        self._last: Cells | None = None  # no row behind it is kept
+        self._characters = 0
+        self.kept: list[Cells] = []
+        self.total = 0
+        self.passed = 0
+        self.is_whole = True
+        self.is_cut = False
+
+    async def add(self, rows: Sequence[Cells]) -> None:
+        """Add some rows; few at a time, since they are filtered in one step."""
+        is_behind = self._order.is_behind
+        for row in filter(self._select, rows):
+            self.total += 1
+            if self._after is not None and not is_behind(row, self._after):
+                self.passed += 1
+            elif self._last is not None and is_behind(row, self._last):
+                self.is_cut = True
+            else:
+                self.kept.append(row)
+                self._characters += sum(map(len, row))
+        if len(self.kept) >= 2 * ROWS_MAX or self._characters >= CHARACTERS_MAX * 5 // 4:
+            await self.cut()
+
+    async def cut(self) -> None:
+        """Keep only as many rows as a table may have. Call it after the last row, too."""
+        self.kept = await finish_in_turns(self._cut(self.kept))
+
+    def _cut(self, rows: list[Cells]) -> Steps[list[Cells]]:
+        count = len(rows)
+        if count <= ROWS_MAX and self._characters <= CHARACTERS_MAX:
+            return rows
+        order = self._order
+        page = yield from sort_page(rows, order.key, 0, ROWS_MAX, is_descending=order.is_descending)
+        self._characters, fitting = 0, 0
+        for fitting, row in enumerate(page, 1):
+            self._characters += sum(map(len, row))
+            if self._characters > CHARACTERS_MAX and fitting > 1:
+                fitting -= 1
+                self._characters -= sum(map(len, row))
+                break
+            if fitting % _ROWS_PER_STEP == 0:
+                yield
+        del page[fitting:]
+        self.is_cut |= len(page) < count
+        self._last = page[-1]
+        return page
+
+
+def _read_after(fields: Mapping[str, str], columns: int) -> Cells | None:
+    """Return the row behind which a table begins, or None.
+
+    Raises:
+        QueryError: it is not a row.
+    """
+    text = fields.get("after", "")
+    if not text:
+        return None
+    try:
+        row = msgspec.json.decode(text, type=tuple[str, ...])
+    except (msgspec.DecodeError, RecursionError):
+        row = ()
+    if len(row) != columns:
+        raise QueryError("after: expected a row of the table, as its links have it")
+    return row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +252,7 @@ async def make_table(
     path: str,
     fields: Mapping[str, str],
     columns: Mapping[str, str],
-    rows: Rows,
+    rows: Rows | SortedRows,
 ) -> Table:
     """Return the page of a table that a query asks for; the collected rows are freed.
 
@@ -136,43 +263,37 @@ async def make_table(
     Raises:
         QueryError: the column, the order or the page is invalid.
     """
-    names = list(columns)
-    sort = fields.get("sort", "") or names[0]
-    order = fields.get("order", "") or "ascending"
+    order = read_order(fields, columns)
     number = read_page_number(fields)
-    if sort not in columns:
-        raise QueryError(f"sort: expected one of {', '.join(names)}")
-    if order not in ("ascending", _DESCENDING):
-        raise QueryError(f"order: expected ascending or {_DESCENDING}")
-    column, total = names.index(sort), len(rows.kept)
-
-    def key(row: Cells) -> tuple[str, Cells]:
-        return row[column], row
-
+    kept, total = len(rows.kept), rows.total
     start = (number - 1) * ROWS_PER_PAGE
     shown = await finish_in_turns(
-        sort_page(rows.kept, key, start, ROWS_PER_PAGE, is_descending=order == _DESCENDING)
+        sort_page(rows.kept, order.key, start, ROWS_PER_PAGE, is_descending=order.is_descending)
     )
 
     def link(**changed: str) -> str:
         return f"{path}?{urlencode({k: v for k, v in {**fields, **changed}.items() if v})}"
 
-    def head(name: str, title: str) -> Head:
-        is_sorted = name == sort
-        next_order = _DESCENDING if is_sorted and order != _DESCENDING else "ascending"
-        href = link(sort=name, order=next_order, page="")
-        return Head(title=title, link=href, sorted=order if is_sorted else "none")
+    def head(place: int, name: str, title: str) -> Head:
+        is_sorted = place == order.column
+        next_order = _DESCENDING if is_sorted and not order.is_descending else _ASCENDING
+        href = link(sort=name, order=next_order, page="", after="")
+        present = _DESCENDING if order.is_descending else _ASCENDING
+        return Head(title=title, link=href, sorted=present if is_sorted else "none")
 
-    has_next = start + ROWS_PER_PAGE < total
+    following = link(page=str(number + 1)) if start + ROWS_PER_PAGE < kept else None
+    if following is None and rows.is_cut and rows.is_whole and shown:
+        last = msgspec.json.encode(shown[-1]).decode()
+        following = link(page="", after=last) if len(last) <= AFTER_CHARACTERS_MAX else None
     return Table(
         rows=shown,
-        heads=[head(name, title) for name, title in columns.items()],
+        heads=[head(place, *column) for place, column in enumerate(columns.items())],
         total=total,
-        first=start + 1,
+        first=rows.passed + start + 1,
         previous=link(page=str(number - 1)) if number > 1 else None,
-        next=link(page=str(number + 1)) if has_next else None,
+        next=following,
         is_whole=rows.is_whole,
-        is_cut=rows.is_cut,
+        is_cut=rows.is_cut and not rows.is_whole,
     )
 
 

@@ -117,7 +117,8 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
     subjects: list[FoundSubject] = []
     for number, each in enumerate(chosen, 1):
         name = each.principal.removeprefix(prefix)
-        properties = yield from _host_properties(query, each.hosts)
+        is_super = each.principal in state.settings.super_users
+        properties = yield from _host_properties(query, each.hosts, super_user=is_super)
         subjects.append(FoundSubject(query.subject_type, name, properties))
         if not number % _ITEMS_PER_STEP:
             yield
@@ -240,8 +241,12 @@ def _needs_host(query: Query, access: HostAccess) -> bool:
     return access.may_allow(query.host) and not query.is_listed(access)
 
 
-def _host_properties(query: Query, access: HostAccess) -> Steps[HostProperties | None]:
-    return HostProperties((yield from _bound_hosts(access))) if query.list_hosts else None
+def _host_properties(
+    query: Query, access: HostAccess, *, super_user: bool = False
+) -> Steps[HostProperties | None]:
+    if not query.list_hosts:
+        return None
+    return HostProperties((yield from _bound_hosts(access)), super_user)
 
 
 def _bound_hosts(access: HostAccess) -> Steps[Hosts]:

@@ -107,10 +107,14 @@ class ActionSearch(msgspec.Struct, gc=False):
 Search: TypeAlias = SubjectSearch | ResourceSearch | ActionSearch
 
 
-class HostProperties(msgspec.Struct, frozen=True, gc=False):
-    """The hosts from which a result is allowed, if ``context.list_hosts`` asks for them."""
+class HostProperties(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The hosts from which a result is allowed, if ``context.list_hosts`` asks for them.
+
+    ``super_user`` is True for a super user, whom no ACL can deny.
+    """
 
     hosts: Hosts
+    super_user: bool = False
 
 
 class FoundSubject(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

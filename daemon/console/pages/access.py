@@ -37,6 +37,7 @@ from authorizerd.daemon.console.tables import (
     TABLE_FIELDS,
     FullError,
     Rows,
+    SortedRows,
     make_table,
     read_page_number,
 )
@@ -197,12 +198,14 @@ class Search:
         )
 
 
-def _count_needed(fields: Mapping[str, str]) -> int:
-    """Return how many results a page needs: searches give them in the usual order."""
-    if any(fields.get(name) for name in ("search", "sort", "order")):
-        return ROWS_MAX
+def _new_rows(fields: Mapping[str, str], columns: Mapping[str, str]) -> Rows | SortedRows:
+    """Return rows for a page: only as many as it needs, if searches give them in its order."""
+    if any(fields.get(name) for name in ("sort", "order", "after")):
+        return SortedRows(fields, columns)
+    if search := fields.get("search", ""):
+        return Rows(search)
     end = read_page_number(fields) * ROWS_PER_PAGE
-    return min(ROWS_MAX, PAGE_LIMIT_MAX * (end // PAGE_LIMIT_MAX + 1))
+    return Rows("", min(ROWS_MAX, PAGE_LIMIT_MAX * (end // PAGE_LIMIT_MAX + 1)))
 
 
 class AccessPage:
@@ -252,9 +255,11 @@ class AccessPage:
         search = Search(visit, query)
         await search.begin()
         fields = visit.parameters
-        rows = Rows(fields.get("search", ""), _count_needed(fields))
+        rows = _new_rows(fields, query.columns)
         with suppress(FullError):  # the table says so
             await search.read(lambda some: rows.add([row.cells() for row in some]))
+        if isinstance(rows, SortedRows):
+            await rows.cut()
         table = await make_table(visit.request.path, visit.parameters, query.columns, rows)
         return {"table": table, "facts": search.context}
 

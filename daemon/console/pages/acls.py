@@ -13,8 +13,7 @@ from authorizerd.daemon.console.errors import QuestionRefusedError
 from authorizerd.daemon.console.exports import Add, export
 from authorizerd.daemon.console.tables import (
     TABLE_FIELDS,
-    FullError,
-    Rows,
+    SortedRows,
     make_table,
 )
 from authorizerd.daemon.console.visits import View, Visit
@@ -142,7 +141,7 @@ async def open_listing(visit: Visit) -> Listing:
 
 
 class AclsPage:
-    """Show the first ACLs that match, sorted."""
+    """Show the ACLs that match, sorted, page by page."""
 
     async def __call__(self, visit: Visit) -> View:
         """Show the form, and the table."""
@@ -150,13 +149,12 @@ class AclsPage:
         table, begin, failure, status = None, None, "", 200
         try:
             listing = await open_listing(visit)
-            rows = Rows(fields.get("search", ""))
             try:
+                rows = SortedRows(fields, COLUMNS)
                 await listing.read(lambda acls: rows.add([*map(read_cells, acls)]))
-            except FullError:
-                pass  # the table says so
             finally:
                 listing.close()
+            await rows.cut()
             begin = listing.begin
             table = await make_table(visit.request.path, fields, COLUMNS, rows)
         except QueryError as error:

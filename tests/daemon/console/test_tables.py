@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from operator import itemgetter
 
 import pytest
-from hypothesis import given
+import trio
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizerd.acl.steps import finish
+from authorizerd.daemon.console import tables
 from authorizerd.daemon.console.tables import (
     CHARACTERS_MAX,
     ROWS_MAX,
     ROWS_PER_PAGE,
+    Cells,
     FullError,
     Rows,
+    SortedRows,
     Table,
     make_table,
     sort_page,
@@ -82,6 +88,59 @@ async def test_table_says_that_it_is_cut() -> None:
     assert (table.total, table.is_whole, table.is_cut) == (ROWS_MAX, False, True)
     whole = await table_of([("a", "b")] * ROWS_MAX)
     assert (whole.is_whole, whole.is_cut) == (True, False)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.integers(0, 99).map(str), st.integers(0, 3).map(str)), unique=True),
+    st.sampled_from(list(COLUMNS)),
+    st.booleans(),
+    st.integers(1, 30),
+)
+def test_tables_together_have_all_rows_in_order(
+    rows: list[tuple[str, str]], sort: str, is_descending: bool, rows_max: int
+) -> None:
+    """Each table links to the next one by its last row. The oracle sorts everything at once."""
+    fields = {"sort": sort, "order": "descending" if is_descending else "ascending"}
+    key = itemgetter(list(COLUMNS).index(sort))
+    expected = sorted(rows, key=lambda row: (key(row), row), reverse=is_descending)
+
+    async def show() -> list[Cells]:
+        shown: list[Cells] = []
+        after = ""
+        while True:
+            collected = SortedRows({**fields, "after": after}, COLUMNS)
+            for row in rows:
+                await collected.add([row])
+            await collected.cut()
+            assert (collected.total, collected.passed) == (len(rows), len(shown))
+            shown += sorted(collected.kept, key=lambda row: (key(row), row), reverse=is_descending)
+            if not collected.is_cut:
+                return shown
+            after = json.dumps(shown[-1])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "ROWS_MAX", rows_max)
+        assert trio.run(show) == expected
+
+
+@pytest.mark.parametrize("after", ["x", "[]", '["a"]', '["a",1]', '{"a":1}', '["a","b","c"]'])
+async def test_table_begins_behind_a_row_only(after: str) -> None:
+    with pytest.raises(QueryError, match="after: expected a row"):
+        SortedRows({"after": after}, COLUMNS)
+
+
+async def test_memory_of_unsorted_rows_with_long_names_is_bounded() -> None:
+    rows = SortedRows({}, COLUMNS)
+    names = [f"{number % 101:03}{'n' * 30_000}" for number in range(300)]
+    for name in names:
+        await rows.add([(name, str(len(rows.kept)))])
+        assert sum(len(cell) for row in rows.kept for cell in row) <= 2 * CHARACTERS_MAX
+    await rows.cut()
+    assert [row[0] for row in sorted(rows.kept)] == sorted(names)[: len(rows.kept)]
+    assert len(rows.kept) == CHARACTERS_MAX // 30_005
+    table = await make_table("/path", {}, COLUMNS, rows)
+    assert (table.total, table.is_whole, table.next) == (300, True, None)
 
 
 async def test_memory_of_long_names_is_bounded() -> None:

@@ -55,7 +55,11 @@ ORDERS = {"resource_type": "TOPIC", "resource_name": "orders"}
         ),
         (WHO, ORDERS | {"operation": "WRITE"}, ["User:carol", "only from 10.0.0.7"]),
         (WHO, ORDERS | {"operation": "WRITE", "host": "10.0.0.7"}, ["User:carol"]),
-        (WHO, {"resource_type": "CLUSTER", "operation": "ALTER"}, ["User:root"]),
+        (
+            WHO,
+            {"resource_type": "CLUSTER", "operation": "ALTER"},
+            ["User:root", "from any host (super user)"],
+        ),
         (WHO, ORDERS | {"operation": "FLY"}, ["unknown operation", "Rows: 0."]),
         (
             WHAT,
@@ -101,6 +105,11 @@ async def test_long_names_are_shown(
     found, page = await place.get(WHAT, **asked)
     assert found == status
     assert shown in check_page(page)
+
+
+async def test_others_are_ruled_out_below_the_list() -> None:
+    _, page = await ConsolePlace(None, *SET).get(WHO, **ORDERS, operation="READ")
+    assert page.index("User:bob") < page.index("Nobody else may.")
 
 
 async def test_principal_links_to_the_explanation() -> None:
@@ -213,7 +222,7 @@ async def test_others_are_ruled_out_only_by_what_was_read(monkeypatch: pytest.Mo
     fields = {"resource_type": "TOPIC", "resource_name": "t", "operation": "READ"}
     for more, said in (
         ({}, "Nobody else of type Group may."),
-        ({"sort": "hosts"}, "Nobody else of type Group may. 1 principals of other types may"),
+        ({"sort": "hosts"}, "1 principals of other types may"),
         ({"search": "g01"}, "1 principals of other types may"),
     ):
         _, page = await place.get(WHO, **fields, principal_type="Group", **more)
@@ -264,7 +273,7 @@ async def test_one_denied_host_leaves_nobody_out() -> None:
     fields = ORDERS | {"operation": "WRITE"}
     text = await place.download(f"{WHO}.csv", **fields)
     assert text.split("\r\n")[1:-1] == [
-        "User:root,from any host",
+        "User:root,from any host (super user)",
         *(f"User:u{number},from any host except 10.0.0.1" for number in range(5)),
     ]
     _, page = await place.get(WHO, **fields)
@@ -296,7 +305,11 @@ async def test_denial_from_the_asked_host_says_nothing_about_others() -> None:
         ("10.0.0.1", "not from 10.0.0.1", None),
     ):
         text = await place.download(f"{WHO}.csv", **fields, host=host)
-        rows = ["everyone else,from any host", f"User:eve,{where}", "User:root,from any host"]
+        rows = [
+            "everyone else,from any host",
+            f"User:eve,{where}",
+            "User:root,from any host (super user)",
+        ]
         assert text.split("\r\n")[1:-1] == rows
         lines = (await place.download(f"{WHO}.jsonl", **fields, host=host)).splitlines()
         denied = {"denied_host": host} if host else {}

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import urlsafe_b64encode
+from html import unescape
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from hypothesis import given
@@ -117,16 +120,28 @@ async def test_invalid_filter_is_explained(
     assert reason in check_page(page)
 
 
-async def test_page_says_that_there_are_more_acls(
+async def test_every_page_of_a_large_set_can_be_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "ROWS_MAX", 3)
-    status, page = await ConsolePlace(tmp_path, *SET).get(ACLS, "root")
-    assert status == 200
-    assert "ACLs: more than 3." in check_page(page)
-    assert len(rows_of(page)) == 3
-    lines = await ConsolePlace(tmp_path, *SET).download(f"{ACLS}.jsonl", "root")
-    assert lines.count("\n") == len(SET)
+    """Rows are sorted before the table is cut, and links lead behind its last row."""
+    monkeypatch.setattr(tables, "ROWS_MAX", 20)
+    monkeypatch.setattr(tables, "ROWS_PER_PAGE", 7)
+    principals = [f"User:p{number:03}" for number in range(200)]
+    place = ConsolePlace(tmp_path, *(acl(each, "READ", topic="t") for each in principals))
+    for order, expected in (("", principals), ("descending", principals[::-1])):
+        link, shown = f"{ACLS}?order={order}", list[str]()
+        while link:
+            assert len(shown) < len(expected)
+            query = dict(parse_qsl(link.partition("?")[2]))
+            status, page = await place.get(ACLS, "root", **query)
+            assert status == 200
+            assert "ACLs: 200." in check_page(page)
+            shown += rows_of(page)
+            following = re.search(r'href="([^"]*)" rel="next"', page)
+            link = unescape(following[1]) if following else ""
+        assert shown == expected
+    lines = await place.download(f"{ACLS}.csv", "root")
+    assert all(each in lines for each in principals)
 
 
 async def test_pages_follow_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
