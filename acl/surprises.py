@@ -3,12 +3,13 @@
 **Invariant:** a sentence of this module changes nothing. Kafka accepts what it is about, and so
 does the daemon.
 
-Source: Kafka 4.3 StandardAuthorizerData.findResult, KafkaPrincipal, ResourcePattern; Kafka 4.4
-CidrUtils.
+Source: Kafka 4.3 StandardAuthorizerData.findResult, KafkaPrincipal, ResourcePattern, Topic; Kafka
+4.4 CidrUtils.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -28,6 +29,8 @@ from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 
 _USER: Final = "User"
 _EVERYONE: Final = f"{_USER}:{WILDCARD}"
+_TOPIC_OR_PATTERN: Final = re.compile(r"[a-zA-Z0-9._*-]*")
+"""What a topic's name consists of in Kafka, and ``*``, of which other sentences speak."""
 EVERY_IPV4: Final = "0.0.0.0/0"
 EVERY_IPV6: Final = "::/0"
 
@@ -72,8 +75,9 @@ def find_principal_surprises(principal: str) -> Iterator[str]:
         )
 
 
-def find_asked_name_surprises(name: str) -> Iterator[str]:
-    """Yield a sentence if the name of a resource in a question is probably meant as a pattern."""
+def find_asked_name_surprises(resource_type: int, name: str) -> Iterator[str]:
+    """Yield a sentence for each reason why a name in a question is probably not meant so."""
+    yield from _find_character_surprises(resource_type, name)
     if WILDCARD in name:
         yield f"name '{name}': * is an ordinary character in a question: ask about one name"
 
@@ -139,8 +143,7 @@ def _find_operation_surprises(acl: Acl) -> Iterator[str]:
 
 def _find_name_surprises(acl: Acl) -> Iterator[str]:
     name = acl.resource_name
-    if name != name.strip():
-        yield f"name '{name}': the blanks around it are a part of it"
+    yield from _find_character_surprises(acl.resource_type, name)
     if WILDCARD not in name:
         return
     if acl.pattern_type == PatternType.PREFIXED:
@@ -150,4 +153,15 @@ def _find_name_surprises(acl: Acl) -> Iterator[str]:
         yield (
             f"name '{name}': * is an ordinary character here; for all names with a beginning, use"
             " the pattern type PREFIXED"
+        )
+
+
+def _find_character_surprises(resource_type: int, name: str) -> Iterator[str]:
+    stripped = name.strip()
+    if name != stripped:
+        yield f"name '{name}': the blanks around it are a part of it"
+    if resource_type == ResourceType.TOPIC and not _TOPIC_OR_PATTERN.fullmatch(stripped):
+        yield (
+            f"name '{name}': no topic has this name: use letters a to z, digits, '.', '_' and '-'"
+            + (", and name each topic by itself" if "," in name else "")
         )

@@ -1,6 +1,7 @@
 """The flags that choose some of the ACLs: what a plan manages, and what an export or import takes.
 
-A name and ``--resource-pattern-type`` have the meaning that they have in ``kafka-acls --list``.
+A name and ``--resource-pattern-type`` have the meaning that they have in ``kafka-acls --list``, but
+a name is not trimmed.
 """
 
 from __future__ import annotations

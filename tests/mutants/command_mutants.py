@@ -303,4 +303,18 @@ COMMAND_MUTANTS: Final = (
         becomes="encoded.decode()",
         found_by="tests/cli/test_hostile_names.py::test_names_in_json_are_escaped_and_read_back",
     ),
+    Mutant(
+        name="a question splits names at commas",
+        file="cli/question_words.py",
+        text='for name in getattr(arguments, flag.replace("-", "_"))',
+        becomes='for n in getattr(arguments, flag.replace("-", "_")) for name in n.split(",")',
+        found_by="tests/cli/test_exact_names.py::test_name_is_neither_split_nor_trimmed",
+    ),
+    Mutant(
+        name="a question trims names",
+        file="cli/question_words.py",
+        text="        (resource_type, name)\n",
+        becomes="        (resource_type, name.strip())\n",
+        found_by="tests/cli/test_exact_names.py::test_name_is_neither_split_nor_trimmed",
+    ),
 )
