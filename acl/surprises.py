@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from authorizerd.acl.distinguished_names import is_certain, split_name, write_as_java
 from authorizerd.acl.host_ranges import InvalidRangeError, name_range, read_range
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower
@@ -59,8 +60,12 @@ def find_surprises(acl: Acl, rules: ReleaseRules = ANY_RELEASE) -> Iterator[str]
     yield from _find_operation_surprises(acl)
 
 
-def find_principal_surprises(principal: str) -> Iterator[str]:
-    """Yield a sentence for each part of a principal that clients probably do not have."""
+def find_principal_surprises(principal: str, *, is_mapped: bool = False) -> Iterator[str]:
+    """Yield a sentence for each part of a principal that clients probably do not have.
+
+    Args:
+        is_mapped: whether rules map the names of certificates, so they may have any form.
+    """
     principal_type, _, name = principal.partition(":")
     if principal_type != _USER and ascii_lower(principal_type.strip()) == ascii_lower(_USER):
         yield f"principal '{principal}': Kafka's clients have the type {_USER}, in this letter case"
@@ -73,6 +78,21 @@ def find_principal_surprises(principal: str) -> Iterator[str]:
             f"principal '{principal}': * is an ordinary character here; only {_EVERYONE} in an ACL"
             " means everyone"
         )
+    if not is_mapped:
+        yield from _find_form_surprises(principal, name.strip())
+
+
+def _find_form_surprises(principal: str, name: str) -> Iterator[str]:
+    """Yield in what form Java writes a distinguished name, if it is written in another one."""
+    parts = split_name(name)
+    written = write_as_java(parts)
+    if not parts or written == name or not all(part.is_known for part in parts):
+        return
+    form = f"as '{written}'" if is_certain(parts) else "with OIDs and hexadecimal digits"
+    yield (
+        f"principal '{principal}': Java writes a certificate's name {form}, unless"
+        " ssl.principal.mapping.rules changes it"
+    )
 
 
 def find_asked_name_surprises(resource_type: int, name: str) -> Iterator[str]:

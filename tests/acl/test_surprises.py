@@ -35,6 +35,8 @@ NO_NAMES = (
         acl("User:CN=a,OU=b c", "READ", topic="orders-", pattern=PREFIXED),
         acl("Group:ops", "READ", group="g", host="0:0:0:0:0:0:0:1", deny=True),
         acl("User:a:b", "READ", topic="t"),
+        acl("User:team=a, role=b", "READ", topic="t"),
+        acl("User:1.2.840.113549.1.9.1=#1603784079,2.5.4.5=#130131,CN=a", "READ", topic="t"),
         acl("User:a", "ALL", group="g"),
         acl("User:a", "ALL", group="g, h"),
         acl("User:a", 99, group="g"),
@@ -99,6 +101,16 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
         (
             acl("User:user:alice", "READ", topic="t"),
             "principal 'User:user:alice': the name repeats the type",
+        ),
+        (
+            acl("User:CN=a, OU=b", "READ", topic="t"),
+            "principal 'User:CN=a, OU=b': Java writes a certificate's name as 'CN=a,OU=b', unless"
+            " ssl.principal.mapping.rules changes it",
+        ),
+        (
+            acl("User:serialNumber=1,CN=a", "READ", topic="t"),
+            "principal 'User:serialNumber=1,CN=a': Java writes a certificate's name with OIDs and"
+            " hexadecimal digits, unless ssl.principal.mapping.rules changes it",
         ),
         (
             acl("User:team-*", "READ", topic="t"),

@@ -230,7 +230,9 @@ def test_answer(
         ("user:ROBOT", "; did you mean User:robot?"),
         ("User:admim", "; did you mean User:admin?"),
         ("User:robotics", ""),
-        ("Group:robot", ""),
+        ("Group:robot", "; did you mean User:robot?"),
+        ("User:CN=robot,OU=shop", "; did you mean User:robot?"),
+        ("User:CN=rbot,OU=shop", ""),
     ],
 )
 def test_similar_principal_is_named(
