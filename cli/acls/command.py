@@ -20,7 +20,6 @@ Eight things differ on purpose:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -75,7 +74,9 @@ def run_acl_command(
             terminal.complain(f"{HELP}\n{help_text(commands)}")
             return EXIT_FAULT
         if given.has("version"):
-            terminal.tell(f"{version('authorizerd')}\n")
+            from authorizerd.daemon.telemetry.build import describe_version
+
+            terminal.tell(f"{describe_version()}\n")
             return 0
         given = _add_profile(given)
         check_arguments(given)

@@ -13,6 +13,7 @@ import pytest
 from authorizerd.cli.configuration_file import CONFIGURATION_BYTES_MAX, read_configuration_text
 from authorizerd.cli.main import main
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.telemetry.build import read_build
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.support.daemon_process import run
 from tests.support.kafka_acls_output import bindings
@@ -357,7 +358,7 @@ def test_version_prints_distribution_python_and_platform(
         main(["--version"])
     assert error.value.code == 0
     ours, python, machine = capsys.readouterr().out.splitlines()
-    assert ours == f"authorizerd {version('authorizerd')}"
+    assert ours == f"authorizerd {version('authorizerd')} (build {read_build()})"
     assert python == f"{platform.python_implementation()} {platform.python_version()}"
     assert machine == platform.platform()
 

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from authorizerd.cli.acls.command import OpenLog, run_acl_command
 from authorizerd.cli.acls.errors import configuration_error, request_error
 from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Terminal
+from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.kafka_client.client import ClientSettings
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.conformance.acl_command_cases import STORIES
@@ -303,7 +303,7 @@ def test_interruption_exits_with_130() -> None:
 
 def test_version_is_that_of_authorizerd() -> None:
     printed = run(FakeServer(), ["--version"])
-    assert printed == Printed(out=f"{version('authorizerd')}\n", error="", code=0)
+    assert printed == Printed(out=f"{describe_version()}\n", error="", code=0)
 
 
 def test_log_is_listed_without_a_server(tmp_path: Path) -> None:
