@@ -26,6 +26,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_asked_name_surprises, find_principal_surprises
+from authorizerd.cli.expanded_words import find_expanded
 from authorizerd.protocol.decisions.spellings import Spellings
 
 Refuse: TypeAlias = Callable[[str], NoReturn]
@@ -81,6 +82,8 @@ def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
         refuse(f"{words[resource_type]}: expected a name, found an empty one")
     _check_text(name, words.get(resource_type, ""), refuse)
     warn_of(find_asked_name_surprises(resource_type, name))
+    expanded = find_expanded([name])
+    warn_of([] if expanded is None else [expanded])
     return resource_type, name
 
 
