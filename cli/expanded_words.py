@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Final
-
-QUOTE: Final = "if a shell made this of *, put the * into quotes"
 
 
 def find_expanded(names: Iterable[str]) -> str | None:
@@ -22,4 +19,7 @@ def find_expanded(names: Iterable[str]) -> str | None:
         first, second = next(visible, None), next(visible, None)
     if first is None or second is not None or first not in names:
         return None
-    return f"'{first}' is also the only file in this directory: {QUOTE}"
+    return (
+        f"'{first}' is also the only file in this directory: if a shell made this of *, put the *"
+        " into quotes"
+    )

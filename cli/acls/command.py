@@ -42,7 +42,7 @@ from authorizerd.cli.acls.arguments import (
 from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Listing, make_plan
 from authorizerd.cli.acls.runner import AclReader, Terminal, execute_listing
-from authorizerd.cli.expanded_words import QUOTE, find_expanded
+from authorizerd.cli.expanded_words import find_expanded
 from authorizerd.cli.profile import SERVERS, read_profile
 
 OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
@@ -106,12 +106,16 @@ def run_acl_command(
 
 def _warn_of_words(given: Arguments, terminal: Terminal) -> None:
     """Warn of words that kafka-acls ignores, and of a name that may be a shell's."""
-    names = [name for flag in RESOURCE_FLAGS for name in given.values(flag)]
+    flags = (*RESOURCE_FLAGS, "allow-host", "deny-host")
+    names = [name for flag in flags for name in given.values(flag)]
     warning = find_expanded(names)
     if given.ignored:
         shown = " ".join(map(repr, given.ignored[:_IGNORED_SHOWN]))
         more = ", and more" * (len(given.ignored) > _IGNORED_SHOWN)
-        warning = f"these words belong to no flag, and are ignored: {shown}{more}; {QUOTE}"
+        warning = (
+            f"these words belong to no flag, and are ignored: {shown}{more}; put * and values with"
+            " blanks into quotes"
+        )
     if warning is not None:
         terminal.complain(f"authorizerd: warning: {escape_unprintable(warning)}\n")
 

@@ -270,14 +270,15 @@ def test_removal_says_how_many_acls_it_has_removed() -> None:
         (
             ["a", "b"],
             "--topic a b",
-            "these words belong to no flag, and are ignored: 'b'; if a shell",
+            "these words belong to no flag, and are ignored: 'b'; put * and",
         ),
         (
             [],
             "--topic a 1 2 3 4 5 6 --list",
-            "and are ignored: '1' '2' '3' '4' '5', and more; if a shell",
+            "and are ignored: '1' '2' '3' '4' '5', and more; put * and",
         ),
         (["a"], "--topic a", "'a' is also the only file in this directory: if a shell made this"),
+        ([], "--principal User:CN=a, O=b", "ignored: 'O=b'; put * and values with blanks into"),
         (["a", ".b"], "--group a", "'a' is also the only file in this directory"),
         (["a", "b"], "--topic a", None),
         (["b"], "--topic a", None),
