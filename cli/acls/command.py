@@ -54,6 +54,7 @@ _IGNORED_SHOWN: Final = 5
 _PLACES: Final = ("bootstrap-server", "bootstrap-controller", "command-config", "log-dir")
 _NO_COMMANDS: Final[Mapping[str, str]] = MappingProxyType({})
 SEE_HELP: Final = "Run 'authorizerd acls --help' for the flags."
+SEE_REMOVE: Final = "To remove all ACLs of a principal, run 'authorizerd acls remove --principal'."
 
 
 def run_acl_command(
@@ -92,7 +93,8 @@ def run_acl_command(
         else:
             execute_remotely(given, terminal)
     except UsageError as error:
-        terminal.complain(f"{error}\n{SEE_HELP}\n")
+        see = SEE_REMOVE if {"--remove", "--principal"} <= set(words) else SEE_HELP
+        terminal.complain(f"{error}\n{see}\n")
         return EXIT_FAULT
     except CommandError as error:
         terminal.tell(str(error))

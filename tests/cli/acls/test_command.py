@@ -248,6 +248,13 @@ def test_only_an_addition_warns_of_acls(command: str) -> None:
     assert "warning" not in given(FakeServer(), f"{command} --topic 'u*'").error
 
 
+def test_removal_of_a_principals_acls_is_named() -> None:
+    error = given(FakeServer(), "--remove --principal User:alice --topic t").error
+    assert error.splitlines()[1:] == [
+        "To remove all ACLs of a principal, run 'authorizerd acls remove --principal'."
+    ]
+
+
 def test_removal_says_how_many_acls_it_has_removed() -> None:
     server = FakeServer(ALICE, BOB, acl("User:alice", "READ", topic="orders-", pattern="PREFIXED"))
     flags = "--topic orders --topic none --group g --resource-pattern-type any"
