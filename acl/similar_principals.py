@@ -98,7 +98,8 @@ class Lookalikes:
             lacking, further = _subtract(self._parts, parts), _subtract(parts, self._parts)
             if lacking and further:
                 return f"the allowed one has {further}, not {lacking}"
-            return f"the allowed one also has {further}" if further else f"it lacks {lacking}"
+            differs = f"also has {further}" if further else f"lacks {lacking}"
+            return f"the allowed one {differs}"
         return self._describe_spelling(other, parts)
 
     def _describe_spelling(self, other: str, parts: tuple[Part, ...]) -> str:

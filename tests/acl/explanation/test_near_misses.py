@@ -246,7 +246,7 @@ FROM = "10.0.0.9"
             [acl("User:CN=alice", topic=T)],
             question("User:CN=alice,OU=shop,O=acme", topic=T), PRINCIPAL,
             "`User:CN=alice` is allowed, but the question is about `User:CN=alice,OU=shop,O=acme`:"
-            " it lacks OU=shop,O=acme.",
+            " the allowed one lacks OU=shop,O=acme.",
         ),
         (
             [acl("User:CN=alice,OU=shop", topic=T)],
