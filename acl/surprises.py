@@ -3,15 +3,17 @@
 **Invariant:** a sentence of this module changes nothing. Kafka accepts what it is about, and so
 does the daemon.
 
-Source: Kafka 4.3 StandardAuthorizerData.findResult, KafkaPrincipal, ResourcePattern; Kafka 4.4
-CidrUtils.
+Source: Kafka 4.3 StandardAuthorizerData.findResult, KafkaPrincipal, ResourcePattern, Topic; Kafka
+4.4 CidrUtils.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from authorizerd.acl.distinguished_names import is_certain, split_name, write_as_java
 from authorizerd.acl.host_ranges import InvalidRangeError, name_range, read_range
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.letter_case import ascii_lower
@@ -28,6 +30,8 @@ from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 
 _USER: Final = "User"
 _EVERYONE: Final = f"{_USER}:{WILDCARD}"
+_TOPIC_OR_PATTERN: Final = re.compile(r"[a-zA-Z0-9._*-]*")
+"""What a topic's name consists of in Kafka, and ``*``, of which other sentences speak."""
 EVERY_IPV4: Final = "0.0.0.0/0"
 EVERY_IPV6: Final = "::/0"
 
@@ -56,8 +60,12 @@ def find_surprises(acl: Acl, rules: ReleaseRules = ANY_RELEASE) -> Iterator[str]
     yield from _find_operation_surprises(acl)
 
 
-def find_principal_surprises(principal: str) -> Iterator[str]:
-    """Yield a sentence for each part of a principal that clients probably do not have."""
+def find_principal_surprises(principal: str, *, is_mapped: bool = False) -> Iterator[str]:
+    """Yield a sentence for each part of a principal that clients probably do not have.
+
+    Args:
+        is_mapped: whether rules map the names of certificates, so they may have any form.
+    """
     principal_type, _, name = principal.partition(":")
     if principal_type != _USER and ascii_lower(principal_type.strip()) == ascii_lower(_USER):
         yield f"principal '{principal}': Kafka's clients have the type {_USER}, in this letter case"
@@ -70,10 +78,26 @@ def find_principal_surprises(principal: str) -> Iterator[str]:
             f"principal '{principal}': * is an ordinary character here; only {_EVERYONE} in an ACL"
             " means everyone"
         )
+    if not is_mapped:
+        yield from _find_form_surprises(principal, name.strip())
 
 
-def find_asked_name_surprises(name: str) -> Iterator[str]:
-    """Yield a sentence if the name of a resource in a question is probably meant as a pattern."""
+def _find_form_surprises(principal: str, name: str) -> Iterator[str]:
+    """Yield in what form Java writes a distinguished name, if it is written in another one."""
+    parts = split_name(name)
+    written = write_as_java(parts)
+    if not parts or written == name or not all(part.is_known for part in parts):
+        return
+    form = f"as '{written}'" if is_certain(parts) else "with OIDs and hexadecimal digits"
+    yield (
+        f"principal '{principal}': Java writes a certificate's name {form}, unless"
+        " ssl.principal.mapping.rules changes it"
+    )
+
+
+def find_asked_name_surprises(resource_type: int, name: str) -> Iterator[str]:
+    """Yield a sentence for each reason why a name in a question is probably not meant so."""
+    yield from _find_character_surprises(resource_type, name)
     if WILDCARD in name:
         yield f"name '{name}': * is an ordinary character in a question: ask about one name"
 
@@ -139,8 +163,7 @@ def _find_operation_surprises(acl: Acl) -> Iterator[str]:
 
 def _find_name_surprises(acl: Acl) -> Iterator[str]:
     name = acl.resource_name
-    if name != name.strip():
-        yield f"name '{name}': the blanks around it are a part of it"
+    yield from _find_character_surprises(acl.resource_type, name)
     if WILDCARD not in name:
         return
     if acl.pattern_type == PatternType.PREFIXED:
@@ -150,4 +173,15 @@ def _find_name_surprises(acl: Acl) -> Iterator[str]:
         yield (
             f"name '{name}': * is an ordinary character here; for all names with a beginning, use"
             " the pattern type PREFIXED"
+        )
+
+
+def _find_character_surprises(resource_type: int, name: str) -> Iterator[str]:
+    stripped = name.strip()
+    if name != stripped:
+        yield f"name '{name}': the blanks around it are a part of it"
+    if resource_type == ResourceType.TOPIC and not _TOPIC_OR_PATTERN.fullmatch(stripped):
+        yield (
+            f"name '{name}': no topic has this name: use letters a to z, digits, '.', '_' and '-'"
+            + (", and name each topic by itself" if "," in name else "")
         )

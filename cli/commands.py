@@ -172,6 +172,12 @@ def _add_acls_plan(parser: argparse.ArgumentParser) -> None:
     add_plan_arguments(parser, _read_brokers)
 
 
+def _add_acls_remove(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.change.removal_arguments import add_remove_arguments
+
+    add_remove_arguments(parser, _read_brokers)
+
+
 def _add_acls_compare(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.change.release_arguments import add_compare_arguments
 
@@ -231,6 +237,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 ACLS_COMMANDS: Final[Mapping[str, Command]] = {
     "plan": Command("show what files of desired ACLs would change", _add_acls_plan),
     "apply": Command("make exactly the changes of a plan", _add_acls_apply),
+    "remove": Command("remove all ACLs of a principal or of a resource", _add_acls_remove),
     "compare-releases": Command(
         "show which ACLs mean something else in another release of Kafka", _add_acls_compare
     ),

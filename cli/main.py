@@ -103,10 +103,11 @@ def new_parser() -> CommandParser:
 
 def _versions() -> str:
     import platform
-    from importlib.metadata import version
+
+    from authorizerd.daemon.telemetry.build import describe_version
 
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    return f"authorizerd {version('authorizerd')}\n{python}\n{platform.platform()}"
+    return f"authorizerd {describe_version()}\n{python}\n{platform.platform()}"
 
 
 def run_and_exit() -> NoReturn:

@@ -1,7 +1,8 @@
 """The words of a question on the command line: principal, host, operation and resource.
 
 **Invariant:** a word that is not understood ends the command with exit code 2 and an error that
-names the flag, what was found and what was expected.
+names the flag, what was found and what was expected. A name is one name: it is neither split nor
+trimmed, because Kafka's clients may use names with commas and blanks.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_asked_name_surprises, find_principal_surprises
+from authorizerd.cli.expanded_words import find_expanded
 from authorizerd.protocol.decisions.spellings import Spellings
 
 Refuse: TypeAlias = Callable[[str], NoReturn]
@@ -66,10 +68,9 @@ def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
 def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
     """Return the one resource that the flags name."""
     named = [
-        (resource_type, name.strip())
+        (resource_type, name)
         for flag, resource_type in RESOURCE_FLAGS.items()
-        for names in getattr(arguments, flag.replace("-", "_"))
-        for name in names.split(",")
+        for name in getattr(arguments, flag.replace("-", "_"))
     ]
     named += [(ResourceType.CLUSTER, CLUSTER_NAME)] * arguments.cluster
     if len(named) != 1:
@@ -80,7 +81,9 @@ def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
     if not name:
         refuse(f"{words[resource_type]}: expected a name, found an empty one")
     _check_text(name, words.get(resource_type, ""), refuse)
-    warn_of(find_asked_name_surprises(name))
+    warn_of(find_asked_name_surprises(resource_type, name))
+    expanded = find_expanded([name])
+    warn_of([] if expanded is None else [expanded])
     return resource_type, name
 
 

@@ -1,6 +1,7 @@
 """The flags that choose some of the ACLs: what a plan manages, and what an export or import takes.
 
-A name and ``--resource-pattern-type`` have the meaning that they have in ``kafka-acls --list``.
+A name and ``--resource-pattern-type`` have the meaning that they have in ``kafka-acls --list``, but
+a name is not trimmed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.selector import Managed, check_entry
-from authorizerd.cli.question_words import Refuse
+from authorizerd.cli.expanded_words import find_expanded
+from authorizerd.cli.question_words import Refuse, warn_of
 
 Fields = dict[str, str]
 
@@ -70,6 +72,8 @@ def read_entries(arguments: argparse.Namespace) -> list[Managed]:
         msgspec.convert(principal | resource, Managed)
         for principal, resource in product(principals or [_NO_FIELDS], resources or [_NO_FIELDS])
     ]
+    expanded = find_expanded(name for each in resources for name in each.values())
+    warn_of([] if expanded is None else [expanded])
     for entry in entries:
         try:
             _check_texts(entry)

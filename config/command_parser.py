@@ -8,6 +8,7 @@ It is used by ``cli`` and by ``replay``, which must not import ``cli``.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -74,6 +75,8 @@ class CommandParser(argparse.ArgumentParser):
             shown = _HIDDEN if is_secret else " ".join(unknown)
             if hasattr(parsed, "topic") and not unknown[0].startswith("-"):
                 shown += ": name a resource by its flag, such as --topic NAME"
+            if not is_secret and all(map(os.path.lexists, unknown)):
+                shown += ": if a shell made these words of *, put the * into quotes"
             refuse(f"unrecognized arguments: {shown}")
         return parsed
 

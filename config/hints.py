@@ -20,6 +20,7 @@ from authorizerd.config.values import super_users
 
 _COMMA_AND_TYPE: Final = re.compile(r",\s*(?:user|group|service):", re.IGNORECASE)
 """A comma in a name is usual: ``User:CN=a,OU=b``. A comma before a type is not."""
+_MAPPING_RULES: Final = "ssl.principal.mapping.rules"
 _NO_PLACEHOLDER: Final = re.compile(r"\$\{(?:[^:}]*\}|[^}]*\Z)")
 """``${PW}`` has no colon, and ``${env:PW`` no end: Kafka takes both literally."""
 
@@ -31,8 +32,9 @@ def find_hints(texts: Mapping[str, str]) -> Iterator[str]:
         texts: the text of each key that is set, such as ``Configuration.file_values``.
     """
     callers = sorted(key for key in texts if key.startswith(CALLERS_PREFIX) and texts[key].strip())
+    is_mapped = any(key.endswith(_MAPPING_RULES) for key in texts)
     for key in ("super.users", *callers):
-        yield from _find_list_hints(key, texts.get(key, ""))
+        yield from _find_list_hints(key, texts.get(key, ""), is_mapped=is_mapped)
     client_auth = texts.get(f"{HTTP_SSL_PREFIX}ssl.client.auth", ClientAuth.NONE.value)
     if callers and not texts.get("authorizerd.tokens.file") and client_auth == ClientAuth.NONE:
         yield (
@@ -61,7 +63,7 @@ def find_exposed_tokens(configuration: Configuration) -> Iterator[str]:
             )
 
 
-def _find_list_hints(key: str, text: str) -> Iterator[str]:
+def _find_list_hints(key: str, text: str, *, is_mapped: bool) -> Iterator[str]:
     try:
         principals = super_users(text)
     except InvalidValueError:
@@ -69,4 +71,5 @@ def _find_list_hints(key: str, text: str) -> Iterator[str]:
     for principal in sorted(principals):
         if _COMMA_AND_TYPE.search(principal):
             yield f"{key}: '{principal}' is one principal: separate entries by semicolons"
-        yield from (f"{key}: {each}" for each in find_principal_surprises(principal))
+        surprises = find_principal_surprises(principal, is_mapped=is_mapped)
+        yield from (f"{key}: {each}" for each in surprises)

@@ -21,6 +21,7 @@ from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
+from authorizerd.daemon.telemetry.build import read_build
 from ops.example.log import ACLS
 from ops.manual.documents import COMPLETIONS
 from ops.reference import reference
@@ -126,7 +127,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
 @pytest.mark.parametrize(
     ("words", "code", "expected"),
     [
-        ("--version", 0, f"authorizerd {VERSION}\n"),
+        ("--version", 0, f"authorizerd {VERSION} (build {read_build()})\n"),  # as in the checkout
         ("serve --help", 0, "--ready-file"),
         ("acls --help", 1, "--allow-principal"),  # kafka-acls exits with 1, too
         ("explain --help", 0, "--allow-everyone-if-no-acl-found"),

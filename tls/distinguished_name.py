@@ -14,10 +14,11 @@ Source: RFC 2253; sun.security.x509.X500Name, RDN and AVA of Java 25.0.3.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
+from authorizerd.acl.distinguished_names import JAVA_KEYWORDS, escape_value
 from authorizerd.tls.der import (
     OBJECT_IDENTIFIER,
     SEQUENCE,
@@ -38,17 +39,6 @@ ATTRIBUTES_MAX: Final = 24
 A mapping rule with five groups takes seconds for a hundred, and holds the event loop meanwhile.
 """
 
-_KEYWORDS: Final = {
-    "2.5.4.3": "CN",
-    "2.5.4.6": "C",
-    "2.5.4.7": "L",
-    "2.5.4.8": "ST",
-    "2.5.4.9": "STREET",
-    "2.5.4.10": "O",
-    "2.5.4.11": "OU",
-    "0.9.2342.19200300.100.1.1": "UID",
-    "0.9.2342.19200300.100.1.25": "DC",
-}
 _UTF8_STRING: Final = 0x0C
 _BMP_STRING: Final = 0x1E
 _LATIN_1: Final = "latin-1"
@@ -61,8 +51,6 @@ _ENCODINGS: Final = {
     0x1B: _LATIN_1,  # GeneralString
     _BMP_STRING: "utf-16-be",
 }
-_SPECIAL: Final = re.compile(r'[,=+<>#;"\\]')
-_BLANKS: Final = " \r"
 # Java reads an encoded surrogate as one invalid character, Python as two or three.
 _SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _INVALID_BYTE: Final = b"\xff"
@@ -130,10 +118,10 @@ def _attribute_text(encoded: bytes) -> str:
     identifier, value = object_identifier_text(pair[0].content), pair[1]
     if value.tag == _BMP_STRING:
         _check_bmp_string(value.content)
-    keyword = _KEYWORDS.get(identifier)
+    keyword = JAVA_KEYWORDS.get(identifier)
     if keyword is None or value.tag not in _ENCODINGS:
         return f"{keyword or identifier}=#{value.encoded.hex()}"
-    return f"{keyword}={_escape(_decode(value))}"
+    return f"{keyword}={escape_value(_decode(value))}"
 
 
 def _check_bmp_string(content: bytes) -> None:
@@ -149,15 +137,3 @@ def _decode(value: Element) -> str:
     if value.tag == _UTF8_STRING:
         content = _SURROGATE.sub(_INVALID_BYTE, content)
     return content.decode(_ENCODINGS[value.tag], "replace")
-
-
-def _escape(text: str) -> str:
-    escaped = _SPECIAL.sub(r"\\\g<0>", text).replace("\0", "\\00")
-    kept = escaped.lstrip(_BLANKS)
-    leading, trailing = escaped[: len(escaped) - len(kept)], kept[len(kept.rstrip(_BLANKS)) :]
-    kept = kept.rstrip(_BLANKS)
-    return "".join((*_escape_each(leading), kept, *_escape_each(trailing)))
-
-
-def _escape_each(blanks: str) -> Iterator[str]:
-    return (f"\\{each}" for each in blanks)

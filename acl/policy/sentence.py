@@ -131,10 +131,20 @@ def _read_besides(cursor: Cursor, groups: Groups) -> tuple[str, ...]:
 def _read_principals(cursor: Cursor, groups: Groups) -> tuple[str, ...]:
     def read(token: Token) -> tuple[str, ...]:
         text = _plain(token)
+        _check_whole(token)
         return (read_principal(text),) if token.is_quoted else read_principals(text, groups)
 
     listed = cursor.take_list("a principal", read)
     return tuple(dict.fromkeys(principal for some in listed for principal in some))
+
+
+def _check_whole(token: Token) -> None:
+    """Reject what may be a part of a distinguished name, which a comma has cut."""
+    if not token.is_quoted and ":" not in token.text and "=" in token.text:
+        raise WordError(
+            f"{token.text!r} may be a part of a distinguished name: put the whole principal into"
+            " quotes, because a comma separates principals"
+        )
 
 
 def _read_verb(cursor: Cursor, who: Who) -> bool:
@@ -163,11 +173,11 @@ def _read_resources(cursor: Cursor) -> tuple[ResourceType, tuple[Names, ...]]:
     is_type = token is not None and not token.is_quoted and token.text in _TYPES
     if is_definite or is_type:
         resource_type = _read_type(cursor)
-        return resource_type, _read_prefixes(cursor) or _read_names(cursor)
+        return resource_type, _read_prefixes(cursor) or _read_names(cursor, resource_type)
     is_word = token is not None and token.text.isalpha() and token.text not in KEYWORDS
     if token is not None and is_word and not token.is_quoted:
         raise _unknown_type(cursor, f", such as 'topic {token.text}'")
-    return ResourceType.TOPIC, _read_names(cursor)
+    return ResourceType.TOPIC, _read_names(cursor, ResourceType.TOPIC)
 
 
 def _read_type(cursor: Cursor) -> ResourceType:
@@ -182,8 +192,10 @@ def _unknown_type(cursor: Cursor, example: str = "") -> SentenceError:
     return cursor.unexpected(f"a resource type ({', '.join(known)}){example}", known)
 
 
-def _read_names(cursor: Cursor) -> tuple[Names, ...]:
+def _read_names(cursor: Cursor, resource_type: ResourceType) -> tuple[Names, ...]:
     def read(token: Token) -> Names:
+        if resource_type is ResourceType.USER:
+            _check_whole(token)
         if not token.is_quoted:
             return read_names(token.text)
         return _literal(token, is_prefix=token.has_star)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.cli.acls.advice import ADVICE
 from authorizerd.cli.acls.errors import CommandError, handshake_error, request_error
+from authorizerd.cli.acls.runner import Removed
 from authorizerd.kafka_client.client import KafkaClient
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import HandshakeFailedError, RequestFailedError
@@ -59,14 +60,20 @@ class KafkaAclAdmin:
             call, "createAcls", lambda results: [error for error in results if error is not None]
         )
 
-    async def delete(self, filters: Sequence[AclFilter]) -> None:
+    async def delete(self, filters: Sequence[AclFilter]) -> Removed:
         """Delete the ACLs that any filter matches; a failed filter does not stop the others."""
-        call = Call(
-            api_key=ApiKey.DELETE_ACLS,
-            encode=lambda version: encode_delete_acls_request(version, filters),
-            decode=decode_delete_acls_response,
-        )
-        await self._request(call, "deleteAcls", _deletion_errors)
+        attempts = 0
+
+        def encode(version: int) -> bytes:
+            nonlocal attempts
+            attempts += 1
+            return encode_delete_acls_request(version, filters)
+
+        call = Call(api_key=ApiKey.DELETE_ACLS, encode=encode, decode=decode_delete_acls_response)
+        results = await self._request(call, "deleteAcls", _deletion_errors)
+        # An ACL that several filters match is reported by each.
+        acls = {match.acl for result in results for match in result.matches}
+        return Removed(len(acls), is_certain=attempts == 1)
 
     async def _request(
         self, call: Call[T], name: str, errors: Callable[[T], Sequence[ApiError]]

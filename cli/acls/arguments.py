@@ -135,17 +135,22 @@ _HELP_WIDTH: Final = 100
 
 
 class Arguments:
-    """The given flags, each with its values in order."""
+    """The given flags, each with its values in order.
 
-    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
+    Args:
+        ignored: the words that are neither a flag nor a flag's value.
+    """
+
+    def __init__(self, values: Mapping[str, Sequence[str]], ignored: Sequence[str] = ()) -> None:
         self._values = values
+        self.ignored: Final = tuple(ignored)
 
     def has(self, flag: str) -> bool:
         return flag in self._values
 
     def with_values(self, values: Mapping[str, Sequence[str]]) -> Arguments:
         """Return these flags and others."""
-        return Arguments({**self._values, **values})
+        return Arguments({**self._values, **values}, self.ignored)
 
     def values(self, flag: str) -> Sequence[str]:
         return self._values.get(flag, ())
@@ -174,12 +179,15 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
         UsageError: a flag is unknown, or a value is missing or not UTF-8.
     """
     values: dict[str, list[str]] = {}
+    ignored: list[str] = []
     rest = deque(words)
     while rest:
         word = rest.popleft()
         if word == "--":
+            ignored += rest
             break
         if word == "-" or not word.startswith("-"):
+            ignored.append(word)
             continue
         flag, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
         if flag not in FLAGS:
@@ -193,7 +201,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
         if any("\ud800" <= character <= "\udfff" for text in given for character in text):
             raise UsageError(f"The value of option {flag} is not valid UTF-8")
         values.setdefault(flag, []).extend(given)
-    return Arguments(values)
+    return Arguments(values, ignored)
 
 
 def _argument(flag: str, value: str | None, rest: deque[str]) -> list[str]:

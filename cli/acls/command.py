@@ -2,11 +2,13 @@
 
 The order of lines is also the same wherever kafka-acls defines one.
 
-Eight things differ on purpose:
+Ten things differ on purpose:
 
 - If standard input is not a terminal, kafka-acls fails at its first question; this command reads
   the answers from it.
 - ``--add`` warns, on standard error, of ACLs that probably do not do what they should.
+- ``--remove`` says, on standard error, how many ACLs were removed.
+- Words that belong to no flag are ignored, with a warning on standard error.
 - ``--remove`` accepts a principal without a colon, which only ACLs of old Kafka versions have.
 - Nothing is logged: a failed connection that is retried prints one line on standard error.
 - ``--log-dir`` lists the ACLs of a log, without a server; ``--as-of`` those of another moment;
@@ -20,7 +22,6 @@ Eight things differ on purpose:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -29,6 +30,8 @@ import trio
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
+from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acls.arguments import (
     HELP,
     Arguments,
@@ -39,6 +42,7 @@ from authorizerd.cli.acls.arguments import (
 from authorizerd.cli.acls.errors import CommandError, UsageError
 from authorizerd.cli.acls.plan import Listing, make_plan
 from authorizerd.cli.acls.runner import AclReader, Terminal, execute_listing
+from authorizerd.cli.expanded_words import find_expanded
 from authorizerd.cli.profile import SERVERS, read_profile
 
 OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
@@ -46,9 +50,11 @@ OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
 
 EXIT_FAULT: Final = 1
 EXIT_INTERRUPTED: Final = 130
+_IGNORED_SHOWN: Final = 5
 _PLACES: Final = ("bootstrap-server", "bootstrap-controller", "command-config", "log-dir")
 _NO_COMMANDS: Final[Mapping[str, str]] = MappingProxyType({})
 SEE_HELP: Final = "Run 'authorizerd acls --help' for the flags."
+SEE_REMOVE: Final = "To remove all ACLs of a principal, run 'authorizerd acls remove --principal'."
 
 
 def run_acl_command(
@@ -75,16 +81,20 @@ def run_acl_command(
             terminal.complain(f"{HELP}\n{help_text(commands)}")
             return EXIT_FAULT
         if given.has("version"):
-            terminal.tell(f"{version('authorizerd')}\n")
+            from authorizerd.daemon.telemetry.build import describe_version
+
+            terminal.tell(f"{describe_version()}\n")
             return 0
         given = _add_profile(given)
         check_arguments(given)
+        _warn_of_words(given, terminal)
         if given.has("log-dir"):
             _list_log(given, terminal, open_log)
         else:
             execute_remotely(given, terminal)
     except UsageError as error:
-        terminal.complain(f"{error}\n{SEE_HELP}\n")
+        see = SEE_REMOVE if {"--remove", "--principal"} <= set(words) else SEE_HELP
+        terminal.complain(f"{error}\n{see}\n")
         return EXIT_FAULT
     except CommandError as error:
         terminal.tell(str(error))
@@ -94,6 +104,22 @@ def run_acl_command(
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
+
+
+def _warn_of_words(given: Arguments, terminal: Terminal) -> None:
+    """Warn of words that kafka-acls ignores, and of a name that may be a shell's."""
+    flags = (*RESOURCE_FLAGS, "allow-host", "deny-host")
+    names = [name for flag in flags for name in given.values(flag)]
+    warning = find_expanded(names)
+    if given.ignored:
+        shown = " ".join(map(repr, given.ignored[:_IGNORED_SHOWN]))
+        more = ", and more" * (len(given.ignored) > _IGNORED_SHOWN)
+        warning = (
+            f"these words belong to no flag, and are ignored: {shown}{more}; put * and values with"
+            " blanks into quotes"
+        )
+    if warning is not None:
+        terminal.complain(f"authorizerd: warning: {escape_unprintable(warning)}\n")
 
 
 def _add_profile(given: Arguments) -> Arguments:

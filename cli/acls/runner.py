@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TextIO, assert_never
+from typing import Final, NamedTuple, Protocol, TextIO, assert_never
 
+from authorizerd.acl.explanation.words import count_of, name_type
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import format_acls
-from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_surprises
 from authorizerd.cli.acls.errors import CommandError
@@ -36,6 +37,21 @@ class AclReader(Protocol):
         ...
 
 
+class Removed(NamedTuple):
+    """The number of ACLs that were removed.
+
+    ``is_certain`` is False if the request was sent again: an earlier attempt may have removed more.
+    """
+
+    acls: int
+    is_certain: bool = True
+
+    def __str__(self) -> str:
+        if self.is_certain:
+            return f"{count_of(self.acls, 'ACL')} removed"
+        return f"{count_of(self.acls, 'ACL')} removed, and perhaps more by an earlier attempt"
+
+
 class AclAdmin(AclReader, Protocol):
     """A server whose ACLs can be read and changed; a change is complete once its method returns.
 
@@ -44,7 +60,9 @@ class AclAdmin(AclReader, Protocol):
 
     async def create(self, acls: Sequence[Acl]) -> None: ...
 
-    async def delete(self, filters: Sequence[AclFilter]) -> None: ...
+    async def delete(self, filters: Sequence[AclFilter]) -> Removed:
+        """Delete the ACLs that any filter matches, and return how many these were."""
+        ...
 
 
 _PRINTED: Final = re.compile(r"[^\n\t]+")
@@ -104,7 +122,8 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
             _warn_of_principals(plan, terminal)
             for group in plan.groups:
                 if not plan.asks or terminal.agrees(format_question(group)):
-                    await admin.delete(group.filters())
+                    removed = await admin.delete(group.filters())
+                    terminal.complain(f"authorizerd: {removed}: {_name_filter(group.pattern)}\n")
         case _:
             assert_never(plan)
 
@@ -140,6 +159,12 @@ def _warn_of(plan: Addition, terminal: Terminal) -> None:
     acls = [acl for group in plan.groups for acl in group.acls()]
     for text in dict.fromkeys(text for acl in acls for text in find_surprises(acl)):
         terminal.complain(f"authorizerd: warning: {escape_unprintable(text)}\n")
+
+
+def _name_filter(pattern: AclFilter) -> str:
+    """Return which resources a removal was about: "topic demo, LITERAL"."""
+    resource = f"{name_type(pattern.resource_type)} {pattern.resource_name}"
+    return f"{escape_unprintable(resource)}, {PatternType.read(pattern.pattern_type).name}"
 
 
 def _warn_of_principals(plan: Removal, terminal: Terminal) -> None:

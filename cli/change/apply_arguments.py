@@ -28,17 +28,22 @@ def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compare the ACLs with the plan, and print the requests instead of sending them",
     )
-    parser.add_argument(
-        "--batches",
-        action="store_true",
-        help="apply a plan with more changes than one request of Kafka can make",
-    )
+    add_batches_argument(parser)
     parser.add_argument(
         "--accept-breaking",
         action="store_true",
         help="apply a plan although its tests or its traffic break",
     )
     add_json_argument(parser)
+
+
+def add_batches_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--batches``."""
+    parser.add_argument(
+        "--batches",
+        action="store_true",
+        help="make more changes than one request of Kafka can make",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -56,6 +56,15 @@ def apply_plan(arguments: argparse.Namespace) -> int:
                 warn(f"{arguments.plan}: {check.summary}")
         warn("nothing was changed. To apply this plan although it breaks, pass --accept-breaking")
         return EXIT_BREAKS
+    return execute_plan(plan, arguments)
+
+
+def execute_plan(plan: Plan, arguments: argparse.Namespace) -> int:
+    """Carry out a plan on the servers of ``--bootstrap-server``, print it, return the exit code.
+
+    Raises:
+        StartError: the servers cannot be asked. Nothing was sent.
+    """
     runner = _Runner(plan, arguments)
     try:
         run_on_brokers(arguments.bootstrap_server, arguments.command_config, runner.run)
@@ -77,14 +86,27 @@ def _read(arguments: argparse.Namespace) -> Plan:
         raise PlanError(
             f"{path}: {error.place}" if error.place else str(path), error.reason
         ) from None
+    check_size(plan, str(path), batches=arguments.batches)
+    return plan
+
+
+def check_size(plan: Plan, place: str, *, batches: bool) -> None:
+    """Check that one request can make all changes.
+
+    Args:
+        place: what the error begins with.
+        batches: whether several requests may make them.
+
+    Raises:
+        PlanError: the plan has too many changes.
+    """
     count = plan.changes.count
-    if count > RECORDS_PER_REQUEST_MAX and not arguments.batches:
+    if count > RECORDS_PER_REQUEST_MAX and not batches:
         raise PlanError(
-            str(path),
+            place,
             f"{count} changes: expected at most {RECORDS_PER_REQUEST_MAX}, as many as one request"
             " of Kafka can make. If they are intended, pass --batches",
         )
-    return plan
 
 
 class _Runner:

@@ -66,16 +66,14 @@ def plan_changes(arguments: argparse.Namespace) -> int:
     changes = make_changes(source.snapshot.acls.values(), _desired(files.values()), selector)
     if changes.count > RECORDS_PER_REQUEST_MAX and not arguments.batches:
         raise PlanError("", _describe_excess(changes))
-    after = _apply(source.snapshot, changes)
+    after = change_snapshot(source.snapshot, changes)
     try:
         checked = [each for check in CHECKS if (each := check(arguments, source, after))]
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
-    warnings = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
-    proposal = Proposal(source.snapshot, after, changes, source.settings)
-    warnings += find_warnings(proposal, source.caller)
-    plan = _new_plan(source, changes, selector, warnings, [each.result for each in checked])
+    losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
+    plan = propose(source, after, changes, selector, losses, [each.result for each in checked])
     data = encode_plan(plan)
     if out is not None:
         path, mode = out
@@ -102,20 +100,25 @@ def _describe_excess(changes: AclChanges) -> str:
     )
 
 
-def _apply(before: AclSnapshot, changes: AclChanges) -> AclSnapshot:
+def change_snapshot(before: AclSnapshot, changes: AclChanges) -> AclSnapshot:
+    """Return the snapshot after the changes."""
     ids = {acl: acl_id for acl_id, acl in before.acls.items()}
     made: list[Change] = [AclRemoved(ids[acl]) for acl in changes.deleted]
     made += [AclAdded(derive_id(acl), acl) for acl in changes.created]
     return apply_changes(before, made)
 
 
-def _new_plan(
+def propose(
     source: AclSource,
+    after: AclSnapshot,
     changes: AclChanges,
     selector: Selector,
-    warnings: Sequence[str],
-    checks: Sequence[PlanCheck],
+    losses: Sequence[str] = (),
+    checks: Sequence[PlanCheck] = (),
 ) -> Plan:
+    """Return the plan of these changes, after which the snapshot is ``after``, with warnings."""
+    proposal = Proposal(source.snapshot, after, changes, source.settings)
+    warnings = [*losses, *find_warnings(proposal, source.caller)]
     acls, settings = source.snapshot.acls, source.settings
     digest = digest_acls(acls.values())
     count = len(acls) + len(changes.created) - len(changes.deleted)

@@ -2,6 +2,7 @@
 
 The configuration itself rejects a decision port on a non-loopback address without credentials.
 These checks warn if clients of a reachable port send secrets in the clear, or need no credentials.
+It is an error if these clients are a super user.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from authorizerd.cli.doctor.finding import Finding, ok, warning
+from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import Endpoint, HttpEndpoint, is_loopback
 from authorizerd.config.tls import ClientAuth
 from authorizerd.config.values import SecurityProtocol
+from authorizerd.daemon.kafka.authentication import ANONYMOUS
 
 _CHECK: Final = "exposure"
 _REACHABLE: Final = "other machines can reach it"
+_SUPER_USER: Final = ", a super user: anybody may do everything, such as change ACLs"
+_REMOVE: Final = f"remove {ANONYMOUS} from super.users, or listen on loopback"
 
 
 def examine_exposure(configuration: Configuration) -> Iterator[Finding]:
@@ -52,9 +56,12 @@ def _examine_listeners(configuration: Configuration) -> Iterator[Finding]:
 def _judge_listener(configuration: Configuration, listener: Endpoint) -> Finding:
     name = listener.listener_name
     text = f"listeners: {name}: {_REACHABLE}"
+    is_open = ANONYMOUS in configuration.reloadable.super_users
     match listener.security_protocol:
         case SecurityProtocol.PLAINTEXT:
-            risk = f"{text}, and every client is User:ANONYMOUS"
+            risk = f"{text}, and every client is {ANONYMOUS}"
+            if is_open:
+                return error(_CHECK, f"{risk}{_SUPER_USER}", _REMOVE)
             return warning(_CHECK, risk, "make it SASL_SSL, or listen on loopback")
         case SecurityProtocol.SASL_PLAINTEXT:
             mechanisms = configuration.sasl_listeners[name].mechanisms
@@ -63,7 +70,9 @@ def _judge_listener(configuration: Configuration, listener: Endpoint) -> Finding
         case SecurityProtocol.SSL:
             if configuration.listener_tls[name].client_auth is ClientAuth.REQUIRED:
                 return ok(_CHECK, f"{text}, over TLS with client certificates")
-            risk = "clients without a certificate are User:ANONYMOUS"
+            risk = f"clients without a certificate are {ANONYMOUS}"
+            if is_open:
+                return error(_CHECK, f"{text}, and {risk}{_SUPER_USER}", _REMOVE)
             advice = (
                 f"set listener.name.{name.lower()}.ssl.client.auth=required, or make it SASL_SSL"
             )

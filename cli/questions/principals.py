@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Final
 
-from authorizerd.acl.letter_case import ascii_lower
+from authorizerd.acl.model import WILDCARD_PRINCIPAL
+from authorizerd.acl.similar_principals import Likeness, Lookalikes
 from authorizerd.acl.typos import shorten
 from authorizerd.cli.acl_source import AclSource
 
@@ -33,17 +34,22 @@ def describe_principal(source: AclSource, principal: str) -> str:
 
 
 def find_similar(source: AclSource, principal: str) -> str | None:
-    """Return a named principal that differs in its letter case, or else by one typo, or None."""
-    asked = frozenset(shorten(principal))
+    """Return the named principal that resembles this one most, or else differs by one typo."""
+    asked, lookalikes = frozenset(shorten(principal)), Lookalikes(principal)
+    similar: dict[Likeness, str] = {}
     close: str | None = None
     for other in islice(_list_principals(source), COMPARED_MAX):
+        if lookalikes.may_be_among(other.casefold()):
+            likeness = lookalikes.compare(other)
+            if likeness is Likeness.SAME:
+                return other
+            if likeness is not None and other != WILDCARD_PRINCIPAL:
+                similar.setdefault(likeness, other)
         if abs(len(other) - len(principal)) > 1:  # so for nearly all principals
             continue
-        if ascii_lower(other) == ascii_lower(principal):
-            return other
         if close is None and not asked.isdisjoint(shorten(other)):
             close = other
-    return close
+    return similar[min(similar)] if similar else close
 
 
 def _list_principals(source: AclSource) -> Iterator[str]:

@@ -12,7 +12,12 @@ from typing import Final
 
 import trio
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -35,6 +40,7 @@ from authorizerd.daemon.logging.setup import log_statistics
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.origins.origin import Origin
 from authorizerd.daemon.settings import ReloadStatistics
+from authorizerd.daemon.telemetry.build import read_build, read_version
 from authorizerd.daemon.telemetry.login_metrics import login_metrics
 from authorizerd.daemon.telemetry.source_metrics import change_metrics, source_metrics
 from authorizerd.daemon.telemetry.watch_metrics import watch_metrics
@@ -133,10 +139,14 @@ class DaemonCollector(Collector):
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured
+        self._build = {"version": read_version(), "build": read_build()}
 
     def collect(self) -> Iterable[Metric]:
         measured = self._measured
         applier = measured.applier.statistics()
+        yield InfoMetricFamily(
+            "authorizerd_build", "Version of the daemon, and a hash of its modules.", self._build
+        )
         yield _gauge(
             "authorizerd_ready", "1 while `/readyz` says ready, else 0.", measured.is_ready()
         )

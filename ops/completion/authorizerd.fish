@@ -51,7 +51,7 @@ function _shtab_authorizerd_using
   test "$_shtab_authorizerd_cmdpath" = "$argv"
 end
 
-set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore features acls 'acls plan' 'acls apply' 'acls compare-releases' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' 'replay package' explain who-can what-can can test history shell
+set -g _shtab_authorizerd_commands serve format token import-config reset-copy backup restore features acls 'acls plan' 'acls apply' 'acls remove' 'acls compare-releases' 'acls export' 'acls import' check-log doctor replay 'replay ingest' 'replay whatif' 'replay usage' 'replay load' 'replay report' 'replay package' explain who-can what-can can test history shell
 set -g _shtab_authorizerd_opts_with_value --acls --add-scram --against --allow-everyone-if-no-acl-found --allow-host --allow-principal --append --archives --as-of --baseline-acls --baseline-as-of --batch --bootstrap-controller --bootstrap-server --cafile --cert --cluster-id --command-config --conf --config --delegation-token --delegation-token-prefix --deny-host --deny-principal --deploy-mode --depth --duration --engine --events --fail-on --follow --format --from --from-config --group --group-prefix --host --id --input --interval --junit --kafka-release --key --lanes --log-dir --logs --lookback --loop --master --max-bad-ratio --max-gap --max-send-lag --metadata --mode --names-max --next-offset --node-id --operation --out --output --override --plan --principal --principal-prefix --profile --python --rate --ready-file --release-version --remote --resource-pattern-type --resource-type --run --since --snapshot --spark-home --speed --start-margin --super-users --surface --target --tests --to --to-config --token-file --topic --topic-prefix --traffic --traffic-format --traffic-max-bad-ratio --traffic-report --traffic-tz --transactional-id --transactional-id-prefix --tz --until --user-principal --user-principal-prefix --warmup --with --without --zk-jute-maxbuffer --zk-oldest-broker -k -s
 
 complete -c authorizerd -e
@@ -183,10 +183,34 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -s h -l help -d
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l bootstrap-server -x -d 'the brokers or the daemon whose ACLs are changed: host:port,host:port. Without it, the profile that AUTHORIZERD_PROFILE names'
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l command-config -x -d 'a properties file with Kafka'"'"'s client keys: log-in, TLS, timeouts'
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l dry-run -d 'compare the ACLs with the plan, and print the requests instead of sending them'
-complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l batches -d 'apply a plan with more changes than one request of Kafka can make'
+complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l batches -d 'make more changes than one request of Kafka can make'
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l accept-breaking -d 'apply a plan although its tests or its traffic break'
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using acls apply; and test $_shtab_authorizerd_npos -eq 0' -ka "(__fish_complete_path (commandline -ct))" -d 'a file of acls plan --out'
+complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_authorizerd_npos -eq 0' -a remove -d 'remove all ACLs of a principal or of a resource'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -s h -l help -d 'show this help message and exit'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l principal -x -d 'the ACLs of this principal, such as User:alice; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l principal-prefix -x -d 'the ACLs of principals that begin with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l topic -x -d 'the ACLs of this topic; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l topic-prefix -x -d 'the ACLs of every topic that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l group -x -d 'the ACLs of this group; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l group-prefix -x -d 'the ACLs of every group that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l transactional-id -x -d 'the ACLs of this transactional id; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l transactional-id-prefix -x -d 'the ACLs of every transactional id that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l delegation-token -x -d 'the ACLs of this delegation token; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l delegation-token-prefix -x -d 'the ACLs of every delegation token that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l user-principal -x -d 'the ACLs of this user principal; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l user-principal-prefix -x -d 'the ACLs of every user principal that begins with this text; may be repeated'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l cluster -d 'the ACLs of the cluster'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l resource-pattern-type -xka "LITERAL PREFIXED ANY MATCH" -d 'how NAME is compared, as in kafka-acls --list (default: LITERAL)'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l force -d 'do not ask for confirmation'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l dry-run -d 'show the ACLs, and remove nothing'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l batches -d 'make more changes than one request of Kafka can make'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l json -d 'print one JSON document instead of lines'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l bootstrap-server -x -d 'ask the brokers of a Kafka cluster, or a daemon; separate several with commas. Removing ACLs needs ALTER and DESCRIBE on the cluster. Without it, the profile that AUTHORIZERD_PROFILE names'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l command-config -x -d 'with --bootstrap-server: a properties file with Kafka'"'"'s client keys for the log-in and TLS'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l super-users -x -d 'super users as Type:name;Type:name, instead of those in --config or on the broker; an empty list says that there are none. Brokers do not show theirs'
+complete -c authorizerd -n '_shtab_authorizerd_using acls remove' -l allow-everyone-if-no-acl-found -x -d 'the value of allow.everyone.if.no.acl.found, instead of that in --config or on the broker (true if no value follows). Brokers do not show theirs'
 complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_authorizerd_npos -eq 0' -a compare-releases -d 'show which ACLs mean something else in another release of Kafka'
 complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using acls compare-releases' -l from -xka "4.3 4.4" -d 'the release of Kafka that judges before; 4.3 stands for 4.0 to 4.3 (default: 4.3)'

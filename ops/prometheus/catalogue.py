@@ -85,6 +85,14 @@ CATALOGUE: Final = (
         advice="If it is 0, `/readyz` on the admin port names the reason.",
     ),
     MetricEntry(
+        name="authorizerd_build_info",
+        kind="gauge",
+        labels=("version", "build"),
+        unit="1",
+        help="Version of the daemon, and a hash of its modules.",
+        advice="Daemons with another `build` run other code; `authorizerd --version` shows both.",
+    ),
+    MetricEntry(
         name="authorizerd_acls",
         kind="gauge",
         unit="ACLs",

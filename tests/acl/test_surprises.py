@@ -35,7 +35,10 @@ NO_NAMES = (
         acl("User:CN=a,OU=b c", "READ", topic="orders-", pattern=PREFIXED),
         acl("Group:ops", "READ", group="g", host="0:0:0:0:0:0:0:1", deny=True),
         acl("User:a:b", "READ", topic="t"),
+        acl("User:team=a, role=b", "READ", topic="t"),
+        acl("User:1.2.840.113549.1.9.1=#1603784079,2.5.4.5=#130131,CN=a", "READ", topic="t"),
         acl("User:a", "ALL", group="g"),
+        acl("User:a", "ALL", group="g, h"),
         acl("User:a", 99, group="g"),
         Acl(99, "t", 3, "User:a", "*", 3, 3),
     ],
@@ -79,6 +82,15 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
             "name ' t': the blanks around it are a part of it",
         ),
         (
+            acl("User:a", "READ", topic="a,b"),
+            "name 'a,b': no topic has this name: use letters a to z, digits, '.', '_' and '-', and"
+            " name each topic by itself",
+        ),
+        (
+            acl("User:a", "READ", topic="team ", pattern=PREFIXED),
+            "name 'team ': the blanks around it are a part of it",
+        ),
+        (
             acl("user:alice", "READ", topic="t"),
             "principal 'user:alice': Kafka's clients have the type User, in this letter case",
         ),
@@ -89,6 +101,16 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
         (
             acl("User:user:alice", "READ", topic="t"),
             "principal 'User:user:alice': the name repeats the type",
+        ),
+        (
+            acl("User:CN=a, OU=b", "READ", topic="t"),
+            "principal 'User:CN=a, OU=b': Java writes a certificate's name as 'CN=a,OU=b', unless"
+            " ssl.principal.mapping.rules changes it",
+        ),
+        (
+            acl("User:serialNumber=1,CN=a", "READ", topic="t"),
+            "principal 'User:serialNumber=1,CN=a': Java writes a certificate's name with OIDs and"
+            " hexadecimal digits, unless ssl.principal.mapping.rules changes it",
         ),
         (
             acl("User:team-*", "READ", topic="t"),
@@ -180,9 +202,28 @@ def test_surprising_ranges_are_reported(host: str, rules: ReleaseRules, said: li
     assert texts == said
 
 
-@pytest.mark.parametrize(("name", "count"), [("orders", 0), ("orders-*", 1), ("*", 1)])
-def test_pattern_in_a_question_is_reported(name: str, count: int) -> None:
-    assert len(list(find_asked_name_surprises(name))) == count
+@pytest.mark.parametrize(
+    ("name", "of_topic", "of_group"),
+    [
+        ("orders", 0, 0),
+        ("a.b_c-0", 0, 0),
+        ("orders-*", 1, 1),
+        ("*", 1, 1),
+        (" orders", 1, 1),
+        ("orders\u00a0", 1, 1),
+        ("a,b", 1, 0),
+        ("a b", 1, 0),
+        ("größe", 1, 0),
+        ("a, b* ", 3, 2),
+    ],
+)
+def test_unusual_name_in_a_question_is_reported(name: str, of_topic: int, of_group: int) -> None:
+    """Only topics must have the characters of topics."""
+    found = {
+        kind: len(list(find_asked_name_surprises(kind, name)))
+        for kind in (ResourceType.TOPIC, ResourceType.GROUP)
+    }
+    assert found == {ResourceType.TOPIC: of_topic, ResourceType.GROUP: of_group}
 
 
 def test_super_user_named_star_is_reported() -> None:

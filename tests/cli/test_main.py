@@ -13,7 +13,9 @@ import pytest
 from authorizerd.cli.configuration_file import CONFIGURATION_BYTES_MAX, read_configuration_text
 from authorizerd.cli.main import main
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.telemetry.build import read_build
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from tests.support.acls import acl
 from tests.support.daemon_process import run
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import added, removed, write_log, write_segment
@@ -163,6 +165,36 @@ def test_invalid_arguments_of_explain_are_named(
         )
     assert error.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_words_that_a_shell_made_of_a_star_are_explained(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_file: bool,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b") if is_file else ("a",):
+        (tmp_path / name).touch()
+    with pytest.raises(SystemExit):
+        main(["who-can", "read", "--topic", "a", "b"])
+    hint = ": if a shell made these words of *, put the * into quotes"
+    assert (hint in capsys.readouterr().err) is is_file
+
+
+@pytest.mark.parametrize("command", ["who-can read", "acls export --to -"])
+def test_name_that_a_shell_made_of_a_star_is_reported(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / ".log", [added(1, acl(topic="a"))])
+    (tmp_path / "a").touch()
+    main([*command.split(), "--topic", "a", "--log-dir", ".log"])
+    assert "warning: 'a' is also the only file in this directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -357,7 +389,7 @@ def test_version_prints_distribution_python_and_platform(
         main(["--version"])
     assert error.value.code == 0
     ours, python, machine = capsys.readouterr().out.splitlines()
-    assert ours == f"authorizerd {version('authorizerd')}"
+    assert ours == f"authorizerd {version('authorizerd')} (build {read_build()})"
     assert python == f"{platform.python_implementation()} {platform.python_version()}"
     assert machine == platform.platform()
 

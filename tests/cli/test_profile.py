@@ -72,6 +72,7 @@ def test_variable_has_a_name_or_a_path(
         "acls --list",
         "acls plan desired.yaml",
         "acls apply plan.json",
+        "acls remove --principal User:a",
         "acls export",
         "acls import desired.yaml",
     ],

@@ -130,6 +130,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("acls --list --log-dir {log}", VALUES | LOOP),
         ("acls plan --help", VALUES),
         ("acls apply --help", {"msgspec"}),
+        ("acls remove --help", VALUES),
         ("acls plan {listing} --log-dir {log}", VALUES),
         ("acls plan {listing} --log-dir {log} --traffic {listing}", VALUES),
         ("acls compare-releases --help", VALUES),

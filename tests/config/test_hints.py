@@ -35,6 +35,13 @@ STAR = "* is an ordinary character here; only User:* in an ACL means everyone"
             "user:alice",
             ["principal 'user:alice': Kafka's clients have the type User, in this letter case"],
         ),
+        (
+            "User:/C=DE/CN=a",
+            [
+                "principal 'User:/C=DE/CN=a': Java writes a certificate's name as 'CN=a,C=DE',"
+                " unless ssl.principal.mapping.rules changes it"
+            ],
+        ),
         ("User: alice", ["principal 'User: alice': blanks around the name are a part of it"]),
         ("User:*", [f"principal 'User:*': {STAR}"]),
         ("User:b;User:a*;User:*", [f"principal 'User:{each}': {STAR}" for each in ("*", "a*")]),
@@ -44,6 +51,12 @@ STAR = "* is an ordinary character here; only User:* in an ACL means everyone"
 def test_list_of_principals(key: str, text: str, hints: list[str]) -> None:
     texts = {key: text, "authorizerd.tokens.file": "/tokens"}
     assert list(find_hints(texts)) == [f"{key}: {each}" for each in hints]
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.tls."])
+def test_mapped_name_may_have_any_form(prefix: str) -> None:
+    texts = {"super.users": "User:cn=a", f"{prefix}ssl.principal.mapping.rules": "RULE:(.*)/$1/L"}
+    assert list(find_hints(texts)) == []
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ def story(text: str) -> tuple[Case, ...]:
     """Return the cases of a text, one command per line.
 
     A backslash continues a line. ``< a b`` at its end gives the answers a and b. ``@`` starts a
-    command without the connection's flags; ``#`` starts a comment.
+    command without the connection's flags; ``#`` starts a comment. ``NBSP`` is a no-break space.
     """
-    lines = text.strip().replace(" \\\n  ", " ").splitlines()
+    lines = text.strip().replace(" \\\n  ", " ").replace("NBSP", "\N{NO-BREAK SPACE}").splitlines()
     return tuple(_case(line) for line in lines if not line.startswith("#"))
 
 
@@ -166,6 +166,40 @@ CONVENIENCE: Final = story(r"""
   --resource-pattern-type prefixed
 --list
 """)
+NAMES: Final = story(r"""
+# kafka-acls splits no value at commas. It trims all of them but transactional ids.
+--add --allow-principal ' User:CN=a,O=b ' --allow-host ' 10.0.0.1 ' --operation ' Read ' \
+  --topic ' t ' --group ' g,h '
+--add --allow-principal User:a,User:b --allow-host 10.0.0.1,10.0.0.2 --topic t --operation read
+--add --deny-principal ' User:c ' --deny-host ' 10.0.0.2 ' --transactional-id ' tx,ty ' \
+  --operation Write
+--add --allow-principal 'User: d' --transactional-id ' tx,ty ' --operation Describe
+--add --allow-principal User:a --delegation-token ' id,x ' --operation Describe
+--add --allow-principal User:a --user-principal ' User:CN=a,O=b ' --operation CreateTokens
+--add --producer --allow-principal ' User:p ' --topic ' p ' --transactional-id ' p '
+--add --consumer --allow-principal ' User:p ' --topic ' p ' --group ' p '
+--add --allow-principal User:a --topic t --operation Read,Write
+--add --allow-principal User:a --topic t --resource-pattern-type ' prefixed '
+--add --allow-principal User:aNBSP --topic NBSPuNBSP
+--list
+--list --topic t,u
+--list --topic ' t '
+--list --group ' g,h '
+--list --transactional-id tx,ty
+--list --transactional-id ' tx,ty '
+--list --delegation-token ' id,x '
+--list --user-principal ' User:CN=a,O=b '
+--list --principal ' User:CN=a,O=b '
+--list --principal User:a,User:b
+--remove --topic ' t ' --allow-principal ' User:CN=a,O=b ' --allow-host ' 10.0.0.1 ' --operation \
+  ' Read ' < y
+--remove --transactional-id tx,ty --force
+--list
+--remove --force --topic ' t ' --topic ' p ' --topic NBSPuNBSP --group ' g,h ' --group ' p ' \
+  --transactional-id ' tx,ty ' --transactional-id ' p ' --delegation-token ' id,x ' \
+  --user-principal ' User:CN=a,O=b '
+--list
+""")
 WRONG_ARGUMENTS: Final = (
     *story(r"""
 @
@@ -252,6 +286,7 @@ STORIES: Final = {
     "list": LIST,
     "remove": REMOVE,
     "convenience": CONVENIENCE,
+    "names": NAMES,
     "wrong_arguments": WRONG_ARGUMENTS,
     "wrong_values": WRONG_VALUES,
 }

@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 CERTIFICATE_NAME_MUTANTS: Final = (
     Mutant(
         name="special characters of a certificate's name are not escaped",
-        file="tls/distinguished_name.py",
+        file="acl/distinguished_names.py",
         text="    escaped = _SPECIAL.sub(",
         becomes="    escaped = text or _SPECIAL.sub(",
         found_by="tests/tls/test_distinguished_name.py::test_parts_are_reversed_and_escaped",

@@ -65,4 +65,25 @@ EXPLANATION_MUTANTS: Final = (
         becomes="        if True:\n",
         found_by="tests/acl/explanation/test_near_misses.py::test_unrelated_acls_are_no_near_misses",
     ),
+    Mutant(
+        name="a near miss is the first similar principal, not the closest",
+        file="acl/explanation/near_principals.py",
+        text="        if closest is not None and closest[0] is Likeness.SAME:\n",
+        becomes="        if closest is not None:\n",
+        found_by="tests/acl/explanation/test_near_misses.py::test_closest_principal_is_found_among_many",
+    ),
+    Mutant(
+        name="a principal that only contains the CN of another one resembles it",
+        file="acl/similar_principals.py",
+        text="        if self._name in common or _fold(name) in self._common:\n",
+        becomes="        if any(self._name in each or _fold(name) in each for each in common):\n",
+        found_by="tests/acl/explanation/test_near_misses.py::test_similar_names_and_principals_are_found",
+    ),
+    Mutant(
+        name="an escaped blank at the end of a distinguished name's value is lost",
+        file="acl/distinguished_names.py",
+        text="    if backslashes % 2:",
+        becomes="    if backslashes > 9:",
+        found_by="tests/acl/test_distinguished_names.py::test_javas_own_names_stay_as_they_are",
+    ),
 )

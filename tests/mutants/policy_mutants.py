@@ -96,4 +96,11 @@ POLICY_MUTANTS: Final = (
         becomes="        if acl_id is None:\n            continue\n            raise",
         found_by="tests/cli/policy/test_command.py::test_removed_acl_that_is_not_present_is_an_error",
     ),
+    Mutant(
+        name="a comma cuts a distinguished name in two principals",
+        file="acl/policy/sentence.py",
+        text="        _check_whole(token)\n        return (",
+        becomes="        return (",
+        found_by="tests/acl/policy/test_sentence.py::test_unreadable_sentence_shows_where_reading_failed",
+    ),
 )

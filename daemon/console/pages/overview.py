@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Final
 
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.console.visits import View, Visit
+from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.daemon.telemetry.metrics import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
 
@@ -26,7 +26,7 @@ class OverviewPage:
         self._readiness: Final = readiness
         self._measured: Final = measured
         self._addresses: Final = addresses
-        self._version: Final = version("authorizerd")
+        self._version: Final = describe_version()
 
     async def __call__(self, visit: Visit) -> View:
         """Show the page."""

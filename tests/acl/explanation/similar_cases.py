@@ -15,8 +15,14 @@ from authorizerd.acl.snapshot import is_grant
 from tests.acl.explanation.cases import ADDRESSES, Case, releases
 from tests.support.strategies import acls
 
-PRINCIPALS = ("User:a", "User:A", "User:User:a", "Group:a", 'User:"a"', "User:CN=a, O=b", "User:*")
-OTHERS = ("User:a", "User:A", "user:a", "User:User:a", "User:O=b,CN=a", "User: a", "a")
+PRINCIPALS = (
+    *("User:a", "User:A", "User:User:a", "Group:a", 'User:"a"', "User:CN=a, O=b", "User:*"),
+    *("User:CN=a", "User:CN=A,O=c", "User:CN=b,O=b", "User:CN=*", "User:O=b"),
+)
+OTHERS = (
+    *("User:a", "User:A", "user:a", "User:User:a", "User:O=b,CN=a", "User: a", "a"),
+    *("User:CN=a,O=b,C=d", "User:cn=b", "User:O=c"),
+)
 NAMES = ("a-b", "a.b", "A-b", "a-b ", "a-", "a-*", "a", "*", "a-bc", "*a", "")
 HOSTS = (
     *("*", "10.0.0.1", "10.0.0.7", "10.0.0.0/29", "10.0.0.7/32", "10.0.0.0/0.0.0.7", "0::%eth0/64"),

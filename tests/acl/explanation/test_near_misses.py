@@ -76,8 +76,7 @@ def test_similar_names_and_principals_are_found(case: Case) -> None:
     kinds = {miss.kind for miss in explanation.near_misses}
     names = {acl.principal for acl in held if acl.resource_type == asked.resource_type}
     assert (PRINCIPAL in kinds) == any(
-        fold_principal(name) == fold_principal(asked.principal)
-        and case.is_allowed(held, replace(asked, principal=name))
+        are_similar(name, asked.principal) and case.is_allowed(held, replace(asked, principal=name))
         for name in (names | case.settings.super_users) - {asked.principal, "User:*"}
     )
     if asked.resource_type != ResourceType.CLUSTER and asked.resource_name:
@@ -89,9 +88,20 @@ def test_similar_names_and_principals_are_found(case: Case) -> None:
         )
 
 
-def fold_principal(principal: str) -> list[str]:
-    name = re.sub("^((user|group) *: *)+", "", re.sub("[\"' ]", "", principal).lower())
-    return sorted(name.split(","))
+def are_similar(allowed: str, asked: str) -> bool:
+    name, other = map(fold_principal, (allowed, asked))
+    parts, others = name.split(","), other.split(",")
+    common = {each.removeprefix("cn=") for each in parts if each.startswith("cn=")}
+    commons = {each.removeprefix("cn=") for each in others if each.startswith("cn=")}
+    if sorted(parts) == sorted(others) or common & (commons | {other}) or name in commons:
+        return True
+    if "*" not in name or allowed.split(":")[0] != asked.split(":")[0]:
+        return False
+    return common == {"*"} and (bool(commons) or other.startswith("cn="))
+
+
+def fold_principal(principal: str) -> str:
+    return re.sub("^((user|group) *: *)+", "", re.sub("[\"' ]", "", principal).lower())
 
 
 def similar_questions(acl: Acl, asked: Question) -> list[Question]:
@@ -204,7 +214,75 @@ FROM = "10.0.0.9"
             [acl("User:CN=alice,OU=shop,O=acme", topic=T)],
             question("User:O=acme, OU = shop, CN=alice", topic=T), PRINCIPAL,
             "`User:CN=alice,OU=shop,O=acme` is allowed, but the question is about `User:O=acme,"
-            " OU = shop, CN=alice`: the distinguished names are written differently.",
+            " OU = shop, CN=alice`: the order of the parts of the distinguished name differs.",
+        ),
+        (
+            [acl("User:CN=alice, O = acme", topic=T)],
+            question("User:CN=alice,O=acme", topic=T), PRINCIPAL,
+            "`User:CN=alice, O = acme` is allowed, but the question is about"
+            " `User:CN=alice,O=acme`: the distinguished names are written differently: Java"
+            " writes CN=alice,O=acme.",
+        ),
+        (
+            [acl("User:/C=DE/O=acme/CN=alice", topic=T)],
+            question("User:CN=alice,O=acme,C=DE", topic=T), PRINCIPAL,
+            "`User:/C=DE/O=acme/CN=alice` is allowed, but the question is about"
+            " `User:CN=alice,O=acme,C=DE`: the distinguished names are written differently: Java"
+            " writes CN=alice,O=acme,C=DE.",
+        ),
+        (
+            [acl("User:EMAILADDRESS=x@y.z,CN=alice", topic=T)],
+            question("User:1.2.840.113549.1.9.1=#16057840792e7a,CN=alice", topic=T), PRINCIPAL,
+            "`User:EMAILADDRESS=x@y.z,CN=alice` is allowed, but the question is about"
+            " `User:1.2.840.113549.1.9.1=#16057840792e7a,CN=alice`: the distinguished names are"
+            " written differently: Java writes 1.2.840.113549.1.9.1=#16057840792e7a,CN=alice.",
+        ),
+        (
+            [acl("User:CN=alice,E=x@y.z", topic=T)], question("User:CN=alice", topic=T), PRINCIPAL,
+            "`User:CN=alice,E=x@y.z` is allowed, but the question is about `User:CN=alice`: the"
+            " allowed one also has EMAILADDRESS=x@y.z.",
+        ),
+        (
+            [acl("User:CN=alice", topic=T)],
+            question("User:CN=alice,OU=shop,O=acme", topic=T), PRINCIPAL,
+            "`User:CN=alice` is allowed, but the question is about `User:CN=alice,OU=shop,O=acme`:"
+            " the allowed one lacks OU=shop,O=acme.",
+        ),
+        (
+            [acl("User:CN=alice,OU=shop", topic=T)],
+            question("User:CN=alice,OU=sale", topic=T), PRINCIPAL,
+            "`User:CN=alice,OU=shop` is allowed, but the question is about"
+            " `User:CN=alice,OU=sale`: the allowed one has OU=shop, not OU=sale.",
+        ),
+        (
+            [acl(A, topic=T)], question("User:CN=alice,OU=shop", topic=T), PRINCIPAL,
+            "`User:alice` is allowed, but the question is about `User:CN=alice,OU=shop`: the"
+            " allowed one is only the CN: no mapping rule has shortened this one.",
+        ),
+        (
+            [acl("User:CN=alice,OU=shop", topic=T)], question(A, topic=T), PRINCIPAL,
+            "`User:CN=alice,OU=shop` is allowed, but the question is about `User:alice`: the"
+            " allowed one is the whole distinguished name, and this one only its CN.",
+        ),
+        (
+            [acl("User:al*", topic=T)], question(A, topic=T), PRINCIPAL,
+            "`User:al*` is allowed, but the question is about `User:alice`: * is an ordinary"
+            " character in a principal.",
+        ),
+        (
+            [acl("User:CN=*.acme.example,OU=shop", topic=T)],
+            question("User:CN=node1.acme.example,O=acme", topic=T), PRINCIPAL,
+            "`User:CN=*.acme.example,OU=shop` is allowed, but the question is about"
+            " `User:CN=node1.acme.example,O=acme`: * is an ordinary character in a principal.",
+        ),
+        (
+            [
+                acl("User:al*e", topic=T), acl("User:CN=alice", topic=T),
+                acl("User:Alice", topic=T),
+            ],
+            question(A, topic=T), PRINCIPAL,
+            "`User:Alice` is allowed, but the question is about `User:alice`: the letter case"
+            " differs.",
         ),
         (
             [acl(A, topic="Orders")], question(A, topic=T), NAME,
@@ -309,6 +387,11 @@ def test_sentence_of_near_ranges(held: list[Acl], rules: ReleaseRules, text: str
     ("held", "asked"),
     [
         ([acl("User:alicia", topic=T)], question(A, topic=T)),
+        ([acl("User:alice-2", topic=T)], question(A, topic=T)),
+        ([acl("User:CN=alice-2,O=x", topic=T)], question("User:CN=alice,O=x", topic=T)),
+        ([acl("User:OU=alice", topic=T)], question(A, topic=T)),
+        ([acl("User:al*x", topic=T), acl("Group:al*", topic=T)], question(A, topic=T)),
+        ([acl("User:alice*alice", topic=T)], question(A, topic=T)),
         ([acl(A, topic="order")], question(A, topic=T)),
         ([acl(A, topic=T, host="10.9.0.0/24")], question(A, topic=T, host=FROM)),
         ([acl("User:*", "ALL", topic=T, deny=True), acl(A, topic="x")], question(A, topic=T)),
@@ -321,6 +404,14 @@ def test_sentence_of_near_ranges(held: list[Acl], rules: ReleaseRules, text: str
 )
 def test_unrelated_acls_are_no_near_misses(held: list[Acl], asked: Question) -> None:
     assert Case(frozenset(held), CLOSED, asked).explain().near_misses == ()
+
+
+def test_closest_principal_is_found_among_many() -> None:
+    """More principals than are compared, or tried, at once come before it."""
+    held = [acl(f"User:CN=alice,OU={number}", topic=T) for number in range(600)]
+    snapshot = snapshot_of(*held, acl("User:Alice", topic=T))
+    explanation = finish(explain_fully(snapshot, CLOSED, question(A, topic=T)))
+    assert explanation.near_misses[0].instead == question("User:Alice", topic=T)
 
 
 def test_super_user_with_a_similar_name_is_found() -> None:

@@ -140,6 +140,13 @@ def test_sentence_means(sentence: str, expected: Assertion) -> None:
         ("* may READ t", 0, "User:* is not one principal: write 'everyone'"),
         ("team-* may READ t", 0, "principals have no patterns"),
         ("user:alice may READ t", 0, "did you mean User:alice?"),
+        ("User:CN=a,O=b may READ t", 10, "'O=b' may be a part of a distinguished name: put"),
+        ("only User:a, CN=b, O=c may READ t", 13, "'CN=b' may be a part of a distinguished name"),
+        (
+            "alice may DESCRIBE_TOKENS user-principal User:CN=a,O=b",
+            51,
+            "'O=b' may be a part of a distinguished name: put the whole principal into quotes",
+        ),
         (":alice may READ t", 0, "expected a principal, Type:name or a user's name"),
         ("$admin may READ t", 0, "unknown group '$admin' (did you mean $admins?)"),
         ("$super_users may READ t", 0, "expected $super_users only after 'but' or 'only'"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from authorizerd.acl.model import Acl, AclFilter, PatternType
@@ -25,6 +26,7 @@ from authorizerd.protocol.kafka.acl_requests import (
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.kafka_cluster import (
     HANG_UP,
+    SILENCE,
     KafkaCluster,
     KafkaNode,
     addresses,
@@ -93,9 +95,17 @@ async def test_acls_are_created_in_one_request(node: KafkaNode, admin: KafkaAclA
 
 async def test_acls_are_deleted_in_one_request(node: KafkaNode, admin: KafkaAclAdmin) -> None:
     node.answers = [deleted(result(matching_acls=[match(ACLS[0])]), result(matching_acls=[]))]
-    await admin.delete(FILTERS)
+    assert await admin.delete(FILTERS) == (1, True)
     request = node.asked[-1]
     assert finish(decode_delete_acls(request.api_version, request.body)) == (FILTERS, None)
+
+
+async def test_count_is_uncertain_after_a_lost_answer(
+    node: KafkaNode, admin: KafkaAclAdmin, autojump_clock: trio.testing.MockClock
+) -> None:
+    node.answers = [SILENCE, deleted(result(matching_acls=[]), result(matching_acls=[]))]
+    removed = await admin.delete(FILTERS)
+    assert str(removed) == "0 ACLs removed, and perhaps more by an earlier attempt"
 
 
 @pytest.mark.parametrize(

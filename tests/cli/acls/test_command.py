@@ -7,7 +7,6 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,8 @@ from authorizerd.acl.validation import validate_filter, validate_new_acl, valida
 from authorizerd.cli.acls.command import OpenLog, run_acl_command
 from authorizerd.cli.acls.errors import configuration_error, request_error
 from authorizerd.cli.acls.remote import execute_remotely
-from authorizerd.cli.acls.runner import AclReader, Terminal
+from authorizerd.cli.acls.runner import AclReader, Removed, Terminal
+from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.kafka_client.client import ClientSettings
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.conformance.acl_command_cases import STORIES
@@ -69,11 +69,13 @@ class FakeServer:
         except InvalidAclError as error:
             raise request_error(ApiError(ErrorCode.INVALID_REQUEST, str(error))) from error
 
-    async def delete(self, filters: Sequence[AclFilter]) -> None:
+    async def delete(self, filters: Sequence[AclFilter]) -> Removed:
         self.changes.append(f"delete {len(filters)}")
         if self.error is not None:
             raise request_error(self.error)
-        self.acls -= {acl for acl in self.acls for each in filters if accepts(each, acl)}
+        removed = {acl for acl in self.acls for each in filters if accepts(each, acl)}
+        self.acls -= removed
+        return Removed(len(removed))
 
 
 def no_log(path: Path, as_of: AsOf | None) -> AclReader:
@@ -242,8 +244,65 @@ def test_addition_warns_of_each_surprise_once_on_standard_error() -> None:
 
 
 @pytest.mark.parametrize("command", ["--list", "--remove --force"])
-def test_only_an_addition_warns(command: str) -> None:
-    assert given(FakeServer(), f"{command} --topic 'u*'").error == ""
+def test_only_an_addition_warns_of_acls(command: str) -> None:
+    assert "warning" not in given(FakeServer(), f"{command} --topic 'u*'").error
+
+
+def test_removal_of_a_principals_acls_is_named() -> None:
+    error = given(FakeServer(), "--remove --principal User:alice --topic t").error
+    assert error.splitlines()[1:] == [
+        "To remove all ACLs of a principal, run 'authorizerd acls remove --principal'."
+    ]
+
+
+def test_removal_says_how_many_acls_it_has_removed() -> None:
+    server = FakeServer(ALICE, BOB, acl("User:alice", "READ", topic="orders-", pattern="PREFIXED"))
+    flags = "--topic orders --topic none --group g --resource-pattern-type any"
+    printed = given(server, f"--remove {flags}", "y\nn\ny\n")
+    assert printed.error.splitlines() == [
+        "authorizerd: 0 ACLs removed: topic none, ANY",
+        "authorizerd: 0 ACLs removed: group g, ANY",
+    ]
+    printed = given(server, f"--remove --force {flags.replace('any', 'match')}")
+    assert "authorizerd: 2 ACLs removed: topic orders, MATCH\n" in printed.error
+    assert "removed" not in printed.out
+    assert given(server, "--remove --force --topic 'a\x1bb'").error.endswith(
+        "topic a\\x1bb, LITERAL\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "said"),
+    [
+        (
+            ["a", "b"],
+            "--topic a b",
+            "these words belong to no flag, and are ignored: 'b'; put * and",
+        ),
+        (
+            [],
+            "--topic a 1 2 3 4 5 6 --list",
+            "and are ignored: '1' '2' '3' '4' '5', and more; put * and",
+        ),
+        (["a"], "--topic a", "'a' is also the only file in this directory: if a shell made this"),
+        ([], "--principal User:CN=a, O=b", "ignored: 'O=b'; put * and values with blanks into"),
+        (["a", ".b"], "--group a", "'a' is also the only file in this directory"),
+        (["a", "b"], "--topic a", None),
+        (["b"], "--topic a", None),
+        ([], "--topic a", None),
+        (["a"], "--topic '*'", None),
+    ],
+)
+def test_words_that_a_shell_made_of_a_star_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], words: str, said: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in files:
+        (tmp_path / name).touch()
+    server = FakeServer(ALICE)
+    error = given(server, words if "--list" in words else f"--list {words}").error
+    assert error.startswith("authorizerd: warning: ") is (said is not None)
+    assert (said or "") in error
 
 
 @pytest.mark.parametrize(
@@ -303,7 +362,7 @@ def test_interruption_exits_with_130() -> None:
 
 def test_version_is_that_of_authorizerd() -> None:
     printed = run(FakeServer(), ["--version"])
-    assert printed == Printed(out=f"{version('authorizerd')}\n", error="", code=0)
+    assert printed == Printed(out=f"{describe_version()}\n", error="", code=0)
 
 
 def test_log_is_listed_without_a_server(tmp_path: Path) -> None:

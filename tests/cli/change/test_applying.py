@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -65,6 +66,9 @@ class Stage:
         path = self.folder / "plan.json"
         path.write_bytes(encode_plan(new_plan(BEFORE, AFTER, checks=checks)))
         return run("acls", "apply", path, "--bootstrap-server", self.address, *flags)
+
+    def remove(self, *flags: str) -> int:
+        return main(["acls", "remove", "--bootstrap-server", self.address, *flags])
 
 
 @pytest.fixture(scope="module")
@@ -380,3 +384,49 @@ async def test_execution_survives_a_restart_of_the_daemon(tmp_path: Path) -> Non
             assert (await server.list_acls()).digest == plan.leads_to.digest
     finally:
         context.__exit__(None, None, None)
+
+
+MINE = BEFORE[3].principal
+THEIRS = {each for each in BEFORE if each.principal == MINE}
+
+
+@pytest.mark.parametrize(
+    ("flags", "answer", "is_removed", "said"),
+    [
+        (["--principal", MINE], "y\n", True, f"remove {len(THEIRS)} ACL"),
+        (["--principal", MINE], "n\n", False, "authorizerd: nothing was changed\n"),
+        (["--principal", MINE, "--force"], "", True, ""),
+        (["--principal", MINE, "--dry-run"], "", False, ""),
+        (["--principal", "User:nobody"], "", False, "no ACL is removed: none matches the flags"),
+        (["--principal", MINE, "--group", "none"], "", False, "none matches the flags"),
+    ],
+)
+def test_acls_of_a_principal_are_removed_in_one_command(
+    stage: Stage,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    answer: str,
+    is_removed: bool,
+    said: str,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert stage.remove(*flags) == 0
+    assert stage.acls == ({*BEFORE} - THEIRS if is_removed else {*BEFORE})
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert (f"{MINE} " in printed.out) is (MINE in flags and "none" not in flags)
+
+
+def test_removal_needs_flags_that_select_acls(
+    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them, all ACLs would be removed."""
+    with pytest.raises(SystemExit) as ended:
+        stage.remove("--force")
+    assert ended.value.code == 2
+    assert "expected flags that select ACLs" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert stage.remove("--principal", MINE) == 1
+    assert "the question was not answered" in capsys.readouterr().err
+    assert stage.acls == {*BEFORE}

@@ -42,6 +42,29 @@ def test_each_reachable_port_in_the_clear_is_a_warning() -> None:
     ]
 
 
+def test_reachable_super_user_without_credentials_is_an_error() -> None:
+    risk = ", a super user: anybody may do everything, such as change ACLs"
+    reach = "other machines can reach it, and"
+    for users in ("User:admin;User:ANONYMOUS", "User:admin"):
+        found = texts(
+            listeners="PLAINTEXT://10.0.0.1:1,SSL://10.0.0.1:2,LOCAL://127.0.0.1:3",
+            super__users=users,
+            **{
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,LOCAL:PLAINTEXT",
+                "ssl.keystore.location": "/server.pem",
+            },
+        )
+        is_open = "ANONYMOUS" in users
+        level, end = ("error", risk) if is_open else ("warning", "")
+        assert found == [
+            f"{level}: listeners: {listener}: {reach} {who} User:ANONYMOUS{end}"
+            for listener, who in (
+                ("PLAINTEXT", "every client is"),
+                ("SSL", "clients without a certificate are"),
+            )
+        ]
+
+
 def test_scram_keeps_the_password_but_not_the_requests() -> None:
     prefix = "listener.name.sasl_plaintext"
     [found] = texts(

@@ -230,7 +230,9 @@ def test_answer(
         ("user:ROBOT", "; did you mean User:robot?"),
         ("User:admim", "; did you mean User:admin?"),
         ("User:robotics", ""),
-        ("Group:robot", ""),
+        ("Group:robot", "; did you mean User:robot?"),
+        ("User:CN=robot,OU=shop", "; did you mean User:robot?"),
+        ("User:CN=rbot,OU=shop", ""),
     ],
 )
 def test_similar_principal_is_named(
@@ -372,7 +374,10 @@ def test_page_explains_every_field() -> None:
             "OPERATION: unknown operation 'raed' (did you mean READ?): expected one of ALL, READ, ",
         ),
         ("who-can read", "expected exactly one resource, found 0: use one of --topic, --group, "),
-        ("who-can read --topic a,b", "expected exactly one resource, found 2: use one of --topic"),
+        (
+            "who-can read --topic a --topic b",
+            "expected exactly one resource, found 2: use one of --topic",
+        ),
         ("who-can read --topic=", "--topic: expected a name, found an empty one"),
         ("who-can read --topic t --host h", "--host: expected an IP address, found 'h'"),
         ("can alice --topic t", "PRINCIPAL: expected Type:name, for example User:alice, found "),
@@ -415,6 +420,7 @@ def test_operation_that_the_resource_does_not_have_is_reported(
         ("can user:alice --topic t", "principal 'user:alice': Kafka's clients have the type User"),
         ("what-can User:User:alice", "principal 'User:User:alice': the name repeats the type"),
         ("who-can read --topic t-*", "name 't-*': * is an ordinary character in a question"),
+        ("who-can read --topic a,b", "name 'a,b': no topic has this name: use letters"),
         (
             "explain --principal user:a --operation read --topic t",
             "principal 'user:a': Kafka's clients have the type User",

@@ -17,7 +17,7 @@ def test_tree_has_every_command_with_its_flags() -> None:
         *(f"authorizerd {name}" for name in ("serve", "format", "token", "import-config")),
         *(f"authorizerd {name}" for name in ("reset-copy", "backup", "restore")),
         *("authorizerd features", "authorizerd acls", "authorizerd acls plan"),
-        *("authorizerd acls apply", "authorizerd acls compare-releases"),
+        *("authorizerd acls apply", "authorizerd acls remove", "authorizerd acls compare-releases"),
         *("authorizerd acls export", "authorizerd acls import"),
         "authorizerd check-log",
         *("authorizerd doctor", "authorizerd replay"),
