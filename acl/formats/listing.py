@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
@@ -52,7 +52,8 @@ def read(text: str) -> AclsRead:
         AclTextError: a line is malformed, or an ACL comes before any resource.
     """
     acls = tuple(dict.fromkeys(read_listing(text)))
-    return AclsRead(acls, tuple(Loss(acl, _UNKNOWN) for acl in acls if not _is_named(acl)))
+    losses = tuple(Loss(acl, _UNKNOWN) for acl in acls if not _is_named(acl))
+    return AclsRead(acls, losses, None if acls else Scope())
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:

@@ -20,15 +20,20 @@ from authorizerd.daemon.errors import StartError
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(FORMAT)}"')
 _START_BYTES: Final = 1_024
+_FOR_NO_ACLS: Final = "if there should be no ACLs, write 'acls: []' into a .yaml file"
+_FOR_OTHERS: Final = "if it is of a kind that has no ACLs, leave it out, or pass --accept-losses"
 
 
-def read_desired(path: Path) -> AclsRead:
+def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
     """Return the desired ACLs of a file. Blocks.
 
     An empty file is an error, because a listing that failed leaves one. A pipe is read once.
 
+    Args:
+        accepts_losses: whether nothing may be read of a file, or of a document in it.
+
     Raises:
-        StartError: it is empty or a plan, or as ``read_acls``.
+        StartError: it is empty or a plan, nothing was read, or as ``read_acls``.
         MetadataLogError: as ``read_acls``.
     """
     if is_log(path):
@@ -39,11 +44,23 @@ def read_desired(path: Path) -> AclsRead:
             f"{path}: expected desired ACLs, found a plan: apply it with 'authorizerd acls apply'"
         )
     if not text.strip():
+        raise StartError(f"{path}: expected desired ACLs, found an empty file: {_FOR_NO_ACLS}")
+    read = parse_acls(path, text)
+    if not accepts_losses:
+        _check_understood(path, read)
+    return read
+
+
+def _check_understood(path: Path, read: AclsRead) -> None:
+    """Raise StartError if nothing was read of a file or of a document in it."""
+    for loss in read.losses:
+        if loss.is_document:
+            raise StartError(f"{path}: {loss}: {_FOR_OTHERS}")
+    if read.is_empty:
         raise StartError(
-            f"{path}: expected desired ACLs, found an empty file: if there should be no ACLs, write"
-            " 'acls: []' into a .yaml file"
+            f"{path}: expected desired ACLs, found a file that neither has ACLs nor says whose: "
+            f"{_FOR_NO_ACLS}; {_FOR_OTHERS}"
         )
-    return parse_acls(path, text)
 
 
 def find_plan_file(arguments: argparse.Namespace) -> tuple[Path, int | None] | None:

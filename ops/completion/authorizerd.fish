@@ -146,6 +146,7 @@ complete -c authorizerd -n '_shtab_authorizerd_using acls; and test $_shtab_auth
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -s h -l help -d 'show this help message and exit'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l out -xka "(__fish_complete_path (commandline -ct))" -d 'write the plan to this file, for acls apply; only an earlier plan is replaced'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l batches -d 'allow more changes than one request of Kafka can make. Each request is atomic, but the plan is not'
+complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l accept-losses -d 'make the plan although some part of a desired file is not read; without it, such a part is an error if the plan may delete what it grants'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l json -d 'print one JSON document instead of lines'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l tests -xka "(__fish_complete_path (commandline -ct))" -d 'run the policy tests of these files, before and after the plan'
 complete -c authorizerd -n '_shtab_authorizerd_using acls plan' -l traffic -x -d 'audit logs, or directories of them: no recorded request may be newly denied'
