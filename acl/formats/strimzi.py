@@ -209,13 +209,10 @@ def _resource(place: str, value: Value) -> tuple[int, str, int]:
         f"{place}.patternType", value.get("patternType", "literal"), _PATTERN_TYPES
     )
     if resource_type == ResourceType.CLUSTER:
-        name = check_text(f"{place}.name", value.get("name", CLUSTER_NAME))
-        if (name, pattern_type) != (CLUSTER_NAME, PatternType.LITERAL):
-            # Strimzi ignores both fields here, so this rule does not do what it seems to do.
-            raise AclTextError(place, f"expected no name or pattern but {CLUSTER_NAME}, literal")
-    else:
-        name = check_text(f"{place}.name", value.get("name"))
-    return int(resource_type), name, int(pattern_type)
+        # Strimzi ignores both fields here.
+        check_text(f"{place}.name", value.get("name", CLUSTER_NAME))
+        return int(resource_type), CLUSTER_NAME, int(PatternType.LITERAL)
+    return int(resource_type), check_text(f"{place}.name", value.get("name")), int(pattern_type)
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:

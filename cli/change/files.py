@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.formats.model import AclsRead
+from authorizerd.acl.formats.unread import find_placeholder
 from authorizerd.acl.plan.document import FORMAT
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.transfer.whole_file import find_writable, new_error
 from authorizerd.daemon.errors import StartError
@@ -52,10 +54,18 @@ def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
 
 
 def _check_understood(path: Path, read: AclsRead) -> None:
-    """Raise StartError if nothing was read of a file or of a document in it."""
+    """Raise StartError if nothing was read of a file or document, or a name is not the real one."""
     for loss in read.losses:
         if loss.is_document:
             raise StartError(f"{path}: {loss}: {_FOR_OTHERS}")
+    for acl in read.acls:
+        for name in (acl.principal, acl.resource_name, acl.host):
+            if placeholder := find_placeholder(name):
+                raise StartError(
+                    f"{path}: a name has the placeholder {escape_unprintable(placeholder)}: "
+                    "replace it first, for example by helm template or envsubst, or pass "
+                    "--accept-losses if it is a part of the name"
+                )
     if read.is_empty:
         raise StartError(
             f"{path}: expected desired ACLs, found a file that neither has ACLs nor says whose: "

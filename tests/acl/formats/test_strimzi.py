@@ -163,6 +163,28 @@ def test_resource_that_may_hold_acls_is_rejected(other: dict[str, Any], reason: 
     check_fault(read, text, "document[1]", reason)
 
 
+@pytest.mark.parametrize("others", [{}, {"name": "*"}, {"name": "mine", "patternType": "prefix"}])
+def test_rule_for_the_cluster_ignores_its_name(others: dict[str, str]) -> None:
+    text = user(f"{RULE}.resource", {"type": "cluster", **others})
+    assert read(text).acls == (acl("User:a", "READ", cluster=True),)
+
+
+def test_merge_key_stands_for_the_keys_of_a_rule() -> None:
+    text = """
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata: {name: a}
+spec:
+  authorization:
+    type: simple
+    acls:
+      - &first {resource: {type: topic, name: t}, operations: [Read]}
+      - <<: *first
+        operations: [Write]
+"""
+    assert read(text).acls == (acl("User:a", "READ"), acl("User:a", "WRITE"))
+
+
 RULE = "spec.authorization.acls.0"
 RULE_PLACE = "document.spec.authorization.acls[0]"
 
@@ -198,7 +220,6 @@ RULE_PLACE = "document.spec.authorization.acls[0]"
     (user(f"{RULE}.resource.name", ""), RULE_PLACE, "Invalid empty resource name"),
     (user(f"{RULE}.resource.patternType", "prefixed"), f"{RULE_PLACE}.resource.patternType",
      "expected one of literal, prefix, found 'prefixed'"),
-    (user(f"{RULE}.resource.type", "cluster"), f"{RULE_PLACE}.resource", "kafka-cluster, literal"),
     (user(f"{RULE}.principal", "User:b"), RULE_PLACE, "unknown key 'principal'"),
 ])  # fmt: skip
 def test_fault_is_named_with_its_place(text: str, place: str, reason: str) -> None:

@@ -177,6 +177,10 @@ NOTHING_READ = {
     "secret.yaml": "apiVersion: v1\nkind: Secret\n",
     "topology.yaml": "context: a\nprojects: [{name: b, topics: [{name: c}]}]\n",
     "listing.txt": "ACLs for principal `User:bob`\n",
+    "acls.csv": "Principal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host\n",
+    "rpk.txt": "PRINCIPAL  HOST  RESOURCE-TYPE  RESOURCE-NAME  RESOURCE-PATTERN-TYPE  OPERATION  "
+    "PERMISSION\n",
+    "state.yaml": "topics:\n  a: {partitions: 1}\n",
 }
 OTHER_KIND = f"apiVersion: x.y/v1\nkind: Widget\n---\n{KAFKA_USER}"
 
@@ -206,6 +210,17 @@ def test_resource_of_which_nothing_was_read_deletes_nothing(
     assert plan("user.yaml --accept-losses --out plan.json") == 10
     assert written(folder).changes.deleted == (BOB,)
     assert "Widget" in written(folder).warnings[0]
+
+
+@pytest.mark.parametrize("name", ["${TEAM}-orders", "{{ .Values.team }}"])
+def test_name_with_a_placeholder_is_not_planned(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan would delete the ACLs of the real name."""
+    (folder / "desired.txt").write_text(format_acls([acl(topic=name)]))
+    assert plan("desired.txt") == 1
+    assert "desired.txt: a name has the placeholder" in capsys.readouterr().err
+    assert plan("desired.txt --accept-losses") == 10
 
 
 def test_file_that_was_read_in_part_deletes_only_what_it_manages(
