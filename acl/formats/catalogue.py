@@ -22,7 +22,8 @@ Writer: TypeAlias = Callable[[Sequence[Acl]], AclsWritten]
 DOCUMENT_SUFFIXES: Final = (".json", ".yaml", ".yml")
 
 _LISTED: Final = re.compile(
-    r"^(?:(?:ACLs for principal|Current ACLs for resource) `|PRINCIPAL +HOST +RESOURCE-TYPE )",
+    r"^(?:[ \t]*(?:ACLs for principal|Current ACLs for resource) `"
+    r"|PRINCIPAL +HOST +RESOURCE-TYPE )",
     re.MULTILINE,
 )
 _COMMA_SEPARATED: Final = re.compile(r'"?(?:Kafka)?Principal"? *, *"?ResourceType')
@@ -179,14 +180,17 @@ def read_acl_text(
     try:
         return found.read(text)
     except AclTextError as error:
-        if (step := find_step(text)) and (step.is_certain or found.name != "terraform"):
-            known = f"{step.what} is not read: {step.step}"
-            perhaps = f"{error.reason}; if this is {step.what}, {step.step}"
-            reason = known if step.is_certain else perhaps
-            raise AclTextError(error.place, reason) from error
-        if _is_like(found, text):
-            raise
-        raise AclTextError(error.place, f"{error.reason}; {expected}") from error
+        raise AclTextError(error.place, _add_remedy(error.reason, found, text, expected)) from error
+
+
+def _add_remedy(reason: str, found: Format, text: str, expected: str) -> str:
+    """Return the reason of an error with what to do, if that is known."""
+    step = find_step(text)
+    if step and step.is_certain:
+        return f"{step.what} is not read: {step.step}"
+    if step and found.name != "terraform":
+        reason = f"{reason}; if this is {step.what}, {step.step}"
+    return reason if _is_like(found, text) else f"{reason}; {expected}"
 
 
 def _is_like(found: Format, text: str) -> bool:

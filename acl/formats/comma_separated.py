@@ -3,7 +3,8 @@
     Principal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host
     "User:CN=a,OU=b",TOPIC,LITERAL,orders,READ,ALLOW,*
 
-The first line names the columns, in any order.
+The first line names the columns, in any order. Without ``PatternType``, as before Kafka 2.0, all
+patterns are literal.
 
 **Invariant:** names are neither trimmed nor guessed: a blank around a name is an error, because
 some of these tools would keep it and others would not.
@@ -35,6 +36,7 @@ _COLUMNS: Final = (
     "PermissionType",
     "Host",
 )
+_PATTERN_TYPE: Final = "PatternType"
 _OTHER_PRINCIPAL: Final = "KafkaPrincipal"
 
 
@@ -69,7 +71,7 @@ def _read_rows(text: str) -> Iterator[Acl]:
 
 def _read_heading(place: str, row: list[str]) -> list[str]:
     columns = ["Principal" if each == _OTHER_PRINCIPAL else each for each in map(str.strip, row)]
-    if sorted(columns) != sorted(_COLUMNS):
+    if sorted({*columns, _PATTERN_TYPE}) != sorted(_COLUMNS) or len(columns) != len({*columns}):
         raise AclTextError(place, f"expected the columns {', '.join(_COLUMNS)} in the first line")
     return columns
 
@@ -77,14 +79,14 @@ def _read_heading(place: str, row: list[str]) -> list[str]:
 def _read_row(place: str, columns: list[str], row: list[str]) -> Acl:
     if len(row) != len(columns):
         raise AclTextError(place, f"expected {len(columns)} values, found {len(row)}")
-    cells = dict(zip(columns, row, strict=True))
+    cells = {_PATTERN_TYPE: "LITERAL", **dict(zip(columns, row, strict=True))}
     for name in ("Principal", "ResourceName", "Host"):
         if cells[name] != cells[name].strip(" \t"):
             raise AclTextError(place, f"expected no blanks around {name}, found {cells[name]!r}")
     acl = Acl(
         int(check_code(place, cells["ResourceType"].strip(), ResourceType)),
         cells["ResourceName"],
-        int(check_code(place, cells["PatternType"].strip(), PatternType)),
+        int(check_code(place, cells[_PATTERN_TYPE].strip(), PatternType)),
         cells["Principal"],
         cells["Host"],
         int(check_code(place, cells["Operation"].strip(), Operation)),

@@ -26,9 +26,9 @@ from authorizerd.acl.formats.rpk_listing import HEADING, read_table
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
-_PRINCIPAL_HEADING: Final = re.compile(r"ACLs for principal `.*`")
+_PRINCIPAL_HEADING: Final = re.compile(r"[ \t]*ACLs for principal `.*`")
 _PATTERN_HEADING: Final = re.compile(
-    r"Current ACLs for resource `ResourcePattern\(resourceType=([A-Z_]+), name=(.*), "
+    r"[ \t]*Current ACLs for resource `ResourcePattern\(resourceType=([A-Z_]+), name=(.*), "
     r"patternType=([A-Z_]+)\)`: ?"
 )
 _ENTRY: Final = re.compile(

@@ -24,7 +24,7 @@ _PERMISSION_TYPES: Final = {
 }
 _PATTERN_TYPES: Final = {code.name: code for code in (PatternType.LITERAL, PatternType.PREFIXED)}
 
-_HEADING: Final = re.compile(r"Current ACLs for resource `([A-Z][A-Za-z]+):(.*)`: ?")
+_HEADING: Final = re.compile(r"[ \t]*Current ACLs for resource `([A-Z][A-Za-z]+):(.*)`: ?")
 _PERMISSION: Final = re.compile(r" has (\w+) permission for operations: (\w+) from hosts: ")
 
 

@@ -19,8 +19,8 @@ FORMAT_MUTANTS: Final = (
     Mutant(
         name="a text like no format is only called malformed",
         file="acl/formats/catalogue.py",
-        text="        if _is_like(found, text):",
-        becomes="        if True:",
+        text="return reason if _is_like(found, text) else",
+        becomes="return reason if True else",
         found_by="tests/acl/formats/test_catalogue.py::test_error_of_a_text_like_no_format_names_the_formats",
     ),
     Mutant(
