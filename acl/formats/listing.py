@@ -27,6 +27,7 @@ from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
 _PRINCIPAL_HEADING: Final = re.compile(r"[ \t]*ACLs for principal `.*`")
+_PRINCIPAL_LINE: Final = re.compile(r"^[ \t]*ACLs for principal `(.*)`\r?$", re.MULTILINE)
 _PATTERN_HEADING: Final = re.compile(
     r"[ \t]*Current ACLs for resource `ResourcePattern\(resourceType=([A-Z_]+), name=(.*), "
     r"patternType=([A-Z_]+)\)`: ?"
@@ -61,7 +62,13 @@ def read(text: str) -> AclsRead:
         return read_table(text)
     acls = tuple(dict.fromkeys(read_listing(text)))
     losses = tuple(Loss(acl, _UNKNOWN) for acl in acls if not _is_named(acl))
-    return AclsRead(acls, losses, None if acls else Scope())
+    return AclsRead(acls, losses, _scope_of(text) if acls else Scope())
+
+
+def _scope_of(text: str) -> Scope | None:
+    """Return the principals of a listing with ``--principal``; None for everything."""
+    principals = frozenset(match[1] for match in _PRINCIPAL_LINE.finditer(text))
+    return Scope(principals) if principals else None
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:

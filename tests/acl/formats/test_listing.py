@@ -109,6 +109,14 @@ Current ACLs for resource `TransactionalId:PREFIXED:t-`:
 """  # noqa: E501, W291 - as kafka-acls prints it
 
 
+def test_listing_by_principal_manages_these_principals() -> None:
+    text = format_by_principal([ACL], ["User:a", "User:b`"])
+    scope = FORMATS["listing"].read(text).scope
+    assert scope is not None
+    assert scope.principals == {"User:a", "User:b`"}
+    assert FORMATS["listing"].read(f"{HEADING}\n{ENTRY}\n").scope is None
+
+
 def test_listing_before_kafka_2_4_is_read() -> None:
     assert list(read_listing(OLD)) == [
         Acl(3, "g1", 3, "User:u2", "*", 3, 3),
