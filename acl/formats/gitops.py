@@ -71,7 +71,7 @@ def read(text: str) -> AclsRead:
     """
     state = _State(parse_document(text, merges=False))
     acls = tuple(dict.fromkeys((*state.read_services(), *state.read_users())))
-    scope = Scope(frozenset(acl.principal for acl in acls))
+    scope: Scope | None = Scope(frozenset(acl.principal for acl in acls))
     if not state.is_cloud and state.has_owners:
         scope = None
     return AclsRead(acls, tuple(state.losses), scope)

@@ -11,6 +11,7 @@ Source: Kafka 1.1 and 2.3, kafka.security.auth: Resource.toString, Acl.toString.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from authorizerd.acl.formats.limits import OLD_OPERATIONS, OLD_RESOURCE_TYPES, spell
@@ -80,7 +81,7 @@ def parse_entry(place: str, line: str) -> tuple[str, str, int, int] | None:
     )
 
 
-def _find(place: str, codes: type[Code], known: dict[str, Code], word: str) -> Code:
+def _find(place: str, codes: type[Code], known: Mapping[str, Code], word: str) -> Code:
     if word not in known:
         raise AclTextError(place, f"unknown {codes.__name__} {word!r}")
     return known[word]

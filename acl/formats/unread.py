@@ -54,6 +54,16 @@ NEXT_STEPS: Final = (
         ),
     ),
     NextStep(
+        "the output of kafka-acls --add or --remove",
+        "run kafka-acls --list, and pass the output",
+        re.compile(r"^[ \t]*(?:Adding|Removing) ACLs for resource `", re.MULTILINE),
+    ),
+    NextStep(
+        "a plan of kafka-gitops",
+        "pass its state file",
+        re.compile(r'\A\s*\{\s*"(?:topicPlans|aclPlans)"\s*:'),
+    ),
+    NextStep(
         "Julie's file of custom roles",
         "append it to its topology, after a line with ---",
         re.compile(r"^roles\s*:", re.MULTILINE),

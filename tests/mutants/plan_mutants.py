@@ -103,4 +103,11 @@ PLAN_MUTANTS: Final = (
         becomes="    if False:",
         found_by="tests/acl/formats/test_strimzi.py::test_resource_that_may_hold_acls_is_rejected",
     ),
+    Mutant(
+        name="a plan deletes the ACLs of a name whose placeholder nothing has replaced",
+        file="cli/change/files.py",
+        text="            if placeholder := find_placeholder(name):",
+        becomes="            if placeholder := None:",
+        found_by="tests/cli/change/test_planning.py::test_name_with_a_placeholder_is_not_planned",
+    ),
 )

@@ -97,6 +97,8 @@ def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: 
     ('{"@level":"info","@message":"x"}\n', ".json", "terraform plan -out tfplan &&"),
     ('{"version":1,"acls":[{"principal":"User:a"}]}', "", "--from zookeeper://HOST:PORT"),
     ('{"acls":[{"principal":"User:a"}],"version":1}', ".json", "--from zookeeper://HOST:PORT"),
+    ("Adding ACLs for resource `ResourcePattern(x)`: \n", "", "run kafka-acls --list, and pass"),
+    ('{"topicPlans": [], "aclPlans": []}', ".json", "pass its state file"),
     ("roles:\n  - name: a\n", ".yaml", "append it to its topology, after a line with ---"),
     ("kind: KafkaUser\napiVersion: a\nmetadata: {{ .Values.a }}\n", ".yaml", "run helm template"),
     ("{{- if .Values.a }}\nacls: []\n", ".yaml", "run helm template, and pass the output"),
