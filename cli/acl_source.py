@@ -19,6 +19,7 @@ import msgspec
 
 from authorizerd.acl.as_of import Moment
 from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.formats.catalogue import FORMAT_NAMES
 from authorizerd.acl.known_settings import KnownSettings
 from authorizerd.acl.release_in_force import Evidence
 from authorizerd.acl.releases import RULES, Release
@@ -156,8 +157,8 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
         "--acls",
         type=Path,
         metavar="FILE",
-        help="the output of kafka-acls --list, or a file of any other format that acls export "
-        "writes; with --config, instead of the log directory of that configuration",
+        help=f"a file of ACLs in one of the formats {FORMAT_NAMES} (acls export --help explains "
+        "them); with --config, instead of the log directory of that configuration",
     )
     add_config_arguments(group, required=False)
     group.add_argument(

@@ -39,7 +39,9 @@ FORMAT_NEW_NODE: Final = "Run `authorizerd format` for a new node"
 """What to do if a daemon cannot start. A reader of logs must not format a directory."""
 
 NAME_DIRECTORY: Final = "Name the log directory"
-NAME_DIRECTORY_OR_CHECKPOINT: Final = "Name the log directory or a .checkpoint file"
+NAME_DIRECTORY_OR_CHECKPOINT: Final = (
+    "Name the log directory or a .checkpoint file (for ACLs in other files, name each file)"
+)
 
 _KNOWN_IN_LOG: Final = re.compile(
     r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap|part))?"

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from authorizerd.acl.formats import listing
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Format
+from authorizerd.acl.formats.unread import find_step
 from authorizerd.acl.model import Acl
 
 Reader: TypeAlias = Callable[[str], AclsRead]
@@ -20,7 +21,12 @@ Writer: TypeAlias = Callable[[Sequence[Acl]], AclsWritten]
 
 DOCUMENT_SUFFIXES: Final = (".json", ".yaml", ".yml")
 
-_LISTED: Final = re.compile(r"(?:ACLs for principal|Current ACLs for resource) `")
+_LISTED: Final = re.compile(
+    r"^(?:[ \t]*(?:ACLs for principal|Current ACLs for resource) `"
+    r"|PRINCIPAL +HOST +RESOURCE-TYPE )",
+    re.MULTILINE,
+)
+_COMMA_SEPARATED: Final = re.compile(r'"?(?:Kafka)?Principal"? *, *"?ResourceType')
 _ZNODE: Final = re.compile(r'\{\s*"path"\s*:')
 _ENTRY: Final = re.compile(
     r'\{\s*"(?:resource_type|resource_name|pattern_type|principal|host|operation|permission_type)"\s*:'
@@ -37,6 +43,8 @@ _MARKS: Final[Mapping[str, tuple[frozenset[str], ...]]] = {
     "strimzi": (frozenset(("apiVersion", "kind")),),
     "julie": (frozenset(("context",)),),
     "kafka-gitops": (
+        frozenset(("settings",)),
+        frozenset(("topics",)),
         frozenset(("services",)),
         frozenset(("users",)),
         frozenset(("customServiceAcls",)),
@@ -89,7 +97,17 @@ _FORMATS: Final = (
         "an ACL in each line, in JSON, as the web console downloads them",
         *_late("formats.json_lines", "read", "write"),
     ),
-    Format("listing", "the output of kafka-acls --list", listing.read, listing.write),
+    Format(
+        "listing",
+        "the output of kafka-acls --list, of any Kafka version, or of rpk security acl list",
+        listing.read,
+        listing.write,
+    ),
+    Format(
+        "csv",
+        "CSV of Kafka UI, Kafka Security Manager or AKHQ",
+        *_late("formats.comma_separated", "read", "write"),
+    ),
     Format("strimzi", "KafkaUser resources of Strimzi", *_late("formats.strimzi", "read", "write")),
     Format(
         "julie",
@@ -114,6 +132,7 @@ _FORMATS: Final = (
 )
 FORMATS: Final[Mapping[str, Format]] = {each.name: each for each in _FORMATS}
 """The formats by name."""
+FORMAT_NAMES: Final = ", ".join(FORMATS)
 
 PASTED_FORMATS: Final = tuple(FORMATS[name] for name in ("listing", "json-lines", "json"))
 """The formats that people paste into the web console: those that are quick to read."""
@@ -129,11 +148,13 @@ def detect_format(text: str, suffix: str) -> Format:
     start = text.lstrip()
     if _ENTRY.match(start):
         return FORMATS["json-lines"]
+    if _COMMA_SEPARATED.match(start) or suffix.lower() == ".csv":
+        return FORMATS["csv"]
     is_json = start.startswith("{")
     if suffix.lower() not in DOCUMENT_SUFFIXES:
         if _ZNODE.match(start):
             return FORMATS["zookeeper"]
-        if not is_json and (_LISTED.match(start) or not _YAML_KEY.search(start)):
+        if not is_json and (_LISTED.search(start) or not _YAML_KEY.search(start)):
             return FORMATS["listing"]
         suffix = ".json" if is_json else ".yaml"
     keys = frozenset(_JSON_KEY.findall(text) if is_json else _YAML_KEY.findall(text))
@@ -149,8 +170,8 @@ def read_acl_text(
     """Return the ACLs of a text in one of ``formats``.
 
     Raises:
-        AclTextError: the text has another form. If it is like none of the formats, the error names
-            them.
+        AclTextError: the text has another form. The error names the step that makes one that is
+            read, or the formats if it is like none of them.
     """
     found = detect_format(text, suffix)
     expected = f"expected one of the formats {', '.join(each.name for each in formats)}"
@@ -159,9 +180,17 @@ def read_acl_text(
     try:
         return found.read(text)
     except AclTextError as error:
-        if _is_like(found, text):
-            raise
-        raise AclTextError(error.place, f"{error.reason}; {expected}") from error
+        raise AclTextError(error.place, _add_remedy(error.reason, found, text, expected)) from error
+
+
+def _add_remedy(reason: str, found: Format, text: str, expected: str) -> str:
+    """Return the reason of an error with what to do, if that is known."""
+    step = find_step(text)
+    if step and step.is_certain:
+        return f"{step.what} is not read: {step.step}"
+    if step and found.name != "terraform":
+        reason = f"{reason}; if this is {step.what}, {step.step}"
+    return reason if _is_like(found, text) else f"{reason}; {expected}"
 
 
 def _is_like(found: Format, text: str) -> bool:

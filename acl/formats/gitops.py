@@ -2,7 +2,7 @@
 
 kafka-gitops removes every ACL that its state file does not say, so the scope is everything. The
 exception is a file for Confluent Cloud, whose principals are the ids of service accounts: there the
-scope is only the principals that the file names.
+scope is only the principals that the file names. A file with topics only has no ACLs and no scope.
 
 Source: kafka-gitops 0.2.15: StateManager, RoleService, AbstractService, ParserService, and the
 three kinds of services.
@@ -69,9 +69,11 @@ def read(text: str) -> AclsRead:
     Raises:
         AclTextError: kafka-gitops would reject the file, or it continues in other files.
     """
-    state = _State(parse_document(text))
+    state = _State(parse_document(text, merges=False))
     acls = tuple(dict.fromkeys((*state.read_services(), *state.read_users())))
-    scope = Scope(frozenset(acl.principal for acl in acls)) if state.is_cloud else None
+    scope: Scope | None = Scope(frozenset(acl.principal for acl in acls))
+    if not state.is_cloud and state.has_owners:
+        scope = None
     return AclsRead(acls, tuple(state.losses), scope)
 
 
@@ -87,6 +89,7 @@ class _State:
         for name in sorted(both):
             # kafka-gitops numbers the ACLs of each name, so those of the user replace the others.
             raise AclTextError(f"users.{name}", "expected another name: a service has this name")
+        self.has_owners = not value.keys() <= {"settings", "topics"}
         self.losses: list[Loss] = []
         self.is_cloud = False
         self._describes_topics = False
@@ -166,7 +169,9 @@ class _State:
         for key, value in check_mapping(place, self._sections[section].get(name, {})).items():
             acl = _read_details(f"{place}.{key}", value)
             fields = (
-                value if "principal" in value or inherited is None else {"principal": inherited}
+                {"principal": inherited}
+                if value.get("principal") is None and inherited is not None
+                else value
             )
             principal = self._principal(f"{place}.{key}", fields)
             if principal is not None:

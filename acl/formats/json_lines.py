@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 
 from authorizerd.acl.formats.document import read_entry
 from authorizerd.acl.formats.limits import why_not_creatable
-from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Scope
 from authorizerd.acl.formats.values import parse_json
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
@@ -29,7 +29,8 @@ def read(text: str) -> AclsRead:
     Raises:
         AclTextError: a line is not JSON, or not an entry.
     """
-    return AclsRead(tuple(dict.fromkeys(_read_lines(text))))
+    acls = tuple(dict.fromkeys(_read_lines(text)))
+    return AclsRead(acls, scope=None if acls else Scope())
 
 
 def _read_lines(text: str) -> Iterator[Acl]:

@@ -92,7 +92,7 @@ def read(text: str) -> AclsRead:
     Raises:
         AclTextError: Julie Ops would reject the topology, or it has unknown keys.
     """
-    first, *others = parse_documents(text) or [(DOCUMENT, None)]
+    first, *others = parse_documents(text, merges=False) or [(DOCUMENT, None)]
     if len(others) > 1:
         raise AclTextError(others[1][0], "expected at most a topology and its file of roles")
     topology = _Topology(read_roles(*others[0]) if others else None)

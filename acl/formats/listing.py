@@ -1,4 +1,6 @@
-"""The output of ``kafka-acls --list`` and ``authorizerd acls --list``.
+"""The output of ``kafka-acls --list``, ``authorizerd acls --list`` and ``rpk security acl list``.
+
+Lines of a log before the first resource are passed over: kafka-acls prints them on the same output.
 
 Only the order of what is written differs from kafka-acls, which iterates over hash tables. Here
 patterns are sorted by resource type code, name and pattern type; ACLs by principal, host, operation
@@ -18,18 +20,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
+from authorizerd.acl.formats.old_listing import OldHeadings, parse_entry
+from authorizerd.acl.formats.rpk_listing import HEADING, read_table
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
-_PRINCIPAL_HEADING: Final = re.compile(r"ACLs for principal `.*`")
+_PRINCIPAL_HEADING: Final = re.compile(r"[ \t]*ACLs for principal `.*`")
+_PRINCIPAL_LINE: Final = re.compile(r"^[ \t]*ACLs for principal `(.*)`\r?$", re.MULTILINE)
 _PATTERN_HEADING: Final = re.compile(
-    r"Current ACLs for resource `ResourcePattern\(resourceType=([A-Z_]+), name=(.*), "
+    r"[ \t]*Current ACLs for resource `ResourcePattern\(resourceType=([A-Z_]+), name=(.*), "
     r"patternType=([A-Z_]+)\)`: ?"
 )
 _ENTRY: Final = re.compile(
     r"[ \t]*\(principal=(.*), operation=([A-Z_]+), permissionType=([A-Z_]+)\) ?"
 )
+_IS_LISTED: Final = re.compile(r"ACLs for |\(principal=| permission for operations: ")
+"""What is in every line of a listing, and so in the remains of one."""
 _HOST: Final = ", host="
 _QUOTED_MAX: Final = 200
 _IN_FILTERS: Final = ("ANY", "MATCH")
@@ -51,8 +58,17 @@ def read(text: str) -> AclsRead:
     Raises:
         AclTextError: a line is malformed, or an ACL comes before any resource.
     """
+    if HEADING.search(text):
+        return read_table(text)
     acls = tuple(dict.fromkeys(read_listing(text)))
-    return AclsRead(acls, tuple(Loss(acl, _UNKNOWN) for acl in acls if not _is_named(acl)))
+    losses = tuple(Loss(acl, _UNKNOWN) for acl in acls if not _is_named(acl))
+    return AclsRead(acls, losses, _scope_of(text) if acls else Scope())
+
+
+def _scope_of(text: str) -> Scope | None:
+    """Return the principals of a listing with ``--principal``; None for everything."""
+    principals = frozenset(match[1] for match in _PRINCIPAL_LINE.finditer(text))
+    return Scope(principals) if principals else None
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:
@@ -134,30 +150,53 @@ def read_listing(text: str) -> Iterator[Acl]:
         AclTextError: a line is malformed, or an ACL comes before any resource.
     """
     pattern: tuple[int, str, int] | None = None
+    stray: tuple[int, str] | None = None
+    has_begun = False
+    old = OldHeadings()
     # splitlines would also cut names at Unicode's line separators.
     for number, ended in enumerate(text.split("\n"), 1):
         line = ended.removesuffix("\r")
         if not line.strip(" \t"):
             continue
         if _PRINCIPAL_HEADING.fullmatch(line):
-            pattern = None
-        elif heading := _PATTERN_HEADING.fullmatch(line):
-            pattern = (
-                _code(number, ResourceType, heading[1]),
-                heading[2],
-                _code(number, PatternType, heading[3]),
-            )
-        elif entry := _ENTRY.fullmatch(line):
+            pattern, has_begun = None, True
+        elif found := _parse_heading(number, line, old):
+            pattern, has_begun = found, True
+        elif entry := _parse_entry(number, line):
             if pattern is None:
                 raise AclTextError(_line(number), "expected a resource before the first ACL")
-            yield _acl(number, pattern, entry)
+            principal, host, *codes = entry
+            yield Acl(*pattern, principal, host, *codes)
+        elif has_begun or _IS_LISTED.search(line):
+            raise _unexpected(number, line)
         else:
-            raise AclTextError(
-                _line(number), f"expected a line of a listing of ACLs, found {_quoted(line)}"
-            )
+            stray = stray or (number, line)
+    if stray and not has_begun:
+        raise _unexpected(*stray)
 
 
-def _acl(number: int, pattern: tuple[int, str, int], entry: re.Match[str]) -> Acl:
+def _unexpected(number: int, line: str) -> AclTextError:
+    reason = f"expected a line of a listing of ACLs, found {_quoted(line)}"
+    return AclTextError(_line(number), reason)
+
+
+def _parse_heading(number: int, line: str, old: OldHeadings) -> tuple[int, str, int] | None:
+    heading = _PATTERN_HEADING.fullmatch(line)
+    if heading is None:
+        return old.parse(_line(number), line)
+    return (
+        _code(number, ResourceType, heading[1]),
+        heading[2],
+        _code(number, PatternType, heading[3]),
+    )
+
+
+def _parse_entry(number: int, line: str) -> tuple[str, str, int, int] | None:
+    entry = _ENTRY.fullmatch(line)
+    return parse_entry(_line(number), line) if entry is None else _read_entry(number, entry)
+
+
+def _read_entry(number: int, entry: re.Match[str]) -> tuple[str, str, int, int]:
     parts = entry[1].split(_HOST)
     if len(parts) < 2:
         raise AclTextError(_line(number), f"missing host: {_quoted(entry[0])}")
@@ -168,7 +207,7 @@ def _acl(number: int, pattern: tuple[int, str, int], entry: re.Match[str]) -> Ac
         )
     operation = _code(number, Operation, entry[2])
     permission_type = _code(number, PermissionType, entry[3])
-    return Acl(*pattern, parts[0], parts[1], operation, permission_type)
+    return parts[0], parts[1], operation, permission_type
 
 
 def _code(number: int, codes: type[Code], name: str) -> int:

@@ -41,10 +41,12 @@ class Loss(msgspec.Struct, frozen=True):
     Attributes:
         acl: the ACL that is lost; None for a part of a text that is not an ACL.
         reason: why, as a sentence; it names the place in a text.
+        is_document: True if nothing was read of a whole document or resource.
     """
 
     acl: Acl | None
     reason: str
+    is_document: bool = False
 
     def __str__(self) -> str:
         """Return one line, whatever the names contain."""
@@ -76,12 +78,22 @@ class AclsRead(msgspec.Struct, frozen=True):
         losses: what the text says and Kafka's ACLs cannot. An ACL that is read with a code UNKNOWN
             is in ``acls`` and here, because its true code is unknown.
         scope: what the text manages, for example all ACLs of the KafkaUsers in it. None for
-            everything: an ACL that is not in the text should not exist.
+            everything: an ACL that is not in the text should not exist. A text that neither has
+            an ACL nor says that there are none manages nothing.
     """
 
     acls: tuple[Acl, ...]
     losses: tuple[Loss, ...] = ()
     scope: Scope | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing was read: no ACL, and nothing that says that there are none."""
+        return not self.acls and self.scope == Scope()
+
+    def justifies_removal(self, acl: Acl) -> bool:
+        """Return True if no part of the text that is lost can grant or deny as ``acl`` does."""
+        return not self.losses or self.scope is None or self.scope.includes(acl)
 
 
 class AclsWritten(msgspec.Struct, frozen=True):

@@ -13,7 +13,8 @@ from typing import Final, TypeAlias
 import yaml
 
 from authorizerd.acl.formats.model import AclTextError
-from authorizerd.acl.formats.values import DOCUMENT, SAFE_LOADER
+from authorizerd.acl.formats.values import DOCUMENT
+from authorizerd.acl.formats.yaml_loader import SAFE_LOADER
 
 Step: TypeAlias = "str | int"
 """A key of a mapping, or a number of an item."""

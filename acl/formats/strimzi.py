@@ -15,6 +15,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
+from authorizerd.acl.formats.kubernetes import pass_over
 from authorizerd.acl.formats.limits import (
     OLD_OPERATIONS,
     check_creatable,
@@ -81,10 +82,8 @@ def read(text: str) -> AclsRead:
     clusters: dict[str, str] = {}
     for place, resource in _resources(text):
         kind = check_text(f"{place}.kind", resource.get("kind"))
-        if kind == "KafkaTopic":
-            continue
         if kind != _KIND:
-            losses.append(Loss(None, f"{place}: a resource of kind {kind} is not read"))
+            losses += pass_over(place, kind, resource)
             continue
         version = _check_version(place, resource)
         name = _check_metadata(place, resource, clusters)
@@ -119,7 +118,8 @@ def _check_version(place: str, resource: dict[str, Value]) -> str:
     if text != f"{_GROUP}{version}" or version not in _VERSIONS:
         raise AclTextError(
             f"{place}.apiVersion",
-            f"unknown version {text!r}: expected {_GROUP} with {', '.join(_VERSIONS)}",
+            f"not a KafkaUser of Strimzi: expected {_GROUP} with {', '.join(_VERSIONS)}, found "
+            f"{text!r}",
         )
     return version
 
@@ -209,13 +209,10 @@ def _resource(place: str, value: Value) -> tuple[int, str, int]:
         f"{place}.patternType", value.get("patternType", "literal"), _PATTERN_TYPES
     )
     if resource_type == ResourceType.CLUSTER:
-        name = check_text(f"{place}.name", value.get("name", CLUSTER_NAME))
-        if (name, pattern_type) != (CLUSTER_NAME, PatternType.LITERAL):
-            # Strimzi ignores both fields here, so this rule does not do what it seems to do.
-            raise AclTextError(place, f"expected no name or pattern but {CLUSTER_NAME}, literal")
-    else:
-        name = check_text(f"{place}.name", value.get("name"))
-    return int(resource_type), name, int(pattern_type)
+        # Strimzi ignores both fields here.
+        check_text(f"{place}.name", value.get("name", CLUSTER_NAME))
+        return int(resource_type), CLUSTER_NAME, int(PatternType.LITERAL)
+    return int(resource_type), check_text(f"{place}.name", value.get("name")), int(pattern_type)
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:

@@ -1,18 +1,19 @@
 """Parse YAML and JSON strictly, and check the shape of what was parsed.
 
-**Invariant:** nothing is guessed. A repeated key, a merge key, an unknown key and a value of the
-wrong type are errors that name their place.
+**Invariant:** nothing is guessed. A repeated key, an unknown key and a value of the wrong type are
+errors that name their place.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import yaml
 
 from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.formats.yaml_loader import StrictLoader, UnmergedLoader, check_size
 from authorizerd.acl.letter_case import ascii_upper
 from authorizerd.acl.model import Code, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.acl.typos import find_similar
@@ -29,36 +30,29 @@ _IN_FILTERS: Final = ("UNKNOWN", "ANY", "MATCH")
 DOCUMENT: Final = "document"
 """The place of a fault that concerns the whole text."""
 
-_DEPTH_MAX: Final = 16
-_VALUES_MAX: Final = 10_000_000
-"""Of one text, with every alias counted as a copy."""
-_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
-_BINARY_TAG: Final = "tag:yaml.org,2002:binary"
-SAFE_LOADER: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-
-def parse_yaml(text: str) -> Value:
+def parse_yaml(text: str, loader: type[StrictLoader] = StrictLoader) -> Value:
     """Return the value of a YAML text with at most one document.
 
     Raises:
         AclTextError: the text is not YAML, or repeats a key in a mapping.
     """
-    return _parse_yaml(text, lambda: yaml.load(text, Loader=_StrictLoader))  # noqa: S506 - safe
+    return _parse_yaml(text, lambda: yaml.load(text, Loader=loader))  # noqa: S506 - safe
 
 
-def parse_yaml_documents(text: str) -> list[Value]:
+def parse_yaml_documents(text: str, loader: type[StrictLoader] = StrictLoader) -> list[Value]:
     """Return the values of all documents of a YAML text; those without content are left out.
 
     Raises:
         AclTextError: as ``parse_yaml``.
     """
-    values = _parse_yaml(text, lambda: list(yaml.load_all(text, Loader=_StrictLoader)))
+    values = _parse_yaml(text, lambda: list(yaml.load_all(text, Loader=loader)))
     return [value for value in values if value is not None]
 
 
 def _parse_yaml(text: str, load: Any) -> Value:  # noqa: ANN401 - yaml has no types
     try:
-        _check_size(text)
+        check_size(text)
         return load()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -66,80 +60,6 @@ def _parse_yaml(text: str, load: Any) -> Value:  # noqa: ANN401 - yaml has no ty
         raise AclTextError(place, error.problem or "not YAML") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise AclTextError(DOCUMENT, f"not YAML: {_first_line(error)}") from error
-
-
-class _Size(NamedTuple):
-    """The number of values in a value, with itself, and of its levels of collections."""
-
-    values: int
-    levels: int
-
-
-def _check_size(text: str) -> None:
-    """Reject deep nesting, which would crash the process, and texts that aliases make too large.
-
-    An alias counts as a copy of its value. So a few lines of aliases stand for very many values.
-    """
-    anchors: dict[str | None, _Size] = {}
-    outer: list[tuple[str | None, _Size]] = [(None, _Size(0, 0))]
-    for event in yaml.parse(text, Loader=SAFE_LOADER):
-        anchor, size = getattr(event, "anchor", None), _Size(0, 0)
-        if isinstance(event, yaml.CollectionStartEvent):
-            outer.append((anchor, _Size(1, 1)))
-        elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, size = outer.pop()
-            anchors[anchor] = size
-        elif isinstance(event, yaml.ScalarEvent):
-            anchors[anchor] = size = _Size(1, 0)
-        elif isinstance(event, yaml.AliasEvent):
-            # A value that has not ended yet would contain itself.
-            size = anchors.get(anchor, _Size(0, _DEPTH_MAX + 1))
-        name, (values, levels) = outer[-1]
-        outer[-1] = name, _Size(values + size.values, max(levels, size.levels + 1))
-        fault = None
-        if len(outer) - 1 + size.levels > _DEPTH_MAX:
-            fault = f"nested more than {_DEPTH_MAX} levels deep"
-        elif values + size.values > _VALUES_MAX:
-            fault = f"aliases make more than {_VALUES_MAX:,} values in all"
-        if fault is not None:
-            raise AclTextError(f"line {event.start_mark.line + 1}", fault)
-
-
-class _StrictLoader(SAFE_LOADER):  # type: ignore[misc]
-    """A safe YAML loader that also rejects repeated keys and merge keys.
-
-    A few lines with merge keys could expand to any number of keys.
-
-    PyYAML lets errors of Python pass, or shows their texts, if a value does not fit its tag.
-    """
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Value:
-        is_unfit = node.tag == _BINARY_TAG and not str(node.value).isascii()
-        try:
-            if not is_unfit:
-                return super().construct_object(node, deep)
-        except (ValueError, LookupError, AttributeError):
-            pass
-        kind = node.tag.rpartition(":")[2]
-        found = repr(node.value[:80]) if isinstance(node, yaml.ScalarNode) else f"a {node.id}"
-        fault = f"expected a value of the type {kind!r}, found {found}"
-        raise yaml.constructor.ConstructorError(None, None, fault, node.start_mark)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            fault = None
-            if key.tag == _MERGE_TAG:
-                fault = "merge keys are not supported"
-            elif (key.tag, key.value) in seen:
-                fault = f"duplicate key {key.value!r}"
-            if fault is not None:
-                raise yaml.constructor.ConstructorError(None, None, fault, key.start_mark)
-            seen.add((key.tag, key.value))
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
 
 
 def parse_json(text: str) -> Value:
@@ -165,27 +85,31 @@ def _object(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     return held
 
 
-def parse_documents(text: str) -> list[tuple[str, Value]]:
+def parse_documents(text: str, *, merges: bool = True) -> list[tuple[str, Value]]:
     """Return each document of a YAML or JSON text, with its place.
+
+    Args:
+        merges: whether the format's own tool reads YAML's merge keys.
 
     Raises:
         AclTextError: the text is neither, or repeats a key.
     """
     if text.lstrip().startswith("{"):
         return [(DOCUMENT, parse_json(text))]
-    values = parse_yaml_documents(text)
+    values = parse_yaml_documents(text, StrictLoader if merges else UnmergedLoader)
     if len(values) == 1:
         return [(DOCUMENT, values[0])]
     return [(f"{DOCUMENT}[{number}]", value) for number, value in enumerate(values)]
 
 
-def parse_document(text: str) -> Value:
+def parse_document(text: str, *, merges: bool = True) -> Value:
     """Return the value of a YAML or JSON text with one document.
 
-    Raises:
-        AclTextError: as ``parse_documents``.
+    Args, Raises: as ``parse_documents``.
     """
-    return parse_json(text) if text.lstrip().startswith("{") else parse_yaml(text)
+    if text.lstrip().startswith("{"):
+        return parse_json(text)
+    return parse_yaml(text, StrictLoader if merges else UnmergedLoader)
 
 
 def _first_line(error: BaseException) -> str:

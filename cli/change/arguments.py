@@ -37,6 +37,12 @@ def add_plan_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBroker
         help="allow more changes than one request of Kafka can make. Each request is atomic, but "
         "the plan is not",
     )
+    parser.add_argument(
+        "--accept-losses",
+        action="store_true",
+        help="make the plan although some part of a desired file is not read; without it, such a "
+        "part is an error if the plan may delete what it grants",
+    )
     add_json_argument(parser)
     _add_checks(parser)
     add_selection_flags(

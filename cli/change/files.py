@@ -13,22 +13,29 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.formats.model import AclsRead
+from authorizerd.acl.formats.unread import find_placeholder
 from authorizerd.acl.plan.document import FORMAT
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.transfer.whole_file import find_writable, new_error
 from authorizerd.daemon.errors import StartError
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(FORMAT)}"')
 _START_BYTES: Final = 1_024
+_FOR_NO_ACLS: Final = "if there should be no ACLs, write 'acls: []' into a .yaml file"
+_FOR_OTHERS: Final = "if it is of a kind that has no ACLs, leave it out, or pass --accept-losses"
 
 
-def read_desired(path: Path) -> AclsRead:
+def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
     """Return the desired ACLs of a file. Blocks.
 
     An empty file is an error, because a listing that failed leaves one. A pipe is read once.
 
+    Args:
+        accepts_losses: whether nothing may be read of a file, or of a document in it.
+
     Raises:
-        StartError: it is empty or a plan, or as ``read_acls``.
+        StartError: it is empty or a plan, nothing was read, or as ``read_acls``.
         MetadataLogError: as ``read_acls``.
     """
     if is_log(path):
@@ -39,11 +46,31 @@ def read_desired(path: Path) -> AclsRead:
             f"{path}: expected desired ACLs, found a plan: apply it with 'authorizerd acls apply'"
         )
     if not text.strip():
+        raise StartError(f"{path}: expected desired ACLs, found an empty file: {_FOR_NO_ACLS}")
+    read = parse_acls(path, text)
+    if not accepts_losses:
+        _check_understood(path, read)
+    return read
+
+
+def _check_understood(path: Path, read: AclsRead) -> None:
+    """Raise StartError if nothing was read of a file or document, or a name is not the real one."""
+    for loss in read.losses:
+        if loss.is_document:
+            raise StartError(f"{path}: {loss}: {_FOR_OTHERS}")
+    for acl in read.acls:
+        for name in (acl.principal, acl.resource_name, acl.host):
+            if placeholder := find_placeholder(name):
+                raise StartError(
+                    f"{path}: a name has the placeholder {escape_unprintable(placeholder)}: "
+                    "replace it first, for example by helm template or envsubst, or pass "
+                    "--accept-losses if it is a part of the name"
+                )
+    if read.is_empty:
         raise StartError(
-            f"{path}: expected desired ACLs, found an empty file: if there should be no ACLs, write"
-            " 'acls: []' into a .yaml file"
+            f"{path}: expected desired ACLs, found a file that neither has ACLs nor says whose: "
+            f"{_FOR_NO_ACLS}; {_FOR_OTHERS}"
         )
-    return parse_acls(path, text)
 
 
 def find_plan_file(arguments: argparse.Namespace) -> tuple[Path, int | None] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -55,15 +55,19 @@ def plan_changes(arguments: argparse.Namespace) -> int:
     Raises:
         StartError, ConfigurationError: the ACLs or a file cannot be read, or PLAN not written.
         MetadataLogError: the log is damaged.
-        PlanError: a desired ACL is invalid or not managed, or there are too many changes.
+        PlanError: a desired ACL is invalid or not managed, there are too many changes, or a
+            file that was read in part may have an ACL that the plan would delete.
     """
     if arguments.as_of is not None:
         arguments.refuse("--as-of: a plan changes the ACLs of now; leave out the flag")
     out = find_plan_file(arguments)
-    files = {path: read_desired(path) for path in arguments.desired}
+    accepts = arguments.accept_losses
+    files = {path: read_desired(path, accepts_losses=accepts) for path in arguments.desired}
     selector = read_selector(arguments, files.values())
     source = open_source(arguments)
     changes = make_changes(source.snapshot.acls.values(), _desired(files.values()), selector)
+    if not accepts:
+        _check_removals(files, changes.deleted)
     if changes.count > RECORDS_PER_REQUEST_MAX and not arguments.batches:
         raise PlanError("", _describe_excess(changes))
     after = change_snapshot(source.snapshot, changes)
@@ -90,6 +94,19 @@ def plan_changes(arguments: argparse.Namespace) -> int:
 def _desired(files: Iterable[AclsRead]) -> Iterator[Acl]:
     for read in files:
         yield from read.acls
+
+
+def _check_removals(files: Mapping[Path, AclsRead], removed: Iterable[Acl]) -> None:
+    """Raise PlanError if what is lost of a file may be an ACL that the plan would delete."""
+    for acl in removed:
+        for path, read in files.items():
+            if not read.justifies_removal(acl):
+                raise PlanError(
+                    "",
+                    f"{path} may grant or deny what the plan would delete, {acl}, because "
+                    f"something in it is not read: {read.losses[0]}. Select other ACLs, or pass "
+                    "--accept-losses",
+                )
 
 
 def _describe_excess(changes: AclChanges) -> str:

@@ -93,7 +93,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         "where the ACLs are: one of --bootstrap-server, --log-dir, --config, --acls and --from"
     )
     _add_own_side(source, "from")
-    source.add_argument("--acls", metavar="FILE", help="a file of ACLs of any format")
+    source.add_argument("--acls", metavar="FILE", help="a file of ACLs, in a format below")
     source.add_argument(
         "--as-of", metavar="MOMENT", help=f"with a log: its ACLs of this moment: {MOMENT_HELP}"
     )

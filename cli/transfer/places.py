@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, assert_never
 
-from authorizerd.acl.formats.catalogue import FORMATS
+from authorizerd.acl.formats.catalogue import FORMAT_NAMES, FORMATS
 from authorizerd.acl.formats.model import Format
 from authorizerd.cli.configuration_file import read_configuration
 from authorizerd.cli.question_words import read_moment
@@ -26,6 +26,7 @@ BY_ENDING: Final = {
     ".json": "json",
     ".txt": "listing",
     ".list": "listing",
+    ".csv": "csv",
 }
 """The format that a file is written in, by the end of its name, if none is named."""
 STANDARD_FORMAT: Final = "yaml"
@@ -140,7 +141,7 @@ def _find_format(locator: Locator, given: str | None) -> Format:
     if name is None:
         raise StartError(
             f"{locator.text}: expected a format: use FORMAT:{locator.value} with one of "
-            f"{', '.join(FORMATS)}, or log:{locator.value} for a log directory"
+            f"{FORMAT_NAMES}, or log:{locator.value} for a log directory"
         )
     return FORMATS[name]
 

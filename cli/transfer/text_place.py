@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import astuple
 
-from authorizerd.acl.formats.catalogue import FORMATS, detect_format
+from authorizerd.acl.formats.catalogue import FORMATS, read_acl_text
 from authorizerd.acl.formats.model import AclTextError, Format, Loss
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
@@ -47,7 +47,7 @@ class TextSource:
         text = self._read_text()
         try:
             if self._format is None:
-                found = detect_format(text, self._locator.path.suffix).read(text)
+                found = read_acl_text(text, self._locator.path.suffix)
             else:
                 found = FORMATS[self._format].read(text)
         except AclTextError as error:

@@ -357,7 +357,10 @@ def test_unreadable_log_prints_one_line_on_standard_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for path, said in (
-        (tmp_path / "none", "Name the log directory or a .checkpoint file, or check that"),
+        (
+            tmp_path / "none",
+            "Name the log directory or a .checkpoint file (for ACLs in other files, name each",
+        ),
         (
             write_segment(tmp_path, 0, bytes(10) + b"\0\5" + bytes(88)),
             "expected a log directory, or a checkpoint",

@@ -19,13 +19,13 @@ FORMAT_MUTANTS: Final = (
     Mutant(
         name="a text like no format is only called malformed",
         file="acl/formats/catalogue.py",
-        text="        if _is_like(found, text):",
-        becomes="        if True:",
+        text="return reason if _is_like(found, text) else",
+        becomes="return reason if True else",
         found_by="tests/acl/formats/test_catalogue.py::test_error_of_a_text_like_no_format_names_the_formats",
     ),
     Mutant(
         name="aliases may make a small file large",
-        file="acl/formats/values.py",
+        file="acl/formats/yaml_loader.py",
         text="elif values + size.values > _VALUES_MAX:",
         becomes="elif False:",
         found_by="tests/acl/formats/test_document.py::test_aliases_count_as_copies",
@@ -82,16 +82,84 @@ FORMAT_MUTANTS: Final = (
     ),
     Mutant(
         name="an error of Python for a YAML value passes",
-        file="acl/formats/values.py",
+        file="acl/formats/yaml_loader.py",
         text="        except (ValueError, LookupError, AttributeError):\n",
         becomes="        except RecursionError:\n",
         found_by="tests/acl/formats/test_document.py::test_unreadable_text_is_named_with_its_line",
     ),
     Mutant(
         name="an error shows Python's text about binary data in YAML",
-        file="acl/formats/values.py",
+        file="acl/formats/yaml_loader.py",
         text="node.tag == _BINARY_TAG and not str(node.value).isascii()",
         becomes="False",
         found_by="tests/acl/formats/test_document.py::test_unreadable_text_is_named_with_its_line",
+    ),
+    Mutant(
+        name="a merge key replaces what a mapping says itself",
+        file="acl/formats/yaml_loader.py",
+        text="node.value = list({**merged, **own}.values())",
+        becomes="node.value = list({**own, **merged}.values())",
+        found_by="tests/acl/formats/test_document.py::"
+        "test_merge_keys_stand_for_keys_that_are_not_there",
+    ),
+    Mutant(
+        name="merge keys are read for a tool that does not read them",
+        file="acl/formats/yaml_loader.py",
+        text="            if not self.merges:",
+        becomes="            if False:",
+        found_by="tests/acl/formats/test_document.py::test_unreadable_text_is_named_with_its_line",
+    ),
+    Mutant(
+        name="an old line of a listing with two readings is read as one of them",
+        file="acl/formats/old_listing.py",
+        text="    if len(found) > 1:",
+        becomes="    if False:",
+        found_by="tests/acl/formats/test_listing.py::"
+        "test_old_or_mixed_line_with_no_single_reading_is_an_error",
+    ),
+    Mutant(
+        name="the name of an old pattern is read as its type",
+        file="acl/formats/old_listing.py",
+        text="        if self._without_type and self._typed_place is not None:",
+        becomes="        if False:",
+        found_by="tests/acl/formats/test_listing.py::"
+        "test_old_or_mixed_line_with_no_single_reading_is_an_error",
+    ),
+    Mutant(
+        name="remains of a listing are passed over as lines of a log",
+        file="acl/formats/listing.py",
+        text="elif has_begun or _IS_LISTED.search(line):",
+        becomes="elif has_begun:",
+        found_by="tests/acl/formats/test_listing.py::"
+        "test_old_or_mixed_line_with_no_single_reading_is_an_error",
+    ),
+    Mutant(
+        name="a cell of rpk's table is read from the wrong column",
+        file="acl/formats/rpk_listing.py",
+        text="        if start and line[start - 1 : start].strip():",
+        becomes="        if False:",
+        found_by="tests/acl/formats/test_listing.py::test_malformed_table_of_rpk_is_an_error",
+    ),
+    Mutant(
+        name="a name in CSV keeps a blank that other tools remove",
+        file="acl/formats/comma_separated.py",
+        text='        if cells[name] != cells[name].strip(" \\t"):',
+        becomes="        if False:",
+        found_by="tests/acl/formats/test_listing.py::test_malformed_csv_is_an_error",
+    ),
+    Mutant(
+        name="a listing of one principal manages all ACLs",
+        file="acl/formats/listing.py",
+        text="return Scope(principals) if principals else None",
+        becomes="return None",
+        found_by="tests/acl/formats/test_listing.py::"
+        "test_listing_by_principal_manages_these_principals",
+    ),
+    Mutant(
+        name="a state file without services and users manages all ACLs",
+        file="acl/formats/gitops.py",
+        text="    if not state.is_cloud and state.has_owners:",
+        becomes="    if not state.is_cloud:",
+        found_by="tests/acl/formats/test_gitops.py::test_file_with_topics_only_manages_nothing",
     ),
 )

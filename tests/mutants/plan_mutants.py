@@ -72,4 +72,42 @@ PLAN_MUTANTS: Final = (
         text="acl.principal == WILDCARD_PRINCIPAL or ",
         found_by="tests/acl/plan/test_selector.py::test_selector_manages",
     ),
+    Mutant(
+        name="a plan deletes what a desired file grants that was not read",
+        file="cli/change/files.py",
+        text="    if read.is_empty:\n",
+        becomes="    if False:\n",
+        found_by="tests/cli/change/test_planning.py::"
+        "test_file_of_which_nothing_was_read_deletes_nothing",
+    ),
+    Mutant(
+        name="a plan deletes what a document in a desired file grants that was not read",
+        file="cli/change/files.py",
+        text="        if loss.is_document:\n",
+        becomes="        if False:\n",
+        found_by="tests/cli/change/test_planning.py::"
+        "test_resource_of_which_nothing_was_read_deletes_nothing",
+    ),
+    Mutant(
+        name="a plan deletes what the lost part of a desired file may grant",
+        file="acl/formats/model.py",
+        text="return not self.losses or self.scope is None or self.scope.includes(acl)",
+        becomes="return True",
+        found_by="tests/cli/change/test_planning.py::"
+        "test_file_that_was_read_in_part_deletes_only_what_it_manages",
+    ),
+    Mutant(
+        name="a resource of Kubernetes that may have ACLs is a loss among others",
+        file="acl/formats/kubernetes.py",
+        text="    if _ACCESS_KINDS.search(ascii_lower(kind)) or _has_access_key(resource):",
+        becomes="    if False:",
+        found_by="tests/acl/formats/test_strimzi.py::test_resource_that_may_hold_acls_is_rejected",
+    ),
+    Mutant(
+        name="a plan deletes the ACLs of a name whose placeholder nothing has replaced",
+        file="cli/change/files.py",
+        text="            if placeholder := find_placeholder(name):",
+        becomes="            if placeholder := None:",
+        found_by="tests/cli/change/test_planning.py::test_name_with_a_placeholder_is_not_planned",
+    ),
 )

@@ -36,7 +36,13 @@ from tests.support.acls import acl
     (".yaml", "'context': c\n", "julie"),
     (".yaml", "settings:\n  x: y\nservices:\n  a:\n", "kafka-gitops"),
     (".yaml", "customUserAcls: {}\n", "kafka-gitops"),
-    (".yaml", "topics:\n  services: {}\n", "yaml"),
+    (".yaml", "topics:\n  services: {}\n", "kafka-gitops"),
+    (".yaml", "settings:\n  files:\n    users: u.yaml\n", "kafka-gitops"),
+    ("", "SLF4J: x\nCurrent ACLs for resource `x`\n", "listing"),
+    ("", "\nPRINCIPAL   HOST  RESOURCE-TYPE  RESOURCE-NAME\n", "listing"),
+    ("", "KafkaPrincipal,ResourceType,PatternType\n", "csv"),
+    (".txt", '"Principal", ResourceType,PatternType\n', "csv"),
+    (".csv", "anything else\n", "csv"),
     (".json", '{"format_version": "1.2", "kind": 1, "apiVersion": 2}', "terraform"),
     (".json", '{"resource": {"kafka_acl": {}}}', "terraform"),
     (".json", '{"resource": {"confluent_kafka_acl": {}}}', "terraform"),
@@ -51,7 +57,7 @@ def test_formats_are_found_by_their_name() -> None:
     assert all(FORMATS[name].name == name for name in FORMATS)
 
 
-NAMES = "yaml, json, json-lines, listing, strimzi, julie, kafka-gitops, terraform, zookeeper"
+NAMES = "yaml, json, json-lines, listing, csv, strimzi, julie, kafka-gitops, terraform, zookeeper"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,7 @@ NAMES = "yaml, json, json-lines, listing, strimzi, julie, kafka-gitops, terrafor
         ("anything else\n", "", "line 1"),
         ('[{"principal": "User:a"}]', "", "line 1"),
         ('{"count": 2}\n{"count": 3}', "", "line 2"),
-        ("topics: []\n", ".yaml", "line 1, column 9: document"),
+        ("things: []\n", ".yaml", "line 1, column 9: document"),
     ],
 )
 def test_error_of_a_text_like_no_format_names_the_formats(
@@ -80,6 +86,28 @@ def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: 
     with pytest.raises(AclTextError) as refused:
         read_acl_text(text, suffix)
     assert "formats" not in refused.value.reason
+
+
+@pytest.mark.parametrize(("text", "suffix", "step"), [
+    ('{"version": 4, "terraform_version": "1.9.0", "lineage": "a"}', ".tfstate", "show -json, and"),
+    ('{\n"lineage": "a", "terraform_version": "1.9.0"}', ".json", "run terraform show -json, and"),
+    ('resource "kafka_acl" "a" {\n  acl_host = "*"\n}\n', ".tf", "terraform plan -out tfplan &&"),
+    ('# a\nterraform {\n}\n', "", "terraform plan -out tfplan &&"),
+    ('module "a" { source = "./a" }\n', ".yaml", "terraform plan -out tfplan &&"),
+    ('{"@level":"info","@message":"x"}\n', ".json", "terraform plan -out tfplan &&"),
+    ('{"version":1,"acls":[{"principal":"User:a"}]}', "", "--from zookeeper://HOST:PORT"),
+    ('{"acls":[{"principal":"User:a"}],"version":1}', ".json", "--from zookeeper://HOST:PORT"),
+    ("Adding ACLs for resource `ResourcePattern(x)`: \n", "", "run kafka-acls --list, and pass"),
+    ('{"topicPlans": [], "aclPlans": []}', ".json", "pass its state file"),
+    ("roles:\n  - name: a\n", ".yaml", "append it to its topology, after a line with ---"),
+    ("kind: KafkaUser\napiVersion: a\nmetadata: {{ .Values.a }}\n", ".yaml", "run helm template"),
+    ("{{- if .Values.a }}\nacls: []\n", ".yaml", "run helm template, and pass the output"),
+    ("context: ${A}\nprojects: {}\n", ".yaml", "for example by envsubst"),
+])  # fmt: skip
+def test_error_of_a_text_that_needs_a_step_names_it(text: str, suffix: str, step: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        read_acl_text(text, suffix)
+    assert step in refused.value.reason
 
 
 def test_other_formats_than_the_accepted_ones_are_named() -> None:

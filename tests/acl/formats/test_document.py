@@ -130,7 +130,11 @@ def test_faults_are_named_with_their_place(value: object, place: str, reason: st
 @pytest.mark.parametrize(("name", "text", "place", "reason"), [
     ("yaml", "acls:\n- host: a\n  host: b\n", "line 3", "duplicate key 'host'"),
     ("yaml", "acls: []\nacls: []\n", "line 2", "duplicate key 'acls'"),
-    ("yaml", "a: &a {}\nb:\n  <<: *a\n", "line 3", "merge keys are not supported"),
+    ("yaml", "a: &a x\nb:\n  <<: *a\n", "line 1", "expected a mapping, or a list of them, after"),
+    ("yaml", "b:\n  <<: {}\n  <<: {}\n", "line 3", "duplicate key '<<'"),
+    ("yaml", "a: &a {x: 1}\nb:\n  <<: [*a, [*a]]\n", "line 3", "expected a mapping, or a list"),
+    ("kafka-gitops", "users:\n  <<: {}\n", "line 2", "does not read merge keys"),
+    ("julie", "context: a\n<<: {}\n", "line 2", "does not read merge keys"),
     ("yaml", "acls:\n- host: *\n", "line 2", "expected alphabetic"),
     ("yaml", "acls: [\n", "line 2", ""),
     ("yaml", "a: !!python/object/apply:os.system [x]\n", "line 1", "constructor"),
@@ -174,6 +178,11 @@ def test_deeply_nested_yaml_is_rejected() -> None:
     ("a: &a [x]\n" + "".join(
         f"b{level}: &{chr(98 + level)} [*{chr(97 + level)}]\n" for level in range(20)
     ), 16, "nested more than 16 levels deep"),
+    ("a: &a {" + "".join(f"k{number}: 1, " for number in range(99)) + "}\n" + "".join(
+        f"{after}: &{after} {{<<: [{', '.join([f'*{before}'] * 99)}]}}\n"
+        for before, after in ("ab", "bc", "cd", "de")
+    ), 4, "aliases make more than 10,000,000 values"),
+    ("a: &a\n  <<: *a\n", 2, "nested more than 16 levels deep"),
     ("a:\n- &a [*a]\n", 2, "nested more than 16 levels deep"),
     ("a:\n- &b [x, *c]\n", 2, "nested more than 16 levels deep"),
 ])  # fmt: skip
@@ -182,6 +191,24 @@ def test_aliases_count_as_copies(text: str, line: int, reason: str) -> None:
         parse_yaml(text)
     assert refused.value.place == f"line {line}"
     assert reason in refused.value.reason
+
+
+def test_merge_keys_stand_for_keys_that_are_not_there() -> None:
+    """Those of the mapping itself come first, then those of the first mapping in a list."""
+    text = """
+a: &a {x: 1, y: 1}
+b: &b {<<: *a, y: 2, z: 2}
+c: {<<: [*b, {x: 3, w: 3}], z: 4}
+d: *b
+e: {"<<": 1}
+"""
+    assert parse_yaml(text) == {
+        "a": {"x": 1, "y": 1},
+        "b": {"x": 1, "y": 2, "z": 2},
+        "c": {"x": 1, "y": 2, "z": 4, "w": 3},
+        "d": {"x": 1, "y": 2, "z": 2},
+        "e": {"<<": 1},
+    }
 
 
 def test_aliases_may_repeat_a_value() -> None:

@@ -258,3 +258,17 @@ def test_unfinished_file_gives_no_other_acls(end: int) -> None:
         assert {each.principal for each in read(TEXT[:end]).acls} <= {
             each.principal for each in ACLS
         } | {"User:s", "User:sh", "User:sho"}
+
+
+@pytest.mark.parametrize("principal", ["", "      principal:\n", "      principal: null\n"])
+def test_own_acl_without_a_principal_is_for_its_user(principal: str) -> None:
+    text = (
+        "users:\n  a:\n    principal: User:a\ncustomUserAcls:\n  a:\n    b:\n      name: t\n"
+        f"      type: TOPIC\n      pattern: LITERAL\n      operation: READ\n{principal}"
+    )
+    assert read(text).acls == (acl("User:a", "READ"),)
+
+
+def test_file_with_topics_only_manages_nothing() -> None:
+    assert read("topics:\n  a:\n    partitions: 1\n").is_empty
+    assert read("topics: {}\nusers: {}\n").scope is None

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import format_acls, read_listing
-from authorizerd.acl.formats.model import AclTextError
+from authorizerd.acl.formats.model import AclTextError, Loss
 from authorizerd.acl.model import Acl, Operation, ResourceType
 from authorizerd.cli.acls.output import format_by_principal
 
@@ -54,7 +55,7 @@ def test_listing_of_kafka_4_3_1_has_1751_acls(real_log_dir: Path) -> None:
 
 @pytest.mark.parametrize("ended", ["\n", "\r\n"])
 def test_line_ends_and_blanks_of_other_versions_are_accepted(ended: str) -> None:
-    text = ended.join(["", f"{HEADING}", f" {ENTRY} ", "  ", ""])
+    text = ended.join(["", f"\t  {HEADING}", f" {ENTRY} ", "  ", ""])
     assert list(read_listing(text)) == [ACL]
     assert list(read_listing("")) == []
 
@@ -94,3 +95,137 @@ def test_code_from_a_newer_version_reads_as_unknown() -> None:
 def test_any_text_gives_acls_or_a_listing_error(text: str) -> None:
     with contextlib.suppress(AclTextError):
         list(read_listing(f"{HEADING}\n{text}"))
+
+
+OLD = """\
+[2026-01-01 00:00:00,000] WARN x (a.B)
+SLF4J: x
+Current ACLs for resource `Group:LITERAL:g1`: 
+ \tUser:u2 has Allow permission for operations: Read from hosts: *
+\tUser:u has Allow permission for x has Deny permission for operations: AlterConfigs from hosts: 10.0.0.1 
+
+Current ACLs for resource `TransactionalId:PREFIXED:t-`: 
+        User:CN=a, O=b has Allow permission for operations: All from hosts: *
+"""  # noqa: E501, W291 - as kafka-acls prints it
+
+
+def test_listing_by_principal_manages_these_principals() -> None:
+    text = format_by_principal([ACL], ["User:a", "User:b`"])
+    scope = FORMATS["listing"].read(text).scope
+    assert scope is not None
+    assert scope.principals == {"User:a", "User:b`"}
+    assert FORMATS["listing"].read(f"{HEADING}\n{ENTRY}\n").scope is None
+
+
+def test_listing_before_kafka_2_4_is_read() -> None:
+    assert list(read_listing(OLD)) == [
+        Acl(3, "g1", 3, "User:u2", "*", 3, 3),
+        Acl(3, "g1", 3, "User:u has Allow permission for x", "10.0.0.1", 11, 2),
+        Acl(5, "t-", 4, "User:CN=a, O=b", "*", 2, 3),
+    ]
+
+
+def old(*headings: str) -> str:
+    entry = "\tUser:a has Allow permission for operations: Read from hosts: *\n"
+    return "".join(f"Current ACLs for resource `{each}`: \n{entry}" for each in headings)
+
+
+def test_patterns_before_kafka_2_0_are_literal() -> None:
+    text = old("Topic:a:b", "Cluster:kafka-cluster", "Topic:LITERAL:a")
+    assert [(each.resource_type, each.resource_name) for each in read_listing(text)] == [
+        (2, "a:b"), (4, "kafka-cluster"), (2, "a"),
+    ]  # fmt: skip
+    assert {each.pattern_type for each in read_listing(text)} == {3}
+
+
+@pytest.mark.parametrize(("text", "place", "reason"), [
+    (old("Group:LITERAL:a", "Topic:b"), "line 1", "ambiguous name"),
+    (old("Topic:b", "Group:PREFIXED:a"), "line 3", "ambiguous name"),
+    (old("Thing:b"), "line 1", "unknown ResourceType 'Thing'"),
+    (old("Topic:b").replace("Read", "Peek"), "line 2", "unknown Operation 'Peek'"),
+    (old("Topic:b").replace("Allow", "Any"), "line 2", "unknown PermissionType 'Any'"),
+    (old("Topic:b").replace("User:a", "User has Deny permission for operations: All from hosts: "),
+     "line 2", "ambiguous line"),
+    (old("Topic:b").partition("\n")[2], "line 1", "before the first ACL"),
+    (f"{ENTRY} x\n{HEADING}\n{ENTRY}\n", "line 1", "expected a line of a listing"),
+    (f"{HEADING}x\n{HEADING}\n{ENTRY}\n", "line 1", "expected a line of a listing"),
+    (f"{HEADING}\n{ENTRY}\nWARN x\n{ENTRY}\n", "line 3", "expected a line of a listing"),
+    ("WARN x\nWARN y\n", "line 1", "expected a line of a listing of ACLs, found 'WARN x'"),
+])  # fmt: skip
+def test_old_or_mixed_line_with_no_single_reading_is_an_error(
+    text: str, place: str, reason: str
+) -> None:
+    with pytest.raises(AclTextError) as refused:
+        list(read_listing(text))
+    assert refused.value.place == place
+    assert reason in refused.value.reason
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    """Return a table as rpk aligns it."""
+    all_rows = [RPK_COLUMNS, *rows]
+    widths = [max(map(len, column)) + 2 for column in zip(*all_rows, strict=True)]
+    return "".join(
+        "".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
+        for row in all_rows
+    )
+
+
+RPK_COLUMNS = (
+    "PRINCIPAL", "HOST", "RESOURCE-TYPE", "RESOURCE-NAME", "RESOURCE-PATTERN-TYPE", "OPERATION",
+    "PERMISSION", "ERROR",
+)  # fmt: skip
+RPK_ROW = ("User:a  b", "*", "TRANSACTIONAL_ID", "ü t", "PREFIXED", "DESCRIBE_CONFIGS", "DENY", "")
+RPK_ROLE = ("RedpandaRole:r", "10.0.0.1", "TOPIC", "*", "LITERAL", "READ", "ALLOW", "")
+
+
+def test_table_of_rpk_is_read_by_its_columns() -> None:
+    found = FORMATS["listing"].read("WARN x\n" + table(RPK_ROW, RPK_ROLE))
+    role = Acl(2, "*", 3, "RedpandaRole:r", "10.0.0.1", 3, 3)
+    assert found.acls == (Acl(5, "ü t", 4, "User:a  b", "*", 10, 2), role)
+    assert found.losses == (Loss(role, "only Redpanda knows who has the role"),)
+
+
+@pytest.mark.parametrize(("text", "place", "reason"), [
+    (table(RPK_ROW).replace("OPERATION", "ACTION   "), "line 1", "expected the columns PRINCIPAL"),
+    (table((*RPK_ROW[:7], "no answer")), "line 2", "rpk has reported an error: 'no answer'"),
+    (table(RPK_ROW).replace("User:a  b  ", "User:aaaaaaa"), "line 2", "a blank before the column"),
+    (table((*RPK_ROW[:2], "SUBJECT", *RPK_ROW[3:])), "line 2", "unknown ResourceType 'SUBJECT'"),
+    (table(("", *RPK_ROW[1:])), "line 2", "colon"),
+])  # fmt: skip
+def test_malformed_table_of_rpk_is_an_error(text: str, place: str, reason: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        FORMATS["listing"].read(text)
+    assert refused.value.place == place
+    assert reason in refused.value.reason
+
+
+CSV_HEADING = "Principal,ResourceType, PatternType, ResourceName,Operation,PermissionType,Host\n"
+
+
+def test_csv_of_each_tool_is_read() -> None:
+    text = CSV_HEADING + '"User:CN=a,OU=b",TOPIC,LITERAL,orders,READ,ALLOW,*\r\n\n'
+    assert FORMATS["csv"].read(text).acls == (Acl(2, "orders", 3, "User:CN=a,OU=b", "*", 3, 3),)
+    text = (
+        "KafkaPrincipal,ResourceType,ResourceName,PatternType,Operation,PermissionType,Host\n"
+        "User:b,TransactionalId,x y,PREFIXED,DescribeConfigs,Deny,10.0.0.1"
+    )
+    literal = text.replace("PatternType,", "").replace("PREFIXED,", "")
+    assert FORMATS["csv"].read(literal).acls == (Acl(5, "x y", 3, "User:b", "10.0.0.1", 10, 2),)
+    assert FORMATS["csv"].read(text).acls == (Acl(5, "x y", 4, "User:b", "10.0.0.1", 10, 2),)
+
+
+@pytest.mark.parametrize(("text", "place", "reason"), [
+    ("User:a,TOPIC,LITERAL,t,READ,ALLOW,*\n", "line 1", "expected the columns Principal, Resource"),
+    (CSV_HEADING.replace("Host", "Host,Host"), "line 1", "expected the columns"),
+    (f"{CSV_HEADING}User:a,TOPIC,LITERAL,t,READ,ALLOW\n", "line 2", "expected 7 values, found 6"),
+    (f"{CSV_HEADING}User:a,TOPIC,LITERAL, t,READ,ALLOW,*\n", "line 2", "no blanks around Resource"),
+    (f"{CSV_HEADING}User:a,TOPIC,LITERAL,t,PEEK,ALLOW,*\n", "line 2", "unknown Operation 'PEEK'"),
+    (f"{CSV_HEADING}\n\"User:a,TOPIC\n", "line 3", "not CSV"),
+    (f"{CSV_HEADING}a,TOPIC,LITERAL,t,READ,ALLOW,*\n", "line 2", "colon"),
+])  # fmt: skip
+def test_malformed_csv_is_an_error(text: str, place: str, reason: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        FORMATS["csv"].read(text)
+    assert refused.value.place == place
+    assert reason in refused.value.reason

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from authorizerd.acl.formats.catalogue import FORMATS, detect_format
+from authorizerd.acl.formats.unread import NEXT_STEPS
 from authorizerd.acl.model import Acl
 from tests.support.acls import acl
 
@@ -57,6 +58,20 @@ def answer(name: str, one: Acl) -> str:
 @pytest.mark.parametrize(("kind", "name", "cell"), list(table()))
 def test_table_says_what_each_format_can_say(kind: str, name: str, cell: str) -> None:
     assert {answer(name, one) for one in ROWS[kind]} == {cell}
+
+
+def cells(section: str) -> list[list[str]]:
+    """Return the cells of the rows of the table in a section, without its heading."""
+    text = PAGE.partition(f"{section}\n")[2].partition("\n#")[0]
+    rows = [line.strip("| ").split(" | ") for line in text.split("\n") if line.startswith("|")]
+    return rows[2:]
+
+
+def test_page_has_the_list_of_formats_and_of_texts_that_are_not_read() -> None:
+    assert [row[:2] for row in cells("# Formats of ACLs")] == [
+        [f"`{each.name}`", each.help] for each in FORMATS.values()
+    ]
+    assert cells("### Texts that are not read") == [[each.what, each.step] for each in NEXT_STEPS]
 
 
 def test_table_has_all_rows_and_formats() -> None:

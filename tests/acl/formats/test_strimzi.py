@@ -127,10 +127,62 @@ def test_authentication_decides_the_principal(
     assert read(user("spec.authentication", authentication)).acls == (acl(principal),)
 
 
-def test_other_resources_are_named_as_losses() -> None:
-    text = user("kind", "Kafka")
-    assert read(text).acls == ()
-    assert read(text).losses == (Loss(None, "document: a resource of kind Kafka is not read"),)
+@pytest.mark.parametrize(("version", "kind", "is_lost"), [
+    ("kafka.strimzi.io/v1", "Kafka", False),
+    ("kafka.strimzi.io/v1beta2", "KafkaTopic", False),
+    ("core.strimzi.io/v1beta2", "StrimziPodSet", False),
+    ("v1", "Secret", False),
+    ("apps/v1", "Deployment", False),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", False),
+    ("monitoring.coreos.com/v1", "PodMonitor", True),
+    ("strimzi.io.example.com/v1", "Widget", True),
+])  # fmt: skip
+def test_resources_that_are_not_read_are_losses_unless_they_hold_no_acls(
+    version: str, kind: str, is_lost: bool
+) -> None:
+    other = json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}})
+    loss = Loss(None, f"document[0]: a resource of kind {kind} is not read", is_document=True)
+    found = read(f"---\n{other}\n---\n{user()}\n")
+    assert found.losses == (loss,) * is_lost
+    assert found.acls == read(user()).acls
+    assert read(other).is_empty
+
+
+@pytest.mark.parametrize(("other", "reason"), [
+    ({"kind": "KafkaPrincipalAuthorization"}, "KafkaPrincipalAuthorization and apiVersion x.y/v1"),
+    ({"kind": "KafkaAcl"}, "may have ACLs"),
+    ({"kind": "RoleBinding"}, "may have ACLs"),
+    ({"kind": "Access", "apiVersion": "notk8s.io/v1"}, "may have ACLs"),
+    ({"kind": "Thing", "spec": {"authorization": {"ACLs": []}}}, "may have ACLs"),
+    ({"kind": "Thing", "spec": [{"topicGrants": 1}]}, "may have ACLs"),
+    ({"kind": "Thing", "spec": {"principal": "a"}}, "may have ACLs"),
+    ({"kind": "Kustomization", "apiVersion": "kustomize.config.k8s.io/v1"}, "kubectl kustomize"),
+])  # fmt: skip
+def test_resource_that_may_hold_acls_is_rejected(other: dict[str, Any], reason: str) -> None:
+    text = f"---\n{user()}\n---\n{json.dumps({'apiVersion': 'x.y/v1', **other})}\n"
+    check_fault(read, text, "document[1]", reason)
+
+
+@pytest.mark.parametrize("others", [{}, {"name": "*"}, {"name": "mine", "patternType": "prefix"}])
+def test_rule_for_the_cluster_ignores_its_name(others: dict[str, str]) -> None:
+    text = user(f"{RULE}.resource", {"type": "cluster", **others})
+    assert read(text).acls == (acl("User:a", "READ", cluster=True),)
+
+
+def test_merge_key_stands_for_the_keys_of_a_rule() -> None:
+    text = """
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaUser
+metadata: {name: a}
+spec:
+  authorization:
+    type: simple
+    acls:
+      - &first {resource: {type: topic, name: t}, operations: [Read]}
+      - <<: *first
+        operations: [Write]
+"""
+    assert read(text).acls == (acl("User:a", "READ"), acl("User:a", "WRITE"))
 
 
 RULE = "spec.authorization.acls.0"
@@ -141,8 +193,8 @@ RULE_PLACE = "document.spec.authorization.acls[0]"
     ("- a\n", "document", "expected a mapping, found list"),
     ("a: [\n", "line 2", ""),
     ('{"kind": 1}', "document.kind", "expected text in quotes, found int '1'"),
-    (user("apiVersion", "kafka.strimzi.io/v2"), "document.apiVersion", "unknown version"),
-    (user("apiVersion", "v1"), "document.apiVersion", "unknown version 'v1'"),
+    (user("apiVersion", "kafka.strimzi.io/v2"), "document.apiVersion", "not a KafkaUser of Str"),
+    (user("apiVersion", "v1"), "document.apiVersion", "found 'v1'"),
     (user("spec"), "document", "missing key 'spec'"),
     (user("rules", []), "document", "unknown key 'rules'"),
     (user("metadata.name"), "document.metadata.name", "found nothing"),
@@ -168,7 +220,6 @@ RULE_PLACE = "document.spec.authorization.acls[0]"
     (user(f"{RULE}.resource.name", ""), RULE_PLACE, "Invalid empty resource name"),
     (user(f"{RULE}.resource.patternType", "prefixed"), f"{RULE_PLACE}.resource.patternType",
      "expected one of literal, prefix, found 'prefixed'"),
-    (user(f"{RULE}.resource.type", "cluster"), f"{RULE_PLACE}.resource", "kafka-cluster, literal"),
     (user(f"{RULE}.principal", "User:b"), RULE_PLACE, "unknown key 'principal'"),
 ])  # fmt: skip
 def test_fault_is_named_with_its_place(text: str, place: str, reason: str) -> None:

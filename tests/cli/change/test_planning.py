@@ -170,15 +170,81 @@ def test_files_say_what_is_managed_unless_flags_do(
     assert {*written(folder).changes.deleted} == deleted
 
 
-def test_files_that_manage_nothing_are_rejected(
+NOTHING_READ = {
+    "tf.json": '{"format_version": "1.2", "terraform_version": "1.9.0", "resource_changes": []}',
+    "list.yaml": "apiVersion: v1\nkind: List\nitems: []\n",
+    "topic.yaml": "apiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic\n",
+    "secret.yaml": "apiVersion: v1\nkind: Secret\n",
+    "topology.yaml": "context: a\nprojects: [{name: b, topics: [{name: c}]}]\n",
+    "listing.txt": "ACLs for principal `User:bob`\n",
+    "acls.csv": "Principal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host\n",
+    "rpk.txt": "PRINCIPAL  HOST  RESOURCE-TYPE  RESOURCE-NAME  RESOURCE-PATTERN-TYPE  OPERATION  "
+    "PERMISSION\n",
+    "state.yaml": "topics:\n  a: {partitions: 1}\n",
+}
+OTHER_KIND = f"apiVersion: x.y/v1\nkind: Widget\n---\n{KAFKA_USER}"
+
+
+@pytest.mark.parametrize("name", NOTHING_READ)
+def test_file_of_which_nothing_was_read_deletes_nothing(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its kind may have ACLs that this version does not read. The user may say that it has none."""
+    (folder / name).write_text(NOTHING_READ[name])
+    for flags in ("", "--principal User:bob"):
+        assert plan(f"{name} now.txt {flags} --out plan.json") == 1
+        assert f"{name}: expected desired ACLs, found a file that" in capsys.readouterr().err
+    assert not (folder / "plan.json").exists()
+    assert plan(f"{name} --principal User:bob --accept-losses --out plan.json") == 10
+    assert written(folder).changes.deleted == (BOB,)
+    assert plan(f"{name} --accept-losses") == 1
+    assert "the desired files manage no ACLs: say by a flag" in capsys.readouterr().err
+
+
+def test_resource_of_which_nothing_was_read_deletes_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Otherwise the plan of an emptied Terraform configuration would manage everything."""
-    (folder / "tf.json").write_text(
-        '{"format_version": "1.2", "terraform_version": "1.9.0", "resource_changes": []}'
-    )
-    assert plan("tf.json") == 1
-    assert "the desired files manage no ACLs: say by a flag" in capsys.readouterr().err
+    (folder / "user.yaml").write_text(OTHER_KIND)
+    assert plan("user.yaml --out plan.json") == 1
+    assert "user.yaml: document[0]: a resource of kind Widget is not" in capsys.readouterr().err
+    assert plan("user.yaml --accept-losses --out plan.json") == 10
+    assert written(folder).changes.deleted == (BOB,)
+    assert "Widget" in written(folder).warnings[0]
+
+
+@pytest.mark.parametrize("name", ["${TEAM}-orders", "{{ .Values.team }}"])
+def test_name_with_a_placeholder_is_not_planned(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plan would delete the ACLs of the real name."""
+    (folder / "desired.txt").write_text(format_acls([acl(topic=name)]))
+    assert plan("desired.txt") == 1
+    assert "desired.txt: a name has the placeholder" in capsys.readouterr().err
+    assert plan("desired.txt --accept-losses") == 10
+
+
+def test_file_that_was_read_in_part_deletes_only_what_it_manages(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The part of a topology that is lost may grant what a flag or another file selects."""
+    topology = {
+        "context": "a",
+        "projects": [{
+            "name": "b", "topics": [{"name": "c", "producers": [{"principal": "User:bob"}]}],
+            "custom": [{"principal": "User:alice"}],
+        }],
+    }  # fmt: skip
+    (folder / "topology.json").write_text(json.dumps(topology))
+    assert plan("topology.json --out plan.json") == 10
+    assert written(folder).changes.deleted == (BOB,)
+    (folder / "none.yaml").write_text("acls: []\n")
+    for words in ("topology.json none.yaml", "topology.json --topic-prefix o --topic-prefix a."):
+        assert plan(words) == 1
+        error = capsys.readouterr().err
+        assert "topology.json may grant or deny what the plan would delete, Standard" in error
+        assert "projects[0].custom[0]: Julie's file of custom roles" in error
+    assert plan("topology.json none.yaml --accept-losses --out plan.json") == 10
+    assert {*written(folder).changes.deleted} == {ALICE, BOB}
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tests.support.log_files import added, read_acls, write_log
 
 KINDS = (*FORMATS, "log", "checkpoint", "cluster")
 LOSSLESS = (
-    *("yaml", "json", "listing", "kafka-gitops", "terraform"),
+    *("yaml", "json", "listing", "csv", "kafka-gitops", "terraform"),
     *("zookeeper", "log", "checkpoint", "cluster"),
 )
 """The kinds that can hold all ACLs of the real broker."""

@@ -1,0 +1,97 @@
+"""Texts that are not read as ACLs, and the step that makes a text that is.
+
+``NEXT_STEPS`` is the one list of them: errors and docs/acl-formats.md have it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_TERRAFORM: Final = (
+    "run terraform plan -out tfplan && terraform show -json tfplan, and pass the output"
+)
+
+
+class NextStep(NamedTuple):
+    """A kind of text that is not read.
+
+    Attributes:
+        what: its name.
+        step: what to do.
+        mark: what is in such a text.
+        is_certain: False if a text of another kind may have the mark too.
+    """
+
+    what: str
+    step: str
+    mark: re.Pattern[str]
+    is_certain: bool = True
+
+
+NEXT_STEPS: Final = (
+    NextStep(
+        "the state file of Terraform",
+        "run terraform show -json, and pass the output",
+        re.compile(r'\A\s*\{(?=.*"terraform_version"\s*:)(?=.*"lineage"\s*:)', re.DOTALL),
+    ),
+    NextStep("the log of terraform plan -json", _TERRAFORM, re.compile(r'\A\s*\{\s*"@level"')),
+    NextStep(
+        "a file of Terraform's language (*.tf)",
+        _TERRAFORM,
+        re.compile(
+            r'^(?:(?:data|module|output|provider|resource|variable) +"[^"\n]*"[^\n{]*'
+            r"|terraform *|locals *)\{",
+            re.MULTILINE,
+        ),
+    ),
+    NextStep(
+        "the JSON of one znode, which does not name its resource",
+        "run acls export --from zookeeper://HOST:PORT, or make a dump: a line "
+        '{"path": …, "data": …} for each znode',
+        re.compile(
+            r'\A\s*\{\s*"(?:version"\s*:\s*[0-9]+\s*,\s*"acls|acls"\s*:\s*\[.*"version)"', re.DOTALL
+        ),
+    ),
+    NextStep(
+        "the output of kafka-acls --add or --remove",
+        "run kafka-acls --list, and pass the output",
+        re.compile(r"^[ \t]*(?:Adding|Removing) ACLs for resource `", re.MULTILINE),
+    ),
+    NextStep(
+        "a plan of kafka-gitops",
+        "pass its state file",
+        re.compile(r'\A\s*\{\s*"(?:topicPlans|aclPlans)"\s*:'),
+    ),
+    NextStep(
+        "Julie's file of custom roles",
+        "append it to its topology, after a line with ---",
+        re.compile(r"^roles\s*:", re.MULTILINE),
+        is_certain=False,
+    ),
+    NextStep(
+        "a template with {{ }}, such as Helm's",
+        "run helm template, and pass the output",
+        re.compile(r"\{\{"),
+        is_certain=False,
+    ),
+    NextStep(
+        "a text with variables such as ${TEAM}",
+        "replace them first, for example by envsubst",
+        re.compile(r"\$\{"),
+        is_certain=False,
+    ),
+)
+
+_PLACEHOLDER: Final = re.compile(r"\$\{[^{}]*\}|\{\{[^{}]*\}\}")
+
+
+def find_step(text: str) -> NextStep | None:
+    """Return the kind of a text that could not be read; None if it is unknown."""
+    return next((each for each in NEXT_STEPS if each.mark.search(text)), None)
+
+
+def find_placeholder(name: str) -> str | None:
+    """Return the first placeholder in a name, which a tool should have replaced; None without."""
+    found = _PLACEHOLDER.search(name)
+    return None if found is None else found[0]
