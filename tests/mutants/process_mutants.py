@@ -300,7 +300,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="a closed standard stream stays closed",
-        file="cli/standard_streams.py",
+        file="config/standard_streams.py",
         text="    _fill_closed_descriptors()\n",
         found_by="tests/cli/test_main.py::test_no_file_gets_the_descriptor_of_a_closed_stream",
     ),
@@ -327,9 +327,8 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="SIGINT at a start leaves a traceback",
-        file="daemon/early_signals.py",
-        text="            signal.signal(signal.SIGINT, signal.SIG_DFL)\n",
-        becomes="            pass\n",
+        file="cli/__main__.py",
+        text="    end_without_words()\n",
         found_by="tests/end_to_end/test_ending.py::test_signals_while_a_daemon_is_imported",
     ),
     Mutant(
