@@ -146,7 +146,7 @@ def test_signal_ends_every_command_at_once(command: str, number: int, tmp_path: 
     try:
         with opened_by_a_reader(pipe):
             process.send_signal(number)
-            output, errors = process.communicate(SECONDS_MAX)
+            output, errors = process.communicate(timeout=SECONDS_MAX)
     finally:
         process.kill()
     said = "authorizerd replay: stopped" if command.startswith("replay") else ""
