@@ -32,9 +32,9 @@ setup-dev: .venv/.setup-dev
 run: setup
 	@$(BIN)/python -m ops.example $(if $(PORT),--override listeners=PLAINTEXT://127.0.0.1:$(PORT))
 
-# Follow a real Kafka cluster with two daemons, and create an ACL; needs Java 17 and Maven.
+# Follow a real Kafka cluster with two daemons until Ctrl-C; needs Java 17 and Maven. ONCE=1 ends by itself.
 run-cluster: setup
-	@$(BIN)/python -m ops.example_cluster
+	@$(BIN)/python -m ops.example_cluster $(if $(ONCE),--once)
 
 # Replay a real broker's traffic: ingest, whatif, usage, load, report. Needs Java 17.
 replay-demo: setup-dev

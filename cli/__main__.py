@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
+from authorizerd.config.ending import end_without_words
 from authorizerd.daemon.early_signals import hold_sighup
 
 
 def run_and_exit() -> NoReturn:
     """Run the command. If it is ``serve``, block SIGHUP before importing the other modules."""
+    end_without_words()
     hold_sighup(sys.argv[1:])
     from authorizerd.cli import main as command_line  # this import takes most of the start-up time
 

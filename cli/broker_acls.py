@@ -87,6 +87,10 @@ _UNLISTABLE: Final = """\
 a broker lists no ACLs at all if one of them has a code that its Kafka version does not know.
 Its server.log names the cause. Its log directory can be read (--log-dir).
 """
+_NO_BROKER: Final = """\
+a controller does not serve this, nor does a broker before Kafka 2.1: name the address of a broker
+with --bootstrap-server.
+"""
 LISTING_OFFSET: Final = -1
 """The offset of a snapshot that a broker listed: a listing has none."""
 
@@ -250,6 +254,8 @@ class BrokerReader:
             reason = "the broker has no authorizer, so it has no ACLs: everyone may do anything"
             return StartError(_describe(self._place, reason))
         if error.cause is None:
+            if error.error.code == ErrorCode.UNSUPPORTED_VERSION:
+                return StartError(_describe(self._place, str(error), _NO_BROKER))
             is_odd = right is LISTING and error.error.code == ErrorCode.UNKNOWN_SERVER_ERROR
             return StartError(_describe(self._place, str(error), _UNLISTABLE if is_odd else ""))
         if HTTP_FOUND in str(error):
@@ -267,6 +273,8 @@ class BrokerReader:
             "change ACLs run:\n"
             f"  authorizerd acls --bootstrap-server {self._servers} --add --cluster "
             f"--operation {right.operation} --allow-principal '{principal}'\n"
+            "If this is a daemon that follows a cluster with authorizerd.writes=refuse, name a "
+            "broker of the cluster in it.\n"
             f"Or log in as another user (--command-config){right.otherwise}.\n"
         )
         return reason, advice

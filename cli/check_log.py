@@ -20,6 +20,7 @@ from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.colours import paint
 from authorizerd.cli.questions.answers import add_json_argument, print_document
 from authorizerd.config.command_parser import CheckParser
+from authorizerd.config.ending import saying
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import REPAIR_PREFIX
 from authorizerd.metadata.errors import LogDirectoryError
@@ -190,7 +191,8 @@ def _repair(log_dir: Path, storage: Storage, report: Report, now: datetime) -> N
     if plan.steps:
         _announce(plan, report)
         name = f"{REPAIR_PREFIX}{now:%Y%m%dT%H%M%SZ}"
-        copies = repair(plan, log_dir, name, storage)
+        with saying(lambda: f"{log_dir / name} has the original files: run the command again"):
+            copies = repair(plan, log_dir, name, storage)
         report.document["repair"] = {
             "faults": [*map(_encodable, plan.faults)],
             "steps": [*map(_encodable, plan.steps)],

@@ -234,6 +234,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "shell": Command("look into a metadata log as into folders and files", _add_shell),
 }
 
+DAEMONS: Final = (COMMANDS["serve"], COMMANDS["worker"])
+"""The commands that obey signals by themselves."""
+
 ACLS_COMMANDS: Final[Mapping[str, Command]] = {
     "plan": Command("show what files of desired ACLs would change", _add_acls_plan),
     "apply": Command("make exactly the changes of a plan", _add_acls_apply),

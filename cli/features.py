@@ -22,6 +22,7 @@ from authorizerd.acl.releases import releases_at, rules_for
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.log_directory import add_directory_arguments, read_log_directory
 from authorizerd.cli.release_version import metadata_version, name_metadata_version
+from authorizerd.config.ending import saying
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory
 from authorizerd.daemon.utc_time import now_ms
@@ -38,6 +39,7 @@ from authorizerd.metadata.writer import LogWriter
 
 ACLS_NAMED_MAX: Final = 20
 SEGMENT_BYTES_MAX: Final = 2**31
+_UNKNOWN: Final = "it is not known whether the level is raised: run the command again"
 
 
 def add_features_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,17 +106,14 @@ def _upgrade(log_dir: Path, level: int) -> None:
         return
     writer = LogWriter(log_dir, storage=DISK, segment_bytes_max=SEGMENT_BYTES_MAX, now_ms=now_ms)
     try:
-        with closing(writer):
+        with saying(lambda: _UNKNOWN), closing(writer):
             writer.start(log.progress, replay, node_id=properties.node_id)
             writer.append([[FeatureLevel(METADATA_VERSION_FEATURE, level)]])
     except LogNotWrittenError as error:
         raise LogDirectoryError(f"{log_dir}: {error}; the level is unchanged") from error
     except OSError as error:
         place = error.filename or log_dir
-        raise LogDirectoryError(
-            f"{place}: {error.strerror or error}; it is not known whether the level is raised: run"
-            " the command again"
-        ) from error
+        raise LogDirectoryError(f"{place}: {error.strerror or error}; {_UNKNOWN}") from error
     print(f"{log_dir}: {name_metadata_version(before)} is now {name_metadata_version(level)}.")
     _report_ranges(snapshot, before, level)
 

@@ -12,6 +12,7 @@ from authorizerd.cli.questions.answers import add_json_argument, print_document
 from authorizerd.cli.release_version import metadata_version
 from authorizerd.cli.scram import read_scram_arguments
 from authorizerd.config.configuration import Configuration
+from authorizerd.config.ending import saying
 from authorizerd.config.values import PLAIN
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_directory import format_log_directory
@@ -61,14 +62,15 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     log_dir = Path(configuration.metadata_log_dir)
     others = _find_others(log_dir)
-    properties = format_log_directory(
-        log_dir,
-        cluster_id=arguments.cluster_id,
-        node_id=configuration.node_id,
-        storage=DISK,
-        credentials=credentials,
-        metadata_version=arguments.release_version,
-    )
+    with saying(lambda: f"{log_dir} may be formatted or not: run the command again"):
+        properties = format_log_directory(
+            log_dir,
+            cluster_id=arguments.cluster_id,
+            node_id=configuration.node_id,
+            storage=DISK,
+            credentials=credentials,
+            metadata_version=arguments.release_version,
+        )
     if arguments.json:
         named = {"cluster_id": properties.cluster_id, "node_id": properties.node_id}
         print_document({"log_dir": str(log_dir), **named})

@@ -8,17 +8,22 @@ arguments, 3 ``explain``: denied. ``acls``, ``check-log``, ``doctor``, ``import-
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from authorizerd.acl.errors import AclError
 from authorizerd.actors.errors import EndpointStartError, LogWriteError, UnfitChangeError
-from authorizerd.cli.commands import COMMANDS, OWN_PARSERS
-from authorizerd.cli.standard_streams import tolerate_lost_readers
+from authorizerd.cli.commands import COMMANDS, DAEMONS, OWN_PARSERS
 from authorizerd.config.command_parser import CommandParser, LazyParser
-from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.ending import (
+    end_by_signal,
+    end_without_words,
+    is_interrupt,
+    obey_signals,
+)
+from authorizerd.config.errors import ConfigurationError, OutputError
+from authorizerd.config.standard_streams import tolerate_lost_readers
 from authorizerd.daemon.early_signals import hold_sighup
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.errors import MetadataLogError
@@ -31,6 +36,7 @@ _NAMED_ERRORS: Final = (
     EndpointStartError,
     LogWriteError,
     MetadataLogError,
+    OutputError,
     StartError,
     UnfitChangeError,
 )
@@ -47,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = parsed.run(parsed)
     # trio's nurseries raise groups, even for a single error.
     except BaseExceptionGroup as group:
+        if is_interrupt(group):
+            raise KeyboardInterrupt from None
         return _report(group)
     except _NAMED_ERRORS as error:
         return _report(error)
@@ -112,27 +120,26 @@ def _versions() -> str:
 
 def run_and_exit() -> NoReturn:
     """Run as the console command."""
-    hold_sighup(sys.argv[1:])  # repeated: this module can run without ``__main__``
+    words = sys.argv[1:]
+    hold_sighup(words)  # repeated: this module can run without ``__main__``
     tolerate_lost_readers()
+    code: int | str | None
     try:
-        code: int | str | None = main()
-    except SystemExit as end:  # argparse has already printed its message
-        code = end.code
+        if not words or COMMANDS.get(words[0]) not in DAEMONS:
+            obey_signals()
+        try:
+            code = main()
+        except SystemExit as end:  # argparse has already printed its message
+            code = end.code
+        end_without_words()  # Python's own end would show a traceback
     except KeyboardInterrupt:
-        end_by_interrupt()
+        end_by_signal()
     try:
         # If Python's own flush at exit failed, the exit code would be 120.
         sys.stdout.flush()
-    except StartError as error:
+    except OutputError as error:
         code = _report(error)
     sys.exit(code)
-
-
-def end_by_interrupt() -> NoReturn:
-    """End this process by SIGINT, so that a shell also ends a script or a loop around it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.raise_signal(signal.SIGINT)
-    raise AssertionError("the default action of SIGINT ends the process")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ Exit codes: 0 the copy is removed, 1 a fault, 2 invalid arguments.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from authorizerd.acl.explanation.words import count_of
 from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
 from authorizerd.cli.questions.answers import add_json_argument, print_document
+from authorizerd.config.ending import saying
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.copy_directory import (
     MARK_NAME,
@@ -45,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> int:
     log_dir = Path(configuration.metadata_log_dir)
     _check_mark(log_dir)  # before locking, which creates the lock's file
     removed: list[Path] = []
-    with locked(log_dir):
+    with locked(log_dir), saying(lambda: _describe_begun(removed)):
         _check_mark(log_dir)
         for path in _remove(log_dir):
             removed.append(path)
@@ -56,6 +58,13 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         print("The next start of the daemon fetches everything from the cluster again.")
     return 0
+
+
+def _describe_begun(removed: Sequence[Path]) -> str:
+    return (
+        f"removed {count_of(len(removed), 'path')} of the copy: until the rest is removed, the "
+        "daemon takes the directory for a copy. Run the command again"
+    )
 
 
 def _remove(log_dir: Path) -> Iterator[Path]:

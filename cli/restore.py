@@ -23,6 +23,7 @@ from authorizerd.cli.log_directory import (
     add_directory_arguments,
     read_log_directory,
 )
+from authorizerd.config.ending import saying
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_directory import new_uuid
 from authorizerd.metadata.backup import OWN_LOG, Backup
@@ -80,15 +81,23 @@ def _run(arguments: argparse.Namespace) -> int:
     was_there = check_place(place.path)
     backup = read_backup(arguments.backup)
     try:
-        target, restored = _restore(backup, place, arguments)
+        with saying(lambda: _describe_whole(place.path)):
+            target, restored = _restore(backup, place, arguments)
     except OSError as error:
         raise BackupError(
-            f"{error.filename or place.path}: {error.strerror or error}. The log is either the old "
-            f"or the restored one, whole. If a directory {RESTORE_PREFIX}... is left in "
-            f"{place.path}, it has the other"
+            f"{error.filename or place.path}: {error.strerror or error}. "
+            f"{_describe_whole(place.path)}"
         ) from error
     _print(arguments, backup, target, restored, is_created=not was_there)
     return 0
+
+
+def _describe_whole(log_dir: Path) -> str:
+    """Return what is true after a failure at any moment."""
+    return (
+        "The log is either the old or the restored one, whole. If a directory "
+        f"{RESTORE_PREFIX}... is left in {log_dir}, it has the other"
+    )
 
 
 def _restore(

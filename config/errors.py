@@ -15,6 +15,10 @@ class PrincipalMappingError(Exception):
     """A distinguished name that the mapping rules give no principal. Its owner may not log in."""
 
 
+class OutputError(Exception):
+    """Output of a command is lost, as on a full disk. The text names the stream."""
+
+
 class ConfigurationError(Exception):
     """A configuration with which the daemon does not start.
 

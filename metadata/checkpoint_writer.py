@@ -108,10 +108,10 @@ def write_part(
 
 @contextmanager
 def removed_on_error(part: Path, storage: Storage) -> Iterator[None]:
-    """Remove ``part`` if the block raises an OSError: on a full disk the log needs the space."""
+    """Remove ``part`` if the block fails or is interrupted: a full disk's log needs the space."""
     try:
         yield
-    except OSError:
+    except (OSError, KeyboardInterrupt):
         with suppress(OSError):
             storage.remove(part)
         raise

@@ -49,7 +49,6 @@ OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
 """Read the ACLs of a log, at a moment or at its end."""
 
 EXIT_FAULT: Final = 1
-EXIT_INTERRUPTED: Final = 130
 _IGNORED_SHOWN: Final = 5
 _PLACES: Final = ("bootstrap-server", "bootstrap-controller", "command-config", "log-dir")
 _NO_COMMANDS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -101,8 +100,6 @@ def run_acl_command(
         if error.advice:
             terminal.complain(f"authorizerd: {error.advice}")
         return EXIT_FAULT
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     return 0
 
 

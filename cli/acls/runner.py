@@ -27,6 +27,7 @@ from authorizerd.cli.acls.output import (
     format_question,
 )
 from authorizerd.cli.acls.plan import Addition, Group, Listing, Plan, Removal
+from authorizerd.config.ending import saying
 
 
 class AclReader(Protocol):
@@ -105,6 +106,26 @@ class Terminal:
         self.error.flush()
 
 
+@dataclass(slots=True)
+class Steps:
+    """What is done of the groups of a change, if a signal ends it."""
+
+    count: int
+    finished: int = 0
+    is_sent: bool = False
+
+    def finish(self) -> None:
+        self.finished += 1
+        self.is_sent = False
+
+    def describe(self) -> str:
+        """Return what is certain, and what is not."""
+        done = f"{self.finished} of {count_of(self.count, 'resource pattern')} changed as asked"
+        if self.is_sent:
+            done += "; it is not known whether the last request was carried out"
+        return f"{done}. Run the command again: what is done stays done"
+
+
 async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
     """Carry out a plan. Asking the user blocks the event loop, which has no other tasks.
 
@@ -116,14 +137,22 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
             await execute_listing(plan, admin, terminal)
         case Addition():
             _warn_of(plan, terminal)
-            for group in plan.groups:
-                await _add(group, admin, terminal)
+            steps = Steps(len(plan.groups))
+            with saying(steps.describe):
+                for group in plan.groups:
+                    await _add(group, admin, terminal, steps)
         case Removal():
             _warn_of_principals(plan, terminal)
-            for group in plan.groups:
-                if not plan.asks or terminal.agrees(format_question(group)):
-                    removed = await admin.delete(group.filters())
-                    terminal.complain(f"authorizerd: {removed}: {_name_filter(group.pattern)}\n")
+            steps = Steps(len(plan.groups))
+            with saying(steps.describe):
+                for group in plan.groups:
+                    if not plan.asks or terminal.agrees(format_question(group)):
+                        steps.is_sent = True
+                        removed = await admin.delete(group.filters())
+                        terminal.complain(
+                            f"authorizerd: {removed}: {_name_filter(group.pattern)}\n"
+                        )
+                    steps.finish()
         case _:
             assert_never(plan)
 
@@ -179,7 +208,7 @@ def _warn_of_principals(plan: Removal, terminal: Terminal) -> None:
             )
 
 
-async def _add(group: Group, admin: AclAdmin, terminal: Terminal) -> None:
+async def _add(group: Group, admin: AclAdmin, terminal: Terminal, steps: Steps) -> None:
     pattern = group.pattern
     present = set(await admin.describe(pattern))
     acls = group.acls()
@@ -187,4 +216,6 @@ async def _add(group: Group, admin: AclAdmin, terminal: Terminal) -> None:
     terminal.tell("".join(format_existing(acl) for acl in acls if acl in present))
     if missing:
         terminal.tell(format_addition(missing))
+        steps.is_sent = True
         await admin.create(missing)
+    steps.finish()

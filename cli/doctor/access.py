@@ -86,6 +86,10 @@ def _examine_log_dir(log_dir: Path) -> Iterator[Finding]:
         return
     user = os.geteuid()
     # Check the effective ids, as open(2) does; os.access checks the real ones by default.
+    if os.statvfs(log_dir).f_flag & os.ST_RDONLY:
+        text = f"{log_dir}: its file system is mounted read-only"
+        yield error(_CHECK, text, "mount it read-write; if it is already, look for a disk fault")
+        return
     if not os.access(log_dir, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
         text = f"{log_dir}: {user_name(user)} cannot both read and write it"
         yield error(_CHECK, text, "chown it to the daemon's user")

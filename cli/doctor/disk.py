@@ -27,27 +27,36 @@ _CHECK: Final = "disk"
 _MIB: Final = 1024 * 1024
 
 
-def examine_disk(log_dir: Path) -> Iterator[Finding]:
-    """Examine the disk of ``log_dir``; yield nothing if the directory is missing."""
+def examine_disk(log_dir: Path, *, is_copy: bool = False) -> Iterator[Finding]:
+    """Examine the disk of ``log_dir``; yield nothing if the directory is missing.
+
+    Args:
+        is_copy: it has the copy of a followed cluster, without which the daemon goes on.
+    """
     if not os.path.isdir(log_dir):
         return  # another check reports it
     try:
         status = os.statvfs(log_dir)
-        yield judge_free_space(log_dir, status.f_bavail * status.f_frsize)
+        if status.f_flag & os.ST_RDONLY:
+            return  # another check reports it
+        yield judge_free_space(log_dir, status.f_bavail * status.f_frsize, is_copy=is_copy)
         if status.f_files:  # some file systems have no limit
             yield judge_free_files(log_dir, status.f_favail)
-        yield judge_syncs(log_dir, measure_syncs_ms(log_dir))
+        if not is_copy:  # no change waits for it
+            yield judge_syncs(log_dir, measure_syncs_ms(log_dir))
     except OSError as fault:
         text = f"{log_dir}: {fault.strerror or fault}"
         yield error(_CHECK, text, "check the disk, and the permissions of the daemon's user")
 
 
-def judge_free_space(log_dir: Path, free_bytes: int) -> Finding:
-    """Judge the free space: the daemon ends when it cannot write its log."""
+def judge_free_space(log_dir: Path, free_bytes: int, *, is_copy: bool = False) -> Finding:
+    """Judge the free space: the daemon ends when it cannot write its own log."""
     text = f"{log_dir}: {free_bytes // _MIB} MiB are free"
     advice = "free disk space: the daemon ends when it cannot write its log"
+    if is_copy:
+        advice = "free disk space: without its copy, a restart needs the cluster to decide"
     if free_bytes < FREE_BYTES_LEAST:
-        return error(_CHECK, text, advice)
+        return (warning if is_copy else error)(_CHECK, text, advice)
     return ok(_CHECK, text) if free_bytes >= FREE_BYTES_ENOUGH else warning(_CHECK, text, advice)
 
 

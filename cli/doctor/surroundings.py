@@ -39,7 +39,7 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     yield from _examine_certificates(configuration, is_running=is_running)
     yield from examine_ports(configuration, is_running=is_running)
     yield from examine_limits(configuration)
-    yield from examine_disk(log_dir)
+    yield from examine_disk(log_dir, is_copy=configuration.follow is not None)
     if configuration.follow is None:
         yield from examine_log(log_dir, configuration.node_id, is_running=is_running)
     else:

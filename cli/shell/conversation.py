@@ -16,6 +16,7 @@ from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.completion import complete
 from authorizerd.cli.shell.line_words import split_line
+from authorizerd.config.ending import is_ended
 from authorizerd.daemon.errors import StartError
 
 PROMPT: Final = ">> "
@@ -46,6 +47,8 @@ def converse(shell: Shell, title: str, measure: Callable[[], int]) -> int:
         except StartError as error:  # brokers are asked when a folder is opened
             warn(str(error))
         except KeyboardInterrupt:
+            if is_ended():
+                raise
             shell.print("^C")
         except EOFError:
             shell.print("")

@@ -23,9 +23,9 @@ from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.cli.broker_acls import CREATION, BrokerReader, UseBrokers, run_on_brokers
-from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.transfer.losses import find_cluster_fault
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
+from authorizerd.config.ending import saying
 from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import RequestFailedError
@@ -43,6 +43,7 @@ VISIBLE_SECONDS_MAX: Final = 30.0
 _RETRY_FIRST_SECONDS: Final = 0.05
 _RETRY_LAST_SECONDS: Final = 1.0
 _REJECTED_SHOWN_MAX: Final = 10
+_AGAIN: Final = "Run the command again: it adds only what is missing"
 _REPEATABLE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.AUTHORIZER_NOT_READY)
 _RIGHTS: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.SECURITY_DISABLED)
 """Errors that concern the whole request, although each ACL has them."""
@@ -95,11 +96,8 @@ class _OpenCluster:
         if not draft.new:
             return Written(count=0, requests=0)
         progress = Progress()
-        try:
+        with saying(lambda: f"{_describe_certain(draft.new, progress)}. {_AGAIN}"):
             return self._place.run(partial(create_acls, acls=draft.new, progress=progress))
-        except KeyboardInterrupt:
-            warn(f"interrupted: {_describe_certain(draft.new, progress)}")
-            raise
 
 
 async def list_acls(reader: BrokerReader) -> tuple[Acl, ...]:
@@ -232,7 +230,7 @@ def _report(acls: Sequence[Acl], progress: Progress, missing: frozenset[Acl] | N
     else:
         count = len(acls) - len(missing)
         done = f"the cluster now lists {count} of the {len(acls)} ACLs"
-    failure = f"{failure}\n{done}. Run the command again: it adds only what is missing"
+    failure = f"{failure}\n{done}. {_AGAIN}"
     return Written(count=count, requests=progress.requests, failure=failure)
 
 

@@ -27,6 +27,7 @@ from authorizerd.cli.offline import read_log
 from authorizerd.cli.transfer.losses import find_log_fault
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
 from authorizerd.cli.transfer.whole_file import find_writable, new_error
+from authorizerd.config.ending import saying
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory, format_log_directory
 from authorizerd.daemon.utc_time import now_ms
@@ -54,6 +55,10 @@ from authorizerd.protocol.records.metadata import (
 SEGMENT_BYTES_MAX: Final = 1024 * 1024 * 1024
 """Kafka's default of metadata.log.segment.bytes."""
 TRANSACTION: Final = "authorizerd acls import"
+_UNKNOWN: Final = (
+    "it is not known whether the ACLs, all of them or none, are written: run the command again, "
+    "which adds what is missing"
+)
 
 
 class LogSource:
@@ -164,13 +169,14 @@ class _NewLog:
     def write(self, draft: Draft, found: AclsFound) -> Written:
         """Format the directory, with the ACLs. It is valid only once all are durable."""
         added = [AclAdded(found.ids.get(acl) or derive_id(acl), acl) for acl in draft.new]
-        properties = format_log_directory(
-            self._log_dir,
-            cluster_id=self._cluster_id,
-            node_id=self._node_id,
-            storage=self._storage,
-            batches=frame_batches(added),
-        )
+        with saying(lambda: f"{self._log_dir}: {_UNKNOWN}"):
+            properties = format_log_directory(
+                self._log_dir,
+                cluster_id=self._cluster_id,
+                node_id=self._node_id,
+                storage=self._storage,
+                batches=frame_batches(added),
+            )
         return Written(
             count=len(added),
             cluster_id=properties.cluster_id,
@@ -214,15 +220,14 @@ class _StoppedLog:
             return Written(count=0, offset=self._snapshot.offset)
         batches = frame_batches([AclAdded(self._new_id(acl, found), acl) for acl in draft.new])
         try:
-            with closing(self._writer):
+            with saying(lambda: f"{self._log_dir}: {_UNKNOWN}"), closing(self._writer):
                 self._writer.start(self._log.progress, self._replay, node_id=self._node_id)
                 offset = self._writer.append(batches)
         except LogNotWrittenError as error:
             raise LogDirectoryError(f"{self._log_dir}: {error}; no ACL was written") from error
         except OSError as error:
             raise LogDirectoryError(
-                f"{error.filename or self._log_dir}: {error.strerror or error}; it is not known "
-                "whether the ACLs are written: run the command again, which adds what is missing"
+                f"{error.filename or self._log_dir}: {error.strerror or error}; {_UNKNOWN}"
             ) from error
         return Written(count=len(draft.new), offset=offset)
 

@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from authorizerd.config.ending import saying
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.checkpoint_writer import PART_SUFFIX, removed_on_error
 from authorizerd.metadata.meta_properties import write_whole
@@ -52,7 +53,10 @@ def write_text(path: Path, text: str, mode: int | None, storage: Storage | None 
     storage = storage or DiskStorage(file_mode=FILE_MODE if mode is None else mode)
     part = path.with_name(path.name + PART_SUFFIX)
     try:
-        with removed_on_error(part, storage):
+        with (
+            saying(lambda: f"{path}: the file is whole, and either the earlier or the new one"),
+            removed_on_error(part, storage),
+        ):
             write_whole(path, text.encode(), storage)
     except OSError as error:
         raise new_error(path, error) from error

@@ -18,6 +18,7 @@ from authorizerd.cli.zookeeper.address import Ensemble, parse_address
 from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.settings import FLAG, ZooKeeperSettings, read_settings
+from authorizerd.config.ending import saying
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -107,11 +108,8 @@ class _OpenZooKeeper:
             )
         if not draft.new:
             return Written(count=0)
-        try:
+        with saying(lambda: self._writer.describe_certain(len(draft.new))):
             added = self._writer.add_all(draft.new)
-        except KeyboardInterrupt:
-            warn(f"interrupted: {self._writer.describe_certain(len(draft.new))}")
-            raise
         events = count_of(added.patterns, "change event")
         notes = () if added.failure else (f"brokers were told by {events}",)
         return Written(count=added.count, notes=notes, failure=added.failure)

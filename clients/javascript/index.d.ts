@@ -206,7 +206,7 @@ export class UnsupportedVersionError extends AnswerError {}
 export class InvalidRequestError extends AnswerError {}
 /** The token is unknown, or the daemon requires one and got none. */
 export class TokenRefusedError extends AnswerError {}
-/** The daemon has not loaded its ACLs yet. Ask again later. */
+/** The daemon has no ACLs to decide by: not loaded yet, or stale. Ask again later. */
 export class NotReadyError extends AnswerError {}
 /** The daemon has more work, connections or data than its limits allow. */
 export class OverloadedError extends AnswerError {

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
 from authorizerd.daemon.http.body_writer import BodyWriter
 from authorizerd.daemon.net.connection import Connection, Phase
@@ -71,7 +72,7 @@ _NO_MEMORY: Final = text_response(
     503, "memory limit reached: retry later, or send smaller requests"
 )
 _EXPIRED: Final = text_response(401, "the client's certificate is not valid any more")
-_FORBIDDEN_HOST: Final = text_response(403, "host not allowed")
+_HOST_BYTES_SHOWN_MAX: Final = 255
 _INTERNAL_ERROR: Final = text_response(500, "internal error")
 _IDLE, _RECEIVING, _ANSWERING, _SENDING, _ = Phase
 _FIRST_ERROR_STATUS: Final = 400
@@ -230,6 +231,17 @@ class HttpServer(ConnectionServer):
         """Return True if requests with this Host header are answered."""
         hosts = self.allowed_hosts
         return hosts is None or hosts.fullmatch(headers.get(b"host", b"")) is not None
+
+    def refuse_host(self, headers: Mapping[bytes, bytes]) -> Response:
+        """Return the answer to a request whose Host header is not allowed."""
+        host = headers.get(b"host", b"")[:_HOST_BYTES_SHOWN_MAX]
+        found = host.decode("ascii", "backslashreplace")
+        key = f"authorizerd.{self.name.replace('_', '.')}"
+        return text_response(
+            403,
+            f"host not allowed: {key}: expected a request for localhost, 127.0.0.1 or [::1] "
+            f"on any port, found Host {escape_unprintable(found)!r}",
+        )
 
 
 class _Conversation:
@@ -419,7 +431,7 @@ class _Conversation:
             connection.note_expiry()
             return protocol.send(_EXPIRED, close=True)
         if not server.allows_host(event.headers):
-            return protocol.send(_FORBIDDEN_HOST, close=True)
+            return protocol.send(server.refuse_host(event.headers), close=True)
         # A draining server refuses nothing, because these are the last requests.
         if not server.is_draining and not connection.admission.admits():
             server.statistics.requests_refused += 1

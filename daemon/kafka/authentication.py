@@ -40,6 +40,7 @@ _LOGGED_IN_ALREADY: Final = "SaslAuthenticate request received after successful 
 _RAW_TOKENS: Final = 0
 """The version of SaslHandshake after which the client sends bare tokens, without requests."""
 _NONCE_BYTES: Final = 18
+_NAME_CHARACTERS_SHOWN_MAX: Final = 100
 _SCRAM_MECHANISMS: Final = {mechanism.text: mechanism for mechanism in ScramMechanism}
 
 
@@ -58,7 +59,8 @@ class SaslExchange:
     """The state of one connection's log-ins.
 
     ``mechanism`` is the one that the client chose last, and ``failure`` the reason of a failed
-    log-in, for the log. Times are in seconds of a monotonic clock.
+    log-in, for the log: it names the user that the client claims to be. Times are in seconds of a
+    monotonic clock.
 
     Args:
         settings: how clients log in; None if the listener has no log-in.
@@ -247,9 +249,16 @@ class SaslExchange:
         return session
 
     def _fail(self, reason: str) -> None:
+        claimed = None if self._login is None else self._login.claimed
         self._login = None
         self._state = _State.FAILED
-        self.failure = reason
+        self.failure = reason if claimed is None else f"{reason} (user {_quote(claimed)})"
+
+
+def _quote(name: str) -> str:
+    """Return a name that anybody may have sent: bounded, in quotes, on one line."""
+    cut = "…" if len(name) > _NAME_CHARACTERS_SHOWN_MAX else ""
+    return f"{name[:_NAME_CHARACTERS_SHOWN_MAX]!r}{cut}"
 
 
 def _with_dot(principal: str | None) -> str:

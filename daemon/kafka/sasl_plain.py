@@ -19,11 +19,12 @@ _NOBODYS_DIGEST: Final = bytes(32)  # no known password has this digest
 
 
 class PlainExchange:
-    """One log-in; ``user`` is None until it has succeeded."""
+    """One log-in; ``user`` is None until it has succeeded, ``claimed`` the name that was sent."""
 
     def __init__(self, users: PlainUsers) -> None:
         self._users = users
         self.user: str | None = None
+        self.claimed: str | None = None
 
     def answer(self, message: bytes) -> bytes:
         """Check the client's only message; the answer is empty.
@@ -31,8 +32,15 @@ class PlainExchange:
         Raises:
             AuthenticationError: the log-in has failed.
         """
+        self.claimed = read_claimed_user(message)
         self.user = authenticate_plain(message, self._users)
         return b""
+
+
+def read_claimed_user(token: bytes) -> str | None:
+    """Return the user that ``token`` names; None if it is malformed, and must not be shown."""
+    parts = token.split(b"\0")
+    return parts[1].decode(errors="replace") if len(parts) == 3 else None
 
 
 def authenticate_plain(token: bytes, users: PlainUsers) -> str:

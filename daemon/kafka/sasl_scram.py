@@ -62,7 +62,7 @@ class _Challenge(NamedTuple):
 
 
 class ScramExchange:
-    """One log-in; ``user`` is None until it has succeeded.
+    """One log-in; ``user`` is None until it has succeeded, ``claimed`` the name that was sent.
 
     Args:
         look_up: returns the credential of a user, or a made-up one.
@@ -80,6 +80,7 @@ class ScramExchange:
         self._nonce = nonce.encode()
         self._challenge: _Challenge | None = None
         self.user: str | None = None
+        self.claimed: str | None = None
 
     def answer(self, message: bytes) -> bytes:
         """Return the answer to the client's next message; the second one sets ``user``.
@@ -101,7 +102,7 @@ class ScramExchange:
         extensions = match["extensions"].lower().split(b",")
         if b"tokenauth=true" in extensions:
             raise AuthenticationError(TOKENS_UNSUPPORTED)
-        user = _decode_name(match["user"])
+        user = self.claimed = _decode_name(match["user"])
         candidate = self._look_up(user, self._mechanism)
         authorization_id = match["authorization_id"]
         if authorization_id is not None and _decode_name(authorization_id) != user:

@@ -31,7 +31,6 @@ from authorizerd.replay.whatif import evaluation as whatif
 LOCAL_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 """Some ten million lines, which one process reads in a minute or two."""
 
-_INTERRUPTED: Final = 130
 _MEBIBYTE: Final = 1024 * 1024
 _RESULTS: Final[dict[type[Plan], tuple[str, ...]]] = {
     UsagePlan: ("usage.json", "commands.sh"),
@@ -68,9 +67,6 @@ def run_recorded(parsed: argparse.Namespace, options: SparkOptions) -> int:
         if is_configured:
             raise NeedsSparkError("options of Spark were given")
         return _run_here(logs, plan, bytes_max=LOCAL_BYTES_MAX if parsed.engine == "auto" else None)
-    except KeyboardInterrupt:
-        _say("stopped")
-        return _INTERRUPTED
     except NeedsSparkError as error:
         if parsed.engine == "local":
             raise TrafficError(f"{error.reason}: use --engine spark") from error

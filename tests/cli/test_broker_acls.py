@@ -182,6 +182,8 @@ async def test_other_authorizer_is_reported(
                 "listing ACLs needs DESCRIBE on the cluster. Let a user who may change ACLs run:",
                 "  authorizerd acls --bootstrap-server broker:9092 --add --cluster "
                 "--operation Describe --allow-principal 'PRINCIPAL'",
+                "If this is a daemon that follows a cluster with authorizerd.writes=refuse, name a "
+                "broker of the cluster in it.",
                 "Or log in as another user (--command-config), or read a log (--log-dir).",
             ],
         ),
@@ -204,6 +206,17 @@ async def test_other_authorizer_is_reported(
                 "Its server.log names the cause. Its log directory can be read (--log-dir).",
             ],
         ),
+        (
+            ErrorCode.UNSUPPORTED_VERSION,
+            None,
+            [
+                "--bootstrap-server broker:9092: UNSUPPORTED_VERSION: The version of API is not "
+                "supported.",
+                "a controller does not serve this, nor does a broker before Kafka 2.1: name the "
+                "address of a broker",
+                "with --bootstrap-server.",
+            ],
+        ),
     ],
 )
 async def test_refused_listing_names_the_flag_the_cause_and_the_remedy(
@@ -219,9 +232,10 @@ async def test_missing_right_names_the_user(cluster: KafkaCluster, node: KafkaNo
     node.answers = [refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
     with pytest.raises(StartError) as error:
         await read(cluster, "alice")
-    first, _, command, _ = str(error.value).splitlines()
+    first, _, command, follower, _ = str(error.value).splitlines()
     assert first.endswith("User:alice may not list ACLs")
     assert command.endswith("--allow-principal 'User:alice'")
+    assert follower.startswith("If this is a daemon that follows a cluster")
 
 
 async def test_listener_that_requires_a_log_in_gets_advice(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.cli import main as main_module
 from authorizerd.cli.configuration_file import CONFIGURATION_BYTES_MAX, read_configuration_text
 from authorizerd.cli.main import main
 from authorizerd.daemon.errors import StartError
@@ -255,6 +256,11 @@ WRAPPERS = (
         ("explain --log-dir {log} --principal User:a --operation read --topic t", 3),
         ("serve --config {config}", 1),
         ("--help", 0),
+        (
+            "replay usage --logs {log}/kafka-authorizer.log.xz --acls {log} --assume-in-force"
+            " --engine local --out {out}",
+            0,
+        ),
     ],
 )
 def test_lost_standard_stream_does_not_change_the_exit_code(
@@ -262,7 +268,7 @@ def test_lost_standard_stream_does_not_change_the_exit_code(
 ) -> None:
     config = tmp_path / "server.properties"
     config.write_text("node.id=x\n")
-    command = words.format(config=config, log=real).split()
+    command = words.format(config=config, log=real, out=tmp_path / "out").split()
     done = subprocess.run(
         [*wrapper, sys.executable, "-m", "authorizerd.cli.main", *command],
         capture_output=True,
@@ -278,7 +284,7 @@ def test_no_file_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
     """Otherwise the file would receive the output."""
     code = """
 import sys
-from authorizerd.cli.standard_streams import tolerate_lost_readers
+from authorizerd.config.standard_streams import tolerate_lost_readers
 tolerate_lost_readers()
 with open(sys.argv[1], "w") as file:
     print("out")
@@ -288,6 +294,17 @@ with open(sys.argv[1], "w") as file:
     command = (sys.executable, "-c", code, str(path))
     subprocess.run(["sh", "-c", f'exec "$@" {STREAMS_CLOSED[-1]}', "sh", *command], check=True)
     assert path.read_text() == ""
+
+
+def test_signal_in_a_nursery_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another task may have failed with a known error at the same time."""
+
+    def run(_: object) -> int:
+        raise BaseExceptionGroup("", [StartError("no answer"), KeyboardInterrupt()])
+
+    monkeypatch.setattr(main_module, "OWN_PARSERS", {"acls": run})
+    with pytest.raises(KeyboardInterrupt):
+        main(["acls"])
 
 
 def test_oversized_configuration_file_is_rejected(tmp_path: Path) -> None:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+from http import HTTPStatus
+from http.client import HTTPConnection
+from pathlib import Path
 
 from ops.kafka_rig.rig import Rig
 from tests.support.daemon_process import ROOT
 
 SECONDS_MAX = 120
+KAFKA_NODES = 4
+DAEMONS = 2
 
 
 def test_daemons_allow_once_kafkas_tool_created_the_acl(rig: Rig) -> None:
     """``rig`` has prepared Kafka's jars in the folder that the example uses."""
     done = subprocess.run(
-        [sys.executable, "-m", "ops.example_cluster"],
+        [sys.executable, "-m", "ops.example_cluster", "--once"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -30,3 +36,41 @@ def test_daemons_allow_once_kafkas_tool_created_the_acl(rig: Rig) -> None:
         assert answers == [("1", decision), ("2", decision)], done.stdout
     assert "secret" not in done.stdout
     assert done.stdout.endswith("have ended.\n")
+
+
+def test_cluster_runs_until_a_signal_and_leaves_no_process(rig: Rig) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "ops.example_cluster"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as example:
+        try:
+            assert example.stdout is not None
+            printed = []
+            for line in example.stdout:
+                printed.append(line)
+                if "-H 'Content-Type" in line:
+                    break
+            [console, _] = re.findall(r"http://(\S+)/console/", "".join(printed))
+            connection = HTTPConnection(console, timeout=SECONDS_MAX)
+            connection.request("GET", "/console/")
+            assert connection.getresponse().status == HTTPStatus.OK
+            connection.close()
+            children = list_descendants(example.pid)
+            assert len(children) == KAFKA_NODES + DAEMONS
+            for number in (signal.SIGINT, signal.SIGINT):  # the second one changes nothing
+                example.send_signal(number)
+            rest, errors = example.communicate(timeout=SECONDS_MAX)
+        finally:
+            example.terminate()
+    assert (example.returncode, errors) == (0, "")
+    assert rest.endswith("have ended.\n")
+    assert not [each for each in children if Path(f"/proc/{each}").exists()]
+
+
+def list_descendants(process: int) -> list[int]:
+    """Return the ids of the processes that ``process`` has started, and of theirs."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [each for child in map(int, children) for each in (child, *list_descendants(child))]

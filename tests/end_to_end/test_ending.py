@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
+from authorizerd.cli.commands import ACLS_COMMANDS, COMMANDS, OWN_PARSERS
+from authorizerd.config.ending import SIGNALS
 from tests.end_to_end.held_daemon import HELD
 from tests.support.daemon_process import (
     ROOT,
@@ -25,6 +27,7 @@ from tests.support.daemon_process import (
     wait_until_ready,
     write_config,
 )
+from tests.support.forked_command import start_command
 from tests.support.requests import evaluation
 
 
@@ -103,6 +106,84 @@ def opened_by_a_reader(path: Path) -> BinaryIO:
             time.sleep(0.01)
 
 
+_ASKED = "--principal User:a --operation read --topic t"
+_ENDED: Mapping[str, str] = {
+    "format": "--config {pipe}",
+    "import-config": "{pipe}",
+    "reset-copy": "--config {pipe}",
+    "backup": "--config {pipe} {folder}/out",
+    "restore": "--config {pipe} {folder}/backup",
+    "features": "describe --config {pipe}",
+    "doctor": "--config {pipe}",
+    "explain": f"--acls {{pipe}} {_ASKED}",
+    "who-can": "read --topic t --acls {pipe}",
+    "what-can": "User:a --acls {pipe}",
+    "can": "User:a --topic t --acls {pipe}",
+    "test": "{pipe} --acls none",
+    "history": "--config {pipe}",
+    "shell": "--config {pipe} ls",
+    "acls": "--list --bootstrap-server localhost:1 --command-config {pipe}",
+    "acls plan": "--acls none {pipe}",
+    "acls apply": "{pipe} --bootstrap-server localhost:1",
+    "acls compare-releases": "--acls {pipe}",
+    "acls export": "--acls {pipe} --to {folder}/out.yaml",
+    "acls import": "{pipe} --log-dir {folder}/new --node-id 1",
+    "replay usage": "--logs {pipe} --acls {pipe} --out {folder}/out --engine local",
+}
+"""Each command reads a pipe that has no writer."""
+_NOT_ENDED = {"serve", "worker", "token", "check-log", "replay"}
+"""The daemon ends itself, two commands read no pipe, and all of replay ends in one place."""
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda each: signal.Signals(each).name)
+@pytest.mark.parametrize("command", _ENDED)
+def test_signal_ends_every_command_at_once(command: str, number: int, tmp_path: Path) -> None:
+    """It prints nothing, because nothing is done yet."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    words = f"{command} {_ENDED[command]}".format(pipe=pipe, folder=tmp_path).split()
+    process = start_command(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        with opened_by_a_reader(pipe):
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=SECONDS_MAX)
+    finally:
+        process.kill()
+    said = "authorizerd replay: stopped" if command.startswith("replay") else ""
+    assert (process.returncode, output, errors.strip()) == (-number, "", said)
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda each: signal.Signals(each).name)
+def test_ignored_signals_end_a_change_with_words(number: int) -> None:
+    """A script's shell lets its background commands ignore SIGINT; only nohup's SIGHUP is kept."""
+    code = (
+        "import signal, sys\n"
+        "for number in (signal.SIGINT, signal.SIGTERM):\n"
+        "    signal.signal(number, signal.SIG_IGN)\n"
+        "from authorizerd.cli import commands, main\n"
+        "from authorizerd.config.ending import saying\n"
+        "def run(words):\n"
+        "    with saying(lambda: '1 of 2 changes made'):\n"
+        f"        signal.raise_signal({int(number)})\n"
+        "commands.OWN_PARSERS['acls'] = run\n"
+        "sys.argv = ['authorizerd', 'acls']\n"
+        "main.run_and_exit()\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == -number
+    assert done.stderr == "authorizerd: interrupted: 1 of 2 changes made\n"
+    kept = subprocess.run(
+        ["nohup", *command], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (kept.returncode == 0) is (number == signal.SIGHUP)
+
+
+def test_every_command_is_ended_by_the_test_above() -> None:
+    commands = {*COMMANDS, *OWN_PARSERS, *(f"acls {each}" for each in ACLS_COMMANDS)}
+    assert commands - _NOT_ENDED == {each for each in _ENDED if not each.startswith("replay")}
+
+
 _HELD = """
 import os, signal, sys
 from types import SimpleNamespace
@@ -123,6 +204,7 @@ __main__.run_and_exit()
     [
         ("serve", signal.SIGHUP, 0),
         ("explain", signal.SIGHUP, -signal.SIGHUP),
+        ("explain", signal.SIGINT, -signal.SIGINT),
         ("serve", signal.SIGINT, -signal.SIGINT),
     ],
 )

@@ -89,9 +89,33 @@ COMMAND_MUTANTS: Final = (
     ),
     Mutant(
         name="a reader that closes the pipe changes the exit code",
-        file="cli/standard_streams.py",
+        file="config/standard_streams.py",
         text="            except BrokenPipeError:\n                self._is_lost = True\n",
         found_by="tests/cli/test_main.py::test_lost_standard_stream_does_not_change_the_exit_code",
+    ),
+    Mutant(
+        name="a signal in a nursery is reported as a fault",
+        file="cli/main.py",
+        text="        if is_interrupt(group):\n            raise KeyboardInterrupt from None\n",
+        found_by="tests/cli/test_main.py::test_signal_in_a_nursery_is_no_fault",
+    ),
+    Mutant(
+        name="SIGTERM ends a command before it can say what is done",
+        file="config/ending.py",
+        text="    signal.signal(signal.SIGTERM, _interrupt)\n",
+        found_by="tests/end_to_end/test_ending.py::test_ignored_signals_end_a_change_with_words",
+    ),
+    Mutant(
+        name="a background command of a script ignores SIGINT",
+        file="config/ending.py",
+        text="    signal.signal(signal.SIGINT, signal.default_int_handler)\n",
+        found_by="tests/end_to_end/test_ending.py::test_ignored_signals_end_a_change_with_words",
+    ),
+    Mutant(
+        name="the shell goes on after SIGTERM",
+        file="cli/shell/conversation.py",
+        text="            if is_ended():\n                raise\n",
+        found_by="tests/cli/shell/test_conversation.py::test_sigterm_ends_a_conversation",
     ),
     Mutant(
         name="explain ignores the configuration's super users",

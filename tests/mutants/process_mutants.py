@@ -300,7 +300,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="a closed standard stream stays closed",
-        file="cli/standard_streams.py",
+        file="config/standard_streams.py",
         text="    _fill_closed_descriptors()\n",
         found_by="tests/cli/test_main.py::test_no_file_gets_the_descriptor_of_a_closed_stream",
     ),
@@ -326,10 +326,23 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/daemon/logging/test_setup.py::test_unprintable_characters_are_escaped_without_a_free_descriptor",
     ),
     Mutant(
+        name="a malformed token is logged as a name",
+        file="daemon/kafka/sasl_plain.py",
+        text=" if len(parts) == 3 else None",
+        becomes=" if len(parts) > 1 else None",
+        found_by="tests/daemon/kafka/test_authentication.py::test_failed_log_in_names_the_user_but_never_the_password",
+    ),
+    Mutant(
+        name="the name of a failed log-in may have any length and line breaks",
+        file="daemon/kafka/authentication.py",
+        text="{name[:_NAME_CHARACTERS_SHOWN_MAX]!r}",
+        becomes="{name}",
+        found_by="tests/daemon/kafka/test_authentication.py::test_failed_log_in_names_the_user_but_never_the_password",
+    ),
+    Mutant(
         name="SIGINT at a start leaves a traceback",
-        file="daemon/early_signals.py",
-        text="            signal.signal(signal.SIGINT, signal.SIG_DFL)\n",
-        becomes="            pass\n",
+        file="cli/__main__.py",
+        text="    end_without_words()\n",
         found_by="tests/end_to_end/test_ending.py::test_signals_while_a_daemon_is_imported",
     ),
     Mutant(

@@ -1,7 +1,7 @@
 // The client: questions, their time limits, and when to ask again.
 
 import { Daemons, FAILOVER_MS } from "./daemons.js";
-import { NotReadyError, TimedOutError } from "./errors.js";
+import { NOT_READY_TEXT, NotReadyError, TimedOutError } from "./errors.js";
 import { Links } from "./links.js";
 import {
   FRAME_BYTES_MAX,
@@ -83,7 +83,7 @@ export class Client {
   async readOffset({ timeoutMs = this.#timeoutMs } = {}) {
     const request = encodeRequest([], -1, this.#frameBytesMax);
     const { offset } = await this.#ask(request, performance.now() + timeoutMs);
-    if (offset < 0) throw new NotReadyError("the ACLs are not loaded yet", 801);
+    if (offset < 0) throw new NotReadyError(NOT_READY_TEXT, 801);
     return offset;
   }
 

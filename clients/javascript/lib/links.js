@@ -3,7 +3,13 @@
 // Invariant: new questions use one connection. A connection that was replaced by one to an earlier
 // address ends when its last frame is answered.
 
-import { AuthorizerdError, ClosedError, ConnectionLostError, NotReadyError } from "./errors.js";
+import {
+  AuthorizerdError,
+  ClosedError,
+  ConnectionLostError,
+  NOT_READY_TEXT,
+  NotReadyError,
+} from "./errors.js";
 import { Link, settleBefore } from "./link.js";
 
 export class Links {
@@ -113,7 +119,7 @@ export class Links {
       found.retire();
     } else if (found.offset < 0 && link.offset >= 0) {
       found.retire();
-      const reason = new NotReadyError("the ACLs are not loaded yet", 801);
+      const reason = new NotReadyError(NOT_READY_TEXT, 801);
       this.#daemons.setAside(found.daemon, reason, performance.now());
     } else {
       this.#retired?.end(new ConnectionLostError("the connection was replaced twice"));

@@ -8,6 +8,7 @@ import {
   ForbiddenError,
   InvalidQuestionError,
   InvalidRequestError,
+  NOT_READY_TEXT,
   NotReadyError,
   OffsetNotReachedError,
   OverloadedError,
@@ -44,7 +45,7 @@ const ERROR_OF = new Map([
   [35, [UnsupportedVersionError, "the daemon does not speak version 1 of the decision stream"]],
   [42, [InvalidRequestError, "the daemon could not read the questions"]],
   [58, [TokenRefusedError, "a valid token or client certificate is required"]],
-  [801, [NotReadyError, "the ACLs are not loaded yet"]],
+  [801, [NotReadyError, NOT_READY_TEXT]],
 ]);
 
 /** Return the error for one frame, which the daemon answered with an error code. */

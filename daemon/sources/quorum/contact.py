@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from authorizerd.config.follow import Server
+from authorizerd.config.follow_keys import CLUSTER_ID
 from authorizerd.daemon.sources.quorum.errors import (
     GarbageError,
     OtherClusterError,
@@ -85,8 +86,14 @@ class Contact:
     """
 
     def __init__(
-        self, servers: Sequence[Server], *, epoch: int, random: Callable[[], float]
+        self,
+        servers: Sequence[Server],
+        *,
+        epoch: int,
+        random: Callable[[], float],
+        named_cluster: str | None = None,
     ) -> None:
+        self._named_cluster: Final = named_cluster
         self.route: Final = Route(servers, epoch=epoch)
         self.effects: Final[list[Effect]] = []
         self.now = 0.0
@@ -198,6 +205,11 @@ class Contact:
         if self._was_leader_found:
             code = ErrorCode.INCONSISTENT_CLUSTER_ID
             return self.give_up(code.name, describe_code(code))
+        if self._named_cluster is not None:
+            raise OtherClusterError(
+                f"{self.target}: expected cluster {self._named_cluster}, found another cluster: "
+                f"correct {CLUSTER_ID}, or the servers in the configuration"
+            )
         raise OtherClusterError(
             f"{self.target}: this node belongs to another cluster than the daemon's copy of the "
             "log: correct the servers in the configuration. To follow the other cluster, stop the "

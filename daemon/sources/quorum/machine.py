@@ -81,6 +81,7 @@ class Machine:
         log: the end of what was passed on before.
         cluster_id: the id that the cluster must have; None if the machine must ask for it.
         random: returns a number from 0 to 1.
+        named_cluster: the id in the configuration, which errors blame; None if it has none.
     """
 
     def __init__(
@@ -90,8 +91,11 @@ class Machine:
         *,
         cluster_id: str | None,
         random: Callable[[], float],
+        named_cluster: str | None = None,
     ) -> None:
-        self._contact: Final = Contact(servers, epoch=log.committed_epoch, random=random)
+        self._contact: Final = Contact(
+            servers, epoch=log.committed_epoch, random=random, named_cluster=named_cluster
+        )
         self._log: Final = log
         self._barriers: Final = Barriers()
         self._snapshot: SnapshotFetch | None = None

@@ -217,6 +217,7 @@ class QuorumSource:
             log,
             cluster_id=self._settings.cluster_id or known or None,
             random=self._random,
+            named_cluster=self._settings.cluster_id,
         )
 
     async def _load_copy(self, feed: Feed) -> None:

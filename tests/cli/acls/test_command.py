@@ -351,13 +351,32 @@ def test_connection_settings_come_from_the_flags() -> None:
     assert [str(address) for address in settings.bootstrap] == ["localhost:9093", "[::1]:9094"]
 
 
-def test_interruption_exits_with_130() -> None:
+class Interrupted(FakeServer):
+    """The signal arrives during the second request to change ACLs."""
 
-    class Interrupted(FakeServer):
-        async def describe(self, filter: AclFilter) -> list[Acl]:
+    async def create(self, acls: Sequence[Acl]) -> None:
+        if self.changes:
             raise KeyboardInterrupt
+        await super().create(acls)
 
-    assert given(Interrupted(), "--list").code == 130
+    async def delete(self, filters: Sequence[AclFilter]) -> Removed:
+        if self.changes:
+            raise KeyboardInterrupt
+        return await super().delete(filters)
+
+
+@pytest.mark.parametrize(
+    "flags", ["--add --allow-principal User:a --operation Read", "--remove --force"]
+)
+def test_interrupted_change_says_what_was_done(
+    flags: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        given(Interrupted(), f"{flags} --topic a --topic b --topic c")
+    assert capsys.readouterr().err == (
+        "authorizerd: interrupted: 1 of 3 resource patterns changed as asked; it is not known "
+        "whether the last request was carried out. Run the command again: what is done stays done\n"
+    )
 
 
 def test_version_is_that_of_authorizerd() -> None:

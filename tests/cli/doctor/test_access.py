@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from authorizerd.cli.doctor import access
 from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.config.configuration import Configuration, parse_values
@@ -66,6 +68,19 @@ def test_log_directory_must_exist_and_belong_to_the_user(
     assert found(config, configuration, log_dir).level is Level.WARNING
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
     assert "cannot both read and write it" in found(config, configuration, log_dir).text
+
+
+def test_read_only_file_system_is_named(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner of the directory is not the cause."""
+    log_dir = tmp_path / "log"
+    log_dir.mkdir()
+    status = SimpleNamespace(f_flag=os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda _: status)
+    [finding] = access._examine_log_dir(log_dir)
+    assert finding.level is Level.ERROR
+    assert finding.text == f"{log_dir}: its file system is mounted read-only"
 
 
 def test_first_inaccessible_log_file_is_an_error(

@@ -68,5 +68,13 @@ def test_sync_probe_is_removed_even_after_a_failure(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_disk_of_a_copy_is_judged_as_that_of_a_copy(tmp_path: Path) -> None:
+    """The daemon goes on without it, and no change waits for a sync."""
+    found = judge_free_space(tmp_path, 0, is_copy=True)
+    assert found.level is Level.WARNING
+    assert "the daemon ends" not in found.advice
+    assert not any("sync" in each.text for each in examine_disk(tmp_path, is_copy=True))
+
+
 def test_missing_directory_is_left_to_another_check(tmp_path: Path) -> None:
     assert list(examine_disk(tmp_path / "none")) == []

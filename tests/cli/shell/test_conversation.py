@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import signal
 import stat
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from authorizerd.cli.shell.conversation import (
     write_history,
 )
 from authorizerd.cli.shell.tree import Folder, file_of, folder_of, table_of
+from authorizerd.config import ending
 from authorizerd.daemon.errors import StartError
 
 
@@ -142,6 +144,17 @@ def test_ctrl_c_drops_a_line_and_ctrl_d_leaves(typed: list[str | BaseException])
     typed += ["pwd", KeyboardInterrupt(), "cat file", EOFError(), "pwd"]
     assert converse(new_shell(printed), "the log", lambda: 80) == 0
     assert printed == ["[ the log. Type help for the commands. ]\n", "/\n", "^C\n", "text\n", "\n"]
+    assert typed == ["pwd"]
+
+
+def test_sigterm_ends_a_conversation(
+    typed: list[str | BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handler of SIGTERM raises what that of SIGINT raises."""
+    monkeypatch.setattr(ending, "_received", [signal.SIGTERM])
+    typed += [KeyboardInterrupt(), "pwd"]
+    with pytest.raises(KeyboardInterrupt):
+        converse(new_shell([]), "the log", lambda: 80)
     assert typed == ["pwd"]
 
 

@@ -164,7 +164,8 @@ def test_interrupt_is_answered_with_what_is_certain(
         with pytest.raises(KeyboardInterrupt):
             opened.write(make_draft(found, []), found)
     assert capsys.readouterr().err == (
-        "authorizerd: interrupted: 0 of 2 ACLs were certainly created\n"
+        "authorizerd: interrupted: 0 of 2 ACLs were certainly created. Run the command again: it "
+        "adds only what is missing\n"
     )
 
 

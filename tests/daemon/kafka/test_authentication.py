@@ -97,7 +97,7 @@ def test_credential_of_another_mechanism_does_not_log_in() -> None:
     answer = exchange.log_in("bob", SHA_512)
     text = INVALID.format("authentication", "SCRAM-SHA-512")
     assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, text)
-    assert exchange.failure == text
+    assert exchange.failure == f"{text} (user 'bob')"
     assert exchange.has_failed
 
 
@@ -251,6 +251,31 @@ def test_reauthentication_requires_the_same_user() -> None:
     )
     assert exchange.has_failed
     assert exchange.principal is None
+
+
+@pytest.mark.parametrize(
+    ("token", "named"),
+    [
+        (b"\0alice\0hunter2", "'alice'"),
+        (b"\0mallory\x1b[2J\n\xe2\x80\xae'\0hunter2", '"mallory\\x1b[2J\\n\\u202e\'"'),
+        (b"\0" + b"a" * 1000 + b"\0hunter2", f"'{'a' * 100}'…"),
+        (b"\0\xff\0hunter2", "'\ufffd'"),
+        (b"hunter2", None),
+        (b"alice\0hunter2", None),
+        (b"\0alice\0hunter2\0x", None),
+    ],
+)
+def test_failed_log_in_names_the_user_but_never_the_password(
+    token: bytes, named: str | None
+) -> None:
+    """The name is bounded and on one line; the client does not get it."""
+    exchange = new_exchange()
+    exchange.choose("PLAIN")
+    answer = exchange.authenticate(token, exchange.now)
+    assert answer is not None
+    suffix = "" if named is None else f" (user {named})"
+    assert exchange.failure == f"{answer.error_message}{suffix}"
+    assert "hunter2" not in exchange.failure
 
 
 def test_reauthentication_requires_the_same_mechanism() -> None:

@@ -12,7 +12,7 @@ def test_absent_kafka_is_an_error_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(example, "prepare", lambda: Absent("no java"))
-    assert example.main() == 1
+    assert example.main([]) == 1
     assert capsys.readouterr().err == (
         "No Kafka here: no java. `make run-cluster` needs Java 17 (a JDK) and Maven;"
         " `make run` shows the daemon without them.\n"

@@ -78,7 +78,7 @@ class TokenRefusedError(AnswerError):
 
 
 class NotReadyError(AnswerError):
-    """The daemon has not loaded its ACLs yet. Ask again later."""
+    """The daemon has no ACLs to decide by: not loaded yet, or stale. Ask again later."""
 
 
 class OverloadedError(AnswerError):
@@ -106,7 +106,10 @@ _ERROR_OF: Final[dict[int, tuple[type[AnswerError], str]]] = {
     35: (UnsupportedVersionError, "the daemon does not speak version 1 of the decision stream"),
     42: (InvalidRequestError, "the daemon could not read the questions"),
     58: (TokenRefusedError, "a valid token or client certificate is required"),
-    NOT_READY: (NotReadyError, "the ACLs are not loaded yet"),
+    NOT_READY: (
+        NotReadyError,
+        "the daemon cannot decide: its ACLs are not loaded yet, or stale; its /readyz says which",
+    ),
 }
 
 

@@ -89,10 +89,13 @@ class Script:
         cluster_id: str | None = "cluster",
         bytes_max: int = 1000,
         last: RecordBatch | None = None,
+        named_cluster: str | None = None,
     ) -> None:
         mark = None if last is None else last.mark
         log = FetchedLog(end_offset, epoch, bytes_max=bytes_max, last=mark)
-        self.machine = Machine(servers, log, cluster_id=cluster_id, random=lambda: 0.5)
+        self.machine = Machine(
+            servers, log, cluster_id=cluster_id, random=lambda: 0.5, named_cluster=named_cluster
+        )
         self.now = 0.0
         self.effects: list[Effect] = []
         self.request: Request = Stop()
@@ -549,7 +552,16 @@ def test_log_that_ends_before_the_last_batch_is_a_permanent_fault() -> None:
 def test_another_cluster_at_the_first_contact_is_a_permanent_fault() -> None:
     script = Script(end_offset=10, epoch=EPOCH)
     script.tell(TimePassed(), Connected(18), answered(error_code=104))
-    assert "another cluster" in script.fault().text
+    assert "another cluster than the daemon's copy" in script.fault().text
+
+
+def test_wrong_id_in_the_configuration_is_blamed_rather_than_the_copy() -> None:
+    script = Script(end_offset=0, epoch=0, named_cluster="named")
+    script.tell(TimePassed(), Connected(18), answered(error_code=104))
+    said = script.fault().text
+    assert "expected cluster named, found another" in said
+    assert "correct authorizerd.source.cluster.id" in said
+    assert "copy" not in said
 
 
 def claim_old_epoch(script: Script, endpoints: object) -> None:

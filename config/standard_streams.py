@@ -1,5 +1,7 @@
 """Standard output and standard error of a command whose reader may leave early.
 
+It is used by ``cli`` and by ``replay``, which must not import ``cli``.
+
 **Invariant:** a reader that stops early (``authorizerd doctor | head``) changes neither the
 command's work nor its exit code. Output that is lost for another reason, such as a full disk, ends
 the command with one line. A stream that is closed at the start is treated as having no reader, and
@@ -13,7 +15,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
 
-from authorizerd.daemon.errors import StartError
+from authorizerd.config.errors import OutputError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -36,7 +38,7 @@ class _OutputFile(io.FileIO):
         """Write, unless the reader has gone.
 
         Raises:
-            StartError: the write fails for another reason (only the first time).
+            OutputError: the write fails for another reason (only the first time).
         """
         if not self._is_lost:
             try:
@@ -45,7 +47,7 @@ class _OutputFile(io.FileIO):
                 self._is_lost = True
             except OSError as error:
                 self._is_lost = True
-                raise StartError(f"{self._stream_name}: {error.strerror or error}") from error
+                raise OutputError(f"{self._stream_name}: {error.strerror or error}") from error
         # Report it as written: otherwise the buffer would keep the data and try again.
         return memoryview(data).nbytes
 

@@ -1,0 +1,92 @@
+"""End a command at SIGINT, SIGTERM or SIGHUP.
+
+It is used by ``cli`` and by ``replay``, which must not import ``cli``. The daemon handles its
+signals by itself.
+
+**Invariant:** one signal ends a command at once and by that signal, so that a shell also ends a
+script or a loop around it. All three arrive as KeyboardInterrupt, through the handler of SIGINT
+that is in place: trio's own delivers it where it breaks nothing. What catches it raises it again.
+
+This module imports only what loads fast, because it runs before the command's imports.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Final, NoReturn
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNAL_EXIT: Final = 128
+"""The exit code of a shell for a command that a signal ended, without the signal's number."""
+
+_received: list[int] = []
+
+
+def end_without_words() -> None:
+    """Let a signal end this process without a traceback, until ``obey_signals`` is called.
+
+    A script's shell starts its background commands with SIGINT ignored. A signal that is sent on
+    purpose counts all the same, as it does for the daemon.
+    """
+    for number in SIGNALS:
+        if number == signal.SIGINT or signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def obey_signals() -> None:
+    """Raise KeyboardInterrupt at each signal from now on; nohup's ignored SIGHUP stays ignored."""
+    _received.clear()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if _received:
+        end_by_signal()
+    _received.append(number)
+    handler = signal.getsignal(signal.SIGINT)
+    assert callable(handler), "obey_signals and trio set functions"
+    handler(signal.SIGINT, frame)
+
+
+def is_ended() -> bool:
+    """Return True if SIGTERM or SIGHUP has arrived, which a prompt obeys too."""
+    return bool(_received)
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return True if a signal is the cause. A nursery raises it in a group, perhaps with others."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_interrupt, error.exceptions))
+    return isinstance(error, KeyboardInterrupt)
+
+
+@contextmanager
+def saying(describe: Callable[[], str]) -> Iterator[None]:
+    """If a signal ends the block, print what ``describe`` returns on standard error."""
+    try:
+        yield
+    except BaseException as error:
+        if is_interrupt(error) and (done := describe()):
+            sys.stderr.write(f"authorizerd: interrupted: {done}\n")
+            sys.stderr.flush()
+        raise
+
+
+def end_by_signal() -> NoReturn:
+    """End this process by the signal that has arrived; everything printed is written first."""
+    number = _received[0] if _received else signal.SIGINT
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # nobody can be told any more
+            stream.flush()
+    signal.raise_signal(number)
+    os._exit(SIGNAL_EXIT + number)  # the kernel spares the first process of a container
