@@ -130,8 +130,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="reset-copy removes a copy in use",
         file="cli/reset_copy.py",
-        text="    with locked(log_dir):\n",
-        becomes="    if locked(log_dir):\n",
+        text="    with locked(log_dir), saying(",
+        becomes="    with saying(",
         found_by="tests/cli/test_reset_copy.py::test_copy_in_use_is_not_removed",
     ),
     Mutant(
