@@ -269,9 +269,9 @@ class ConnectionServer(ABC):
             self._serving.start_soon(self._serve_stream, accepted)
             return
         try:
-            arrival = (
-                None if has_ended(accepted) else Arrival(accepted, self.limits, self.next_sweep)
-            )
+            # After a pause of the process, the next sweep is overdue.
+            now = max(self.next_sweep, trio.current_time())
+            arrival = None if has_ended(accepted) else Arrival(accepted, self.limits, now)
         except trio.BrokenResourceError:  # the peer may close the connection at any time
             arrival = None
         if arrival is None:

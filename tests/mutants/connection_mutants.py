@@ -167,6 +167,14 @@ CONNECTION_MUTANTS: Final = (
         "::test_networks_take_turns_and_their_newest_comes_first",
     ),
     Mutant(
+        name="a connection that arrives after a pause of the process is late at once",
+        file="daemon/net/connection_server.py",
+        text="now = max(self.next_sweep, trio.current_time())",
+        becomes="now = self.next_sweep",
+        found_by="tests/daemon/net/test_arrivals.py"
+        "::test_connection_after_a_pause_of_the_process_is_not_late",
+    ),
+    Mutant(
         name="a part of a request is served before whole ones",
         file="daemon/net/connection_server.py",
         text="Opening.READY if self.holds_request(opening) else Opening.DOUBTFUL",

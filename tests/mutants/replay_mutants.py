@@ -205,7 +205,7 @@ REPLAY_MUTANTS: Final = (
         file="cli/change/traffic.py",
         text="breaks=denied.events > 0 or denied_if_open.events > 0 or",
         becomes="breaks=",
-        found_by="tests/cli/change/test_traffic.py::test_changes_are_shown_and_written",
+        found_by="tests/cli/change/test_traffic.py::test_created_deny_is_named",
     ),
     Mutant(
         name="a plan is judged on Spark with ACLs that it was not made for",

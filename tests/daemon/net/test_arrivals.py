@@ -308,6 +308,19 @@ async def test_silent_connection_ends_at_the_login_timeout(
     assert seen.connections_open == 0
 
 
+async def test_connection_after_a_pause_of_the_process_is_not_late(nursery: trio.Nursery) -> None:
+    """The time of the next sweep is then an old one."""
+    server = Server()
+    port = await serve_on_loopback(nursery, server)
+    await trio.testing.wait_all_tasks_blocked()
+    server.next_sweep = trio.current_time() - 2 * LOGIN_S
+    silent = await connect(port)
+    await until_accepted_without_sleep(server)
+    server._end_late_arrivals(trio.current_time())
+    assert await ask(silent) == HELLO
+    await silent.aclose()
+
+
 async def until_accepted_without_sleep(server: ConnectionServer) -> None:
     while not server.statistics.connections_accepted:
         await trio.lowlevel.checkpoint()
