@@ -18,6 +18,7 @@ from authorizerd.replay.ingest.commit import Run, list_commits, read_newest
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local.table import TableEngine
 from authorizerd.replay.plans import IngestPlan, UsagePlan, WhatIfPlan
+from authorizerd.replay.recorded import agreement
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.usage import evaluation as usage
 from authorizerd.replay.whatif import evaluation as whatif
@@ -118,7 +119,9 @@ class Ingests:
 
 
 @pytest.fixture
-def ingests(spark: SparkSession, tmp_path: Path) -> Ingests:
+def ingests(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ingests:
+    # The ACLs are not those of the record, so they contradict it.
+    monkeypatch.setattr(agreement, "DISAGREEING_SHARE_MAX", 1)
     return Ingests(spark, tmp_path)
 
 
