@@ -56,7 +56,7 @@ TLS_MUTANTS: Final = (
         becomes="",
         found_by=(
             "tests/daemon/kafka/test_listener.py"
-            "::test_certificate_that_has_expired_identifies_no_further_request"
+            "::test_client_that_never_pauses_ends_with_its_certificate"
         ),
     ),
     Mutant(
