@@ -217,6 +217,27 @@ INGEST_MUTANTS: Final = (
                 "test_only_one_known_text_of_a_wrapper_is_read",
             ),
             (
+                "a decision with the text of an explanation in a name is left out",
+                "ops/replay/ingest/parse/explanations.py",
+                "any(marker in text for marker in (PRINCIPAL, *VERDICTS))",
+                "not VERDICTS",
+                "test_no_name_makes_a_decision_an_explanation",
+            ),
+            (
+                "a name in JSON makes a line an explanation",
+                "ops/replay/ingest/parse/explanations.py",
+                '[^={{}}\\"]',
+                "[^=]",
+                "test_no_name_makes_a_decision_an_explanation",
+            ),
+            (
+                "a part of an explanation counts as a complete one",
+                "ops/replay/ingest/parse/explanations.py",
+                "return PARTIAL.search(head.group(1)) is None",
+                "return True",
+                "test_no_name_makes_a_decision_an_explanation",
+            ),
+            (
                 "a line that occurred before gets its wrapper's time",
                 "ops/replay/local/tallies.py",
                 '|"(?:log|message|line|_raw|result)"[ \\t]*:',

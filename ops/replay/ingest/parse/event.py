@@ -35,6 +35,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Reason(StrEnum):
     """Why a line was set aside; docs/replay-ingest.md says what to do for each."""
 
+    EXPLANATION = "explanation"  # of AclAuthorizer; counted apart, because nothing is missing
     NO_DECISION = "no_decision"  # not an audit line
     AMBIGUOUS = "ambiguous"  # a marker of the layout occurs twice, or inside a name
     UNKNOWN_LAYOUT = "unknown_layout"  # each marker at most once, but not in a known order

@@ -18,6 +18,7 @@ from authorizerd.replay.ingest.parse.event import (
     Event,
     Reason,
 )
+from authorizerd.replay.ingest.parse.explanations import is_explanation
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 from authorizerd.replay.ingest.parse.times import find_head
 from authorizerd.replay.ingest.parse.wrapping import unwrap
@@ -52,7 +53,9 @@ def parse_line(
         return Reason.CONTROL_CHARACTER
     if line_format == "json" or (line_format == "auto" and unwrapped.startswith("{")):
         return parse_json(unwrapped, zone)
-    return parse_kafka_line(unwrapped, zone)
+    parsed = parse_kafka_line(unwrapped, zone)
+    is_other = parsed is Reason.NO_DECISION
+    return Reason.EXPLANATION if is_other and is_explanation(unwrapped) else parsed
 
 
 _INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # the type of Kafka's count, and of the column

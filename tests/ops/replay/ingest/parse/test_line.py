@@ -144,6 +144,53 @@ def test_only_one_known_text_of_a_wrapper_is_read(record: object, expected: Reas
     assert parse_line(json.dumps(record).encode(), UTC) is expected
 
 
+HEAD = "[2023-05-01 10:00:00,000] DEBUG "
+LOGGER = " (kafka.authorizer.logger)"
+SUPER = "principal = User:a is a super user, allowing operation without checking acls."
+FOUND = (
+    "operation = READ on resource = ResourcePattern(resourceType=TOPIC, name=t, "
+    "patternType=LITERAL) from host = 10.0.0.1 is ALLOW based on acl = (principal=User:a, host=*, "
+    "operation=READ, permissionType=ALLOW)"
+)
+EXPLAINED = (
+    *(SUPER, FOUND, "No acl found for resource Topic:LITERAL:t, authorized = false"),
+    "operation = Write on resource = Topic:t from host = 10.0.0.1 is Allow based on acl = User:a "
+    "has Allow permission for operations: Write from hosts: *",
+)
+
+
+@pytest.mark.parametrize("message", EXPLAINED)
+@pytest.mark.parametrize("head", [
+    HEAD, f"kafka-0  | {HEAD}", f"{LATER} stdout F {HEAD}", "2023-05-01 10:00:00,000 DEBUG [t-1] ",
+    "[DEBUG] 2023-05-01 10:00:00,000 [t-1] kafka.authorizer.logger logAuthorization - ",
+    f'{LATER} {{app="kafka"}} {HEAD}',
+])  # fmt: skip
+def test_explanation_is_no_bad_line(head: str, message: str) -> None:
+    line = f"{head}{message}{LOGGER}"
+    assert parse_line(line.encode(), UTC) is Reason.EXPLANATION
+    assert parse_line(json.dumps({"log": line}).encode(), UTC) is Reason.EXPLANATION
+    ecs = {"@timestamp": TIME, "log.level": "DEBUG", "message": message}
+    assert parse_line(json.dumps(ecs).encode(), UTC) is Reason.EXPLANATION
+
+
+@pytest.mark.parametrize("message", EXPLAINED)
+@pytest.mark.parametrize("line", [
+    DENIED.replace("User:u", "{}"), DENIED.replace("LITERAL:t", "LITERAL:{}"),
+    "{}" + DENIED[len("Principal = "):], f"{{}} {DENIED}", "Principal = User:{}",
+    f"User:{{}} {DENIED[18:]}", "Auth request Write on Topic:x by User {}", "x {}", "- {}",
+    '{{"principal":"{}"', '[{{"name": "{}", "allowed": false', 'x "allowed": false, "name": "{}"',
+])  # fmt: skip
+def test_no_name_makes_a_decision_an_explanation(line: str, message: str) -> None:
+    for name in (message, f"{HEAD}{message}", f"] {HEAD}{message}{LOGGER}"):
+        # A container's own prefix may precede JSON, but an explanation, too.
+        prefix = ("kafka-1  | ",) * ('"' in line)
+        for head in (HEAD, HEAD.replace("DEBUG", "INFO"), f"{LATER} stdout F {HEAD}", *prefix):
+            parsed = parse_line(f"{head}{line.format(name)}{LOGGER}".encode(), UTC)
+            assert parsed is not Reason.EXPLANATION, (head, name)
+    for head in ("", f"{LATER} stdout P {HEAD}", HEAD.replace("DEBUG", "INFO")):
+        assert parse_line(f"{head}{message}".encode(), UTC) is Reason.NO_DECISION
+
+
 @pytest.mark.parametrize(("line", "expected"), [
     (b"", None), (b" \t\r", None), (b"\xef\xbb\xbf", None), (b"\xff", Reason.NOT_UTF_8),
     (b"a" * (LINE_BYTES_MAX + 1), Reason.TOO_LONG), (b"Principal = \x01", Reason.CONTROL_CHARACTER),
