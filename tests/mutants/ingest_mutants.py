@@ -238,6 +238,13 @@ INGEST_MUTANTS: Final = (
                 "test_no_name_makes_a_decision_an_explanation",
             ),
             (
+                "an event that is not for a request to Kafka counts as one",
+                "ops/replay/ingest/parse/cloud_event.py",
+                " or not method.startswith(_METHOD)",
+                "",
+                "test_audit_event_of_confluent_is_read",
+            ),
+            (
                 "a line that occurred before gets its wrapper's time",
                 "ops/replay/local/tallies.py",
                 '|"(?:log|message|line|_raw|result)"[ \\t]*:',

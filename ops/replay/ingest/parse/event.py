@@ -44,6 +44,7 @@ class Reason(StrEnum):
     BAD_TIME = "bad_time"  # no such day, hour or zone
     PARTIAL_LINE = "partial_line"  # a container runtime cut the line in pieces
     BAD_JSON = "bad_json"  # begins with a brace but is not an audit event
+    OTHER_EVENT = "other_event"  # Confluent's, but no decision about a request to Kafka
     MASKED = "masked"  # the daemon hides names, so the principal is unknown
     NOT_UTF_8 = "not_utf_8"
     CONTROL_CHARACTER = "control_character"  # U+0001, which only damaged logs contain

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from authorizerd.acl.decoding_errors import DECODING_ERRORS
+from authorizerd.replay.ingest.parse.cloud_event import parse_cloud_event
 from authorizerd.replay.ingest.parse.event import (
     LINE_BYTES_MAX,
     SEPARATOR,
@@ -95,7 +96,7 @@ def parse_json(text: str, zone: tzinfo) -> Event | Reason:
     try:
         record = _json_decoder.decode(text)
     except DECODING_ERRORS:
-        return Reason.BAD_JSON
+        return parse_cloud_event(text, zone) or Reason.BAD_JSON
     if record.masked:
         return Reason.MASKED
     head = find_head(record.time)

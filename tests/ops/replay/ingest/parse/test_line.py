@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
@@ -142,6 +144,49 @@ def test_line_in_a_wrapper_is_read(wrapper: str, outer: str) -> None:
 ])  # fmt: skip
 def test_only_one_known_text_of_a_wrapper_is_read(record: object, expected: Reason) -> None:
     assert parse_line(json.dumps(record).encode(), UTC) is expected
+
+
+CONFLUENT: dict[str, Any] = {
+    "specversion": "1.0", "type": "io.confluent.kafka.server/authorization", "time": TIME,
+    "data": {
+        "methodName": "kafka.Fetch", "authenticationInfo": {"principal": "User:u"},
+        "authorizationInfo": {
+            "granted": False, "operation": "DescribeConfigs", "resourceType": "TransactionalId",
+            "resourceName": "t", "patternType": "LITERAL",
+        },
+        "requestMetadata": {"client_address": "/10.0.0.1"},
+    },
+}  # fmt: skip
+CONFLUENT_EVENT = Event(
+    at_ms=1722349783713, allowed=False, principal="User:u", host="10.0.0.1",
+    operation="DESCRIBE_CONFIGS", resource_type="TRANSACTIONAL_ID", resource_name="t",
+    pattern_type="LITERAL", request="Fetch", reference_count=None, rule=None, level="UNKNOWN",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [
+    ("", "", CONFLUENT_EVENT),
+    ("false", "true", replace(CONFLUENT_EVENT, allowed=True)),
+    ('"/10', '"h/10', CONFLUENT_EVENT),
+    ('"/10.0.0.1"', "null", replace(CONFLUENT_EVENT, host=None)),
+    ('"/10.0.0.1"', '"h"', replace(CONFLUENT_EVENT, host=None)),
+    ('"granted": false', '"superUserAuthorization": true, "granted": true',
+     replace(CONFLUENT_EVENT, allowed=True, rule="SuperUser")),
+    *(("DescribeConfigs", other, Reason.OTHER_EVENT) for other in
+      ("AccessWithToken", "DESCRIBE_CONFIGS", "describeconfigs", "All", "Any", "Unknown")),
+    *(("TransactionalId", other, Reason.OTHER_EVENT) for other in
+      ("Subject", "Transactionalid", "TRANSACTIONAL_ID", "Any")),
+    ("kafka.Fetch", "mds.Authorize", Reason.OTHER_EVENT),
+    ("server/authorization", "server/authentication", Reason.OTHER_EVENT),
+    ("LITERAL", "PREFIXED", Reason.UNKNOWN_LAYOUT),
+    ('"User:u"', '{"id": 1}', Reason.UNKNOWN_LAYOUT),
+    ("2024-07-30T", "2024-13-30T", Reason.BAD_TIME), (TIME, "", Reason.NO_TIME),
+    ("specversion", "version", Reason.BAD_JSON),
+])  # fmt: skip
+def test_audit_event_of_confluent_is_read(old: str, new: str, expected: Event | Reason) -> None:
+    text = json.dumps(CONFLUENT).replace(old, new)
+    assert parse_line(text.encode(), UTC) == expected
+    assert parse_line(json.dumps({"message": text}).encode(), UTC) == expected
 
 
 HEAD = "[2023-05-01 10:00:00,000] DEBUG "
