@@ -33,12 +33,13 @@ class TrafficFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class TrafficLines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The lines that were read. Each is blank, an event, or set aside for one of ``reasons``."""
+    """The lines that were read: blank, an explanation, an event, or set aside for a reason."""
 
     all: int
     blank: int
     set_aside: int
     reasons: Mapping[str, int]
+    explanations: int = 0
 
 
 class TrafficCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

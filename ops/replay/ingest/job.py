@@ -34,6 +34,7 @@ from authorizerd.replay.ingest.report import (
     DAMAGED,
     add_up,
     added_line,
+    are_readable,
     summary_line,
     why_not_accepted,
 )
@@ -138,8 +139,7 @@ class _Ingest:
         """
         summary, shared = self._leave_out(self._write())
         ingested = summary.ingested
-        # Multiply instead of dividing, because there may be no lines.
-        if ingested.set_aside > self._plan.bad_ratio_max * ingested.lines:
+        if not are_readable(ingested, self._plan.bad_ratio_max):
             reason = why_not_accepted(ingested, self._plan.bad_ratio_max)
             raise NotAcceptedError(f"{reason}; see {self._plan.out}/set_aside/run={summary.run}")
         return summary, shared

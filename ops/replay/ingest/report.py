@@ -1,6 +1,7 @@
 """The content of ``ingest.json``: the figures of one ingest.
 
-**Invariant:** ``lines == blank_lines + events + set_aside``, so every line is accounted for.
+**Invariant:** ``lines`` is the sum of ``blank_lines``, ``explanations``, ``events`` and
+``set_aside``, so every line is accounted for.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
+from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.text import format_count, format_time
 
 DAMAGED: Final = "the archive is damaged, so events are missing: fetch or pack it again"
@@ -21,7 +24,8 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``accepted`` is False if more than ``bad_ratio_max`` of the lines were set aside: later jobs
     reject such events. Times are ISO 8601 in UTC, or None without events. ``damaged`` are archives
-    that could not be read to their ends.
+    that could not be read to their ends. ``explanations`` are lines of AclAuthorizer about
+    decisions that other lines record.
     """
 
     accepted: bool
@@ -39,6 +43,7 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     inputs: tuple[str, ...]
     levels: dict[str, int]
     damaged: tuple[str, ...] = ()
+    explanations: int = 0
 
     def __post_init__(self) -> None:
         """Check the invariant.
@@ -46,10 +51,11 @@ class Ingested(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Raises:
             ValueError: the counts of lines or events do not add up.
         """
-        if self.lines != self.blank_lines + self.events + self.set_aside:
+        if self.lines != self.blank_lines + self.explanations + self.events + self.set_aside:
             raise ValueError(
-                f"{self.lines} lines were read, but {self.blank_lines} blank lines, {self.events} "
-                f"events and {self.set_aside} lines set aside were counted"
+                f"{self.lines} lines were read, but {self.blank_lines} blank lines, "
+                f"{self.explanations} explanations, {self.events} events and {self.set_aside} "
+                "lines set aside were counted"
             )
         if self.events != self.allowed_events + self.denied_events:
             raise ValueError("the counts of allowed and denied events do not add up to all events")
@@ -73,19 +79,21 @@ def count_lines(
 
     Args:
         levels: the number of events by level.
-        reasons: the number of lines set aside by reason.
+        reasons: the number of lines by reason.
         first_ms: the time of the first event in milliseconds since 1970, None without events.
         bad_ratio_max: the greatest share of lines set aside with which an ingest is accepted.
     """
-    events, set_aside = levels.total(), reasons.total()
-    lines = events + blank_lines + set_aside
-    return Ingested(
-        accepted=set_aside <= bad_ratio_max * lines,
+    bad = Counter({name: count for name, count in reasons.items() if name != Reason.EXPLANATION})
+    events, set_aside = levels.total(), bad.total()
+    lines = events + blank_lines + reasons.total()
+    ingested = Ingested(
+        accepted=True,
         lines=lines,
         blank_lines=blank_lines,
         events=events,
         set_aside=set_aside,
-        reasons=by_frequency(reasons),
+        explanations=reasons[Reason.EXPLANATION],
+        reasons=by_frequency(bad),
         allowed_events=allowed,
         denied_events=events - allowed,
         first_at=None if first_ms is None else format_time(first_ms),
@@ -96,6 +104,13 @@ def count_lines(
         tuples=tuples,
         damaged=damaged,
     )
+    return replace(ingested, accepted=are_readable(ingested, bad_ratio_max))
+
+
+def are_readable(ingested: Ingested, bad_ratio_max: float) -> bool:
+    """Return True if no greater share of lines is set aside; explanations count as no lines."""
+    # Multiply instead of dividing, because there may be no lines.
+    return ingested.set_aside <= bad_ratio_max * (ingested.lines - ingested.explanations)
 
 
 def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
@@ -110,6 +125,7 @@ def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
         accepted=all(each.accepted for each in figures),
         lines=sum(each.lines for each in figures),
         blank_lines=sum(each.blank_lines for each in figures),
+        explanations=sum(each.explanations for each in figures),
         events=sum(each.events for each in figures),
         set_aside=sum(each.set_aside for each in figures),
         allowed_events=sum(each.allowed_events for each in figures),
@@ -153,7 +169,9 @@ def why_not_accepted(ingested: Ingested, bad_ratio_max: float) -> str:
 
 def _set_aside(ingested: Ingested) -> str:
     reasons = ", ".join(f"{reason} {count}" for reason, count in ingested.reasons.items())
-    return f"{ingested.set_aside} set aside" + (f" ({reasons})" if reasons else "")
+    aside = f"{ingested.set_aside} set aside" + (f" ({reasons})" if reasons else "")
+    count = format_count(ingested.explanations, "explanation")
+    return f"{aside}, {count} left out" if ingested.explanations else aside
 
 
 def _name_damage(ingested: Ingested) -> str:

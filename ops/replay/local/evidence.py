@@ -111,6 +111,7 @@ def judge_traffic(
             all=ingested.lines,
             blank=ingested.blank_lines,
             set_aside=ingested.set_aside,
+            explanations=ingested.explanations,
             reasons=ingested.reasons,
         ),
         contradiction=describe_contradiction(differing.events, differing.events + agreeing.events),

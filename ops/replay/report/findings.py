@@ -155,6 +155,8 @@ def _of_usage(usage: UsageReport) -> Iterator[Finding]:
 
 def _of_ingest(ingest: Ingested) -> Finding:
     counts = f"{ingest.set_aside:,} of {format_count(ingest.lines, 'line')} set aside"
+    if ingest.explanations:
+        counts += f", {format_count(ingest.explanations, 'explanation')} left out"
     if not ingest.accepted:
         text = f"Not accepted: {counts}; too few lines were read to draw conclusions"
         return Finding("ingest", "bad", text)

@@ -35,6 +35,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Reason(StrEnum):
     """Why a line was set aside; docs/replay-ingest.md says what to do for each."""
 
+    EXPLANATION = "explanation"  # of AclAuthorizer; counted apart, because nothing is missing
     NO_DECISION = "no_decision"  # not an audit line
     AMBIGUOUS = "ambiguous"  # a marker of the layout occurs twice, or inside a name
     UNKNOWN_LAYOUT = "unknown_layout"  # each marker at most once, but not in a known order
@@ -43,6 +44,7 @@ class Reason(StrEnum):
     BAD_TIME = "bad_time"  # no such day, hour or zone
     PARTIAL_LINE = "partial_line"  # a container runtime cut the line in pieces
     BAD_JSON = "bad_json"  # begins with a brace but is not an audit event
+    OTHER_EVENT = "other_event"  # Confluent's, but no decision about a request to Kafka
     MASKED = "masked"  # the daemon hides names, so the principal is unknown
     NOT_UTF_8 = "not_utf_8"
     CONTROL_CHARACTER = "control_character"  # U+0001, which only damaged logs contain

@@ -47,9 +47,9 @@ _WORD: Final = re.compile(r"[A-Za-z_]+")
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(.*)", re.DOTALL)
 # log4j's %c, %c{1.} or %c:%L, Strimzi's %t, and the end of a colour. All parts are bounded, or a
 # hostile name would take forever to match.
-_CLASS: Final = r"[A-Za-z0-9_.$-]{0,100}uthorizer[A-Za-z0-9_.$-]{0,100}|(?:k\.a\.)?logger"
+CLASS: Final = r"[A-Za-z0-9_.$-]{0,100}uthorizer[A-Za-z0-9_.$-]{0,100}|(?:k\.a\.)?logger"
 TAIL: Final = (
-    rf" \((?:{_CLASS})(?::[0-9]{{1,7}})?\)(?: \[[^\[\]]{{0,200}}\])?"
+    rf" \((?:{CLASS})(?::[0-9]{{1,7}})?\)(?: \[[^\[\]]{{0,200}}\])?"
     r"(?:[ \t]|\x1b\[[0-9;]{0,20}m){0,20}"
 )
 _tail: Final = re.compile(f"(?s)(.*){TAIL}")

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from authorizerd.acl.decoding_errors import DECODING_ERRORS
+from authorizerd.replay.ingest.parse.cloud_event import parse_cloud_event
 from authorizerd.replay.ingest.parse.event import (
     LINE_BYTES_MAX,
     SEPARATOR,
@@ -18,6 +19,7 @@ from authorizerd.replay.ingest.parse.event import (
     Event,
     Reason,
 )
+from authorizerd.replay.ingest.parse.explanations import is_explanation
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 from authorizerd.replay.ingest.parse.times import find_head
 from authorizerd.replay.ingest.parse.wrapping import unwrap
@@ -52,7 +54,9 @@ def parse_line(
         return Reason.CONTROL_CHARACTER
     if line_format == "json" or (line_format == "auto" and unwrapped.startswith("{")):
         return parse_json(unwrapped, zone)
-    return parse_kafka_line(unwrapped, zone)
+    parsed = parse_kafka_line(unwrapped, zone)
+    is_other = parsed is Reason.NO_DECISION
+    return Reason.EXPLANATION if is_other and is_explanation(unwrapped) else parsed
 
 
 _INT_32 = msgspec.Meta(ge=-(2**31), lt=2**31)  # the type of Kafka's count, and of the column
@@ -92,7 +96,7 @@ def parse_json(text: str, zone: tzinfo) -> Event | Reason:
     try:
         record = _json_decoder.decode(text)
     except DECODING_ERRORS:
-        return Reason.BAD_JSON
+        return parse_cloud_event(text, zone) or Reason.BAD_JSON
     if record.masked:
         return Reason.MASKED
     head = find_head(record.time)

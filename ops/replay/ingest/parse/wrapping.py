@@ -15,6 +15,7 @@ import msgspec
 
 from authorizerd.acl.decoding_errors import DECODING_ERRORS
 from authorizerd.replay.ingest.parse.event import Reason
+from authorizerd.replay.ingest.parse.explanations import EXPLANATIONS
 from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL
 from authorizerd.replay.ingest.parse.times import LEVELS
 
@@ -100,4 +101,5 @@ def _make_head(wrapper: _Wrapper, line: str) -> str:
     found = [each for each in times if isinstance(each, str) and _time.fullmatch(each)]
     time = str(wrapper.instant) if wrapper.instant else next(iter(found), "")
     level = next((each for each in (wrapper.level, wrapper.ecs_level) if each in LEVELS), "")
-    return f"{time} {level} " if line.startswith(PRINCIPAL) and level else f"{time} " * bool(time)
+    needs_level = level and line.startswith((PRINCIPAL, *EXPLANATIONS))
+    return f"{time} {level} " if needs_level else f"{time} " * bool(time)

@@ -24,7 +24,7 @@ from authorizerd.replay.ingest.commit import Commit
 from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
 from authorizerd.replay.ingest.parse.columns import BLANK
 from authorizerd.replay.ingest.parse.line import LineFormat
-from authorizerd.replay.ingest.report import Ingested, add_up
+from authorizerd.replay.ingest.report import Ingested, add_up, are_readable
 from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.ingest.runs import make_figures
 from authorizerd.replay.ingest.schemas import TUPLE
@@ -131,8 +131,7 @@ def read_figures(spark: SparkSession, plan: FollowPlan) -> Ingested:
         JobError: they were removed during the watch.
     """
     ingested = open_table(spark, plan.whatif.events, option="--out").ingested
-    is_accepted = ingested.set_aside <= plan.ingest.bad_ratio_max * ingested.lines
-    return replace(ingested, accepted=is_accepted)
+    return replace(ingested, accepted=are_readable(ingested, plan.ingest.bad_ratio_max))
 
 
 def _write_reports(spark: SparkSession, plan: FollowPlan) -> None:

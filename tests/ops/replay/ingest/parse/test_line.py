@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 from datetime import UTC
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
@@ -142,6 +144,96 @@ def test_line_in_a_wrapper_is_read(wrapper: str, outer: str) -> None:
 ])  # fmt: skip
 def test_only_one_known_text_of_a_wrapper_is_read(record: object, expected: Reason) -> None:
     assert parse_line(json.dumps(record).encode(), UTC) is expected
+
+
+CONFLUENT: dict[str, Any] = {
+    "specversion": "1.0", "type": "io.confluent.kafka.server/authorization", "time": TIME,
+    "data": {
+        "methodName": "kafka.Fetch", "authenticationInfo": {"principal": "User:u"},
+        "authorizationInfo": {
+            "granted": False, "operation": "DescribeConfigs", "resourceType": "TransactionalId",
+            "resourceName": "t", "patternType": "LITERAL",
+        },
+        "requestMetadata": {"client_address": "/10.0.0.1"},
+    },
+}  # fmt: skip
+CONFLUENT_EVENT = Event(
+    at_ms=1722349783713, allowed=False, principal="User:u", host="10.0.0.1",
+    operation="DESCRIBE_CONFIGS", resource_type="TRANSACTIONAL_ID", resource_name="t",
+    pattern_type="LITERAL", request="Fetch", reference_count=None, rule=None, level="UNKNOWN",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [
+    ("", "", CONFLUENT_EVENT),
+    ("false", "true", replace(CONFLUENT_EVENT, allowed=True)),
+    ('"/10', '"h/10', CONFLUENT_EVENT),
+    ('"/10.0.0.1"', "null", replace(CONFLUENT_EVENT, host=None)),
+    ('"/10.0.0.1"', '"h"', replace(CONFLUENT_EVENT, host=None)),
+    ('"granted": false', '"superUserAuthorization": true, "granted": true',
+     replace(CONFLUENT_EVENT, allowed=True, rule="SuperUser")),
+    *(("DescribeConfigs", other, Reason.OTHER_EVENT) for other in
+      ("AccessWithToken", "DESCRIBE_CONFIGS", "describeconfigs", "All", "Any", "Unknown")),
+    *(("TransactionalId", other, Reason.OTHER_EVENT) for other in
+      ("Subject", "Transactionalid", "TRANSACTIONAL_ID", "Any")),
+    ("kafka.Fetch", "mds.Authorize", Reason.OTHER_EVENT),
+    ("server/authorization", "server/authentication", Reason.OTHER_EVENT),
+    ("LITERAL", "PREFIXED", Reason.UNKNOWN_LAYOUT),
+    ('"User:u"', '{"id": 1}', Reason.UNKNOWN_LAYOUT),
+    ("2024-07-30T", "2024-13-30T", Reason.BAD_TIME), (TIME, "", Reason.NO_TIME),
+    ("specversion", "version", Reason.BAD_JSON),
+])  # fmt: skip
+def test_audit_event_of_confluent_is_read(old: str, new: str, expected: Event | Reason) -> None:
+    text = json.dumps(CONFLUENT).replace(old, new)
+    assert parse_line(text.encode(), UTC) == expected
+    assert parse_line(json.dumps({"message": text}).encode(), UTC) == expected
+
+
+HEAD = "[2023-05-01 10:00:00,000] DEBUG "
+LOGGER = " (kafka.authorizer.logger)"
+SUPER = "principal = User:a is a super user, allowing operation without checking acls."
+FOUND = (
+    "operation = READ on resource = ResourcePattern(resourceType=TOPIC, name=t, "
+    "patternType=LITERAL) from host = 10.0.0.1 is ALLOW based on acl = (principal=User:a, host=*, "
+    "operation=READ, permissionType=ALLOW)"
+)
+EXPLAINED = (
+    *(SUPER, FOUND, "No acl found for resource Topic:LITERAL:t, authorized = false"),
+    "operation = Write on resource = Topic:t from host = 10.0.0.1 is Allow based on acl = User:a "
+    "has Allow permission for operations: Write from hosts: *",
+)
+
+
+@pytest.mark.parametrize("message", EXPLAINED)
+@pytest.mark.parametrize("head", [
+    HEAD, f"kafka-0  | {HEAD}", f"{LATER} stdout F {HEAD}", "2023-05-01 10:00:00,000 DEBUG [t-1] ",
+    "[DEBUG] 2023-05-01 10:00:00,000 [t-1] kafka.authorizer.logger logAuthorization - ",
+    f'{LATER} {{app="kafka"}} {HEAD}',
+])  # fmt: skip
+def test_explanation_is_no_bad_line(head: str, message: str) -> None:
+    line = f"{head}{message}{LOGGER}"
+    assert parse_line(line.encode(), UTC) is Reason.EXPLANATION
+    assert parse_line(json.dumps({"log": line}).encode(), UTC) is Reason.EXPLANATION
+    ecs = {"@timestamp": TIME, "log.level": "DEBUG", "message": message}
+    assert parse_line(json.dumps(ecs).encode(), UTC) is Reason.EXPLANATION
+
+
+@pytest.mark.parametrize("message", EXPLAINED)
+@pytest.mark.parametrize("line", [
+    DENIED.replace("User:u", "{}"), DENIED.replace("LITERAL:t", "LITERAL:{}"),
+    "{}" + DENIED[len("Principal = "):], f"{{}} {DENIED}", "Principal = User:{}",
+    f"User:{{}} {DENIED[18:]}", "Auth request Write on Topic:x by User {}", "x {}", "- {}",
+    '{{"principal":"{}"', '[{{"name": "{}", "allowed": false', 'x "allowed": false, "name": "{}"',
+])  # fmt: skip
+def test_no_name_makes_a_decision_an_explanation(line: str, message: str) -> None:
+    for name in (message, f"{HEAD}{message}", f"] {HEAD}{message}{LOGGER}"):
+        # A container's own prefix may precede JSON, but an explanation, too.
+        prefix = ("kafka-1  | ",) * ('"' in line)
+        for head in (HEAD, HEAD.replace("DEBUG", "INFO"), f"{LATER} stdout F {HEAD}", *prefix):
+            parsed = parse_line(f"{head}{line.format(name)}{LOGGER}".encode(), UTC)
+            assert parsed is not Reason.EXPLANATION, (head, name)
+    for head in ("", f"{LATER} stdout P {HEAD}", HEAD.replace("DEBUG", "INFO")):
+        assert parse_line(f"{head}{message}".encode(), UTC) is Reason.NO_DECISION
 
 
 @pytest.mark.parametrize(("line", "expected"), [

@@ -1,0 +1,50 @@
+"""Recognize the messages with which AclAuthorizer explains a decision at DEBUG.
+
+Another line has the decision itself.
+
+**Invariant:** an explanation begins right after the head of a line, and contains no marker of a
+decision before or after it. So no name can make a decision look like one.
+
+Source: Kafka SimpleAclAuthorizer and AclAuthorizer (isSuperUser, isEmptyAclAndAuthorized and
+matchingAclExists).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from authorizerd.replay.ingest.parse.kafka_line import CLASS, PARTIAL, PRINCIPAL, VERDICTS
+from authorizerd.replay.ingest.parse.times import LEVELS
+
+EXPLANATIONS: Final = {
+    "operation = ": (" on resource = ", " from host = ", " based on acl = "),
+    "No acl found for resource ": (", authorized = ",),
+    "principal = ": (" is a super user, allowing operation without checking acls.",),
+}
+"""The beginning of each message, and what follows it in this order."""
+
+_TIME: Final = r"\[?[0-9][0-9T:.,Z+ /-]{9,40}\]?"
+_LAYOUT: Final = rf"(?:\[[^\[\]]{{0,200}}\] {{1,3}})?(?:(?:{CLASS})(?: [A-Za-z]+)? ?[-:] )?"
+# A container's or syslog's words stand before the head, and Loki's labels; never JSON or a level.
+_BEFORE: Final = (
+    rf"(?:(?!{'|'.join(LEVELS)})[^={{}}\"]|\{{(?![\s\"])[^{{}}]{{0,300}}\}}){{0,200}}?(?<![0-9])"
+)
+_head: Final = re.compile(
+    rf"(?s)({_BEFORE})(?:{_TIME} {{1,3}}DEBUG|\[?DEBUG\]? {{1,3}}{_TIME}) {{1,3}}{_LAYOUT}"
+    rf"({'|'.join(EXPLANATIONS)})"
+)
+
+
+def is_explanation(text: str) -> bool:
+    """Return True for a line with such a message, and nothing that may be a decision."""
+    head = _head.match(text)
+    if head is None or any(marker in text for marker in (PRINCIPAL, *VERDICTS)):
+        return False
+    place = head.end()
+    for needle in EXPLANATIONS[head.group(2)]:
+        found = text.find(needle, place)
+        if found < 0:
+            return False
+        place = found + len(needle)
+    return PARTIAL.search(head.group(1)) is None
