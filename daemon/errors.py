@@ -27,5 +27,9 @@ class PastRefusedError(Exception):
     """A question about a moment that the log does not reach: too old, or in the future."""
 
 
+class PastTooFarError(PastRefusedError):
+    """A state of the past that would take too much memory and time, because much has changed."""
+
+
 class PastUnavailableError(Exception):
     """A question about the past that cannot be answered now. The text says what to do."""

@@ -48,6 +48,10 @@ class PastRangeError(MetadataLogError):
     """
 
 
+class TooManyChangesError(PastRangeError):
+    """More ACLs have changed since a moment than a state of then may undo."""
+
+
 class PastNotReadError(MetadataLogError):
     """The past could not be read now. A later attempt may succeed."""
 

@@ -21,7 +21,7 @@ from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import Acl, AclAdded, Change
 from authorizerd.acl.past import PastChange
-from authorizerd.metadata.errors import PastDamagedError, PastRangeError
+from authorizerd.metadata.errors import PastDamagedError, PastRangeError, TooManyChangesError
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.past import PastLog, TimedBatch, check_complete, describe_future
 from authorizerd.protocol.records.metadata import ID_SIZE, RecordType
@@ -97,7 +97,7 @@ class _FirstPass:
         """Add the next batch, or a part of it.
 
         Raises:
-            PastRangeError: there are too many changes.
+            TooManyChangesError: there are too many changes.
         """
         batch = timed.changes
         if batch.last_offset != self.last.offset:
@@ -112,7 +112,7 @@ class _FirstPass:
                 self.missing.add(change.id)
             self._changes.append((self.last, change))
         if self._changes_max is not None and len(self._changes) > self._changes_max:
-            raise PastRangeError(
+            raise TooManyChangesError(
                 f"offset {self._offset} is too far back: more than {self._changes_max} ACLs have "
                 "changed since, which is the limit; ask about a later moment"
             )

@@ -13,9 +13,10 @@ from authorizerd.acl.model import Question
 from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.past import Past
+from authorizerd.daemon.decisions.past import Past, PastAnswers
 from authorizerd.daemon.decisions.question_surface import QuestionSurface
 from authorizerd.daemon.decisions.requester import PortRequester
+from authorizerd.daemon.errors import PastTooFarError
 from authorizerd.protocol.decisions.authzen import AuthZenError, Vocabulary
 from authorizerd.protocol.decisions.past_answers import encode_answer_history
 from authorizerd.protocol.http.rights import HISTORIES
@@ -41,9 +42,23 @@ class HistoryHandler(QuestionSurface):
         self, requester: PortRequester, state: DecisionState, question: Question, as_of: AsOf | None
     ) -> bytes:
         assert as_of is not None, "checked"
-        async with self._past_at(as_of, requester) as then:
+        with self._asking_past(requester) as past:
+            found = await _read_answers(past, as_of, question, requester.principal)
+            self._count_past(found.allowed)
+            self._decider.check_current(found.now)
+            return encode_answer_history(
+                found.begin, found.now.offset, found.allowed, found.changes
+            )
+
+
+async def _read_answers(
+    past: Past, as_of: AsOf, question: Question, principal: str | None
+) -> PastAnswers:
+    """Return the answers since a moment: by the state of then, or by the log if that is too far."""
+    try:
+        async with past.state_at(as_of, principal) as then:
             allowed = then.decide(question).allowed
-            self._count_past(allowed)
             changes = await then.find_answer_changes(question)
-            self._decider.check_current(then.state)
-            return encode_answer_history(then.moment, then.now.offset, allowed, changes)
+            return PastAnswers(then.moment, then.now, allowed, changes)
+    except PastTooFarError:
+        return await past.read_answers(as_of, question, principal)

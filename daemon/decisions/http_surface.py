@@ -8,8 +8,8 @@ question that is not decided is counted once, as invalid or not ready.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import msgspec
@@ -146,12 +146,18 @@ class HttpSurface(ABC):
             ForbiddenError: it may not.
             PastRefusedError, PastUnavailableError, NotReadyError: see ``Past.state_at``.
         """
+        with self._asking_past(requester) as past:
+            async with past.state_at(as_of, requester.principal) as then:
+                yield then
+
+    @contextmanager
+    def _asking_past(self, requester: PortRequester) -> Iterator[Past]:
+        """Provide the past, if the caller may ask about it. Count and raise as ``_past_at``."""
         self._check(requester, PAST)
         if self._past is None:
             raise PastRefusedError("as_of: this daemon answers no questions about the past")
         try:
-            async with self._past.state_at(as_of, requester.principal) as then:
-                yield then
+            yield self._past
         except (PastRefusedError, InvalidQuestionError):
             self._past_counts.invalid += 1
             raise

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -21,10 +22,11 @@ import trio
 from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.decision import Decision, explain, is_allowed
 from authorizerd.acl.errors import PastMismatchError
-from authorizerd.acl.model import Question
+from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.past import (
     AnswerChange,
     PastChange,
+    concerns,
     find_answer_changes,
     undo_changes,
 )
@@ -34,7 +36,7 @@ from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.daemon.decisions.fair_queue import FairQueue
-from authorizerd.daemon.errors import PastRefusedError, PastUnavailableError
+from authorizerd.daemon.errors import PastRefusedError, PastTooFarError, PastUnavailableError
 from authorizerd.daemon.thread_switching import Pace
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.utc_time import now_ms
@@ -44,9 +46,10 @@ from authorizerd.metadata.errors import (
     PastDamagedError,
     PastNotReadError,
     PastRangeError,
+    TooManyChangesError,
 )
-from authorizerd.metadata.history import ChangesAfter, read_changes_after
-from authorizerd.metadata.past import PastLog, check_time, read_past
+from authorizerd.metadata.history import ChangesAfter, History, read_changes_after, read_history
+from authorizerd.metadata.past import PastLog, check_complete, check_time, read_past
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.decisions.past_answers import (
     AsOfAnswer,
@@ -176,6 +179,16 @@ class PastState:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class PastAnswers:
+    """The answer at ``begin``, and each change that made a difference, the newest first."""
+
+    begin: Moment
+    now: DecisionState
+    allowed: bool
+    changes: tuple[AnswerChange, ...]
+
+
 class Past:
     """Make states of the past.
 
@@ -226,12 +239,8 @@ class Past:
             PastUnavailableError: the log cannot be read now, or too many requests ask for the past.
             NotReadyError: there are no ACLs to decide by.
         """
-        with _named_errors():
-            check_time(as_of, self._now_ms())
-        now = self._decider.current_state()
-        if not isinstance(self._decider, StandardDecider):
-            raise PastRefusedError("as_of: authorizer.class.name names a class without a past")
-        kept = await self._find_or_make(as_of, self._decider.check_ready(now), principal)
+        now, newest = self._check(as_of)
+        kept = await self._find_or_make(as_of, newest, principal)
         kept.users += 1
         try:
             assert kept.snapshot is not None, "it was made"
@@ -246,6 +255,15 @@ class Past:
             kept.used_at = trio.current_time()
             if not kept.users and kept not in self._kept.values():
                 await kept.free()
+
+    def _check(self, as_of: AsOf) -> tuple[DecisionState, AclSnapshot]:
+        """Return the newest state and its ACLs. Raises as ``state_at``."""
+        with _named_errors():
+            check_time(as_of, self._now_ms())
+        now = self._decider.current_state()
+        if not isinstance(self._decider, StandardDecider):
+            raise PastRefusedError("as_of: authorizer.class.name names a class without a past")
+        return now, self._decider.check_ready(now)
 
     async def _find_or_make(self, as_of: AsOf, newest: AclSnapshot, principal: str | None) -> _Kept:
         offset = as_of.offset
@@ -310,6 +328,52 @@ class Past:
                 return after.changes
         raise AssertionError("the limits end the block by an error")
 
+    async def read_answers(
+        self, as_of: AsOf, question: Question, principal: str | None = None
+    ) -> PastAnswers:
+        """Return the answers since a moment, however many ACLs have changed since.
+
+        Only ACLs that concern the question are kept, at most ``CHANGES_MAX``. This reads the log
+        from the checkpoint before the moment on, so it takes longer than ``state_at``.
+
+        Raises as ``state_at``.
+        """
+        now, newest = self._check(as_of)
+        selected = 0
+
+        def select(acl: Acl) -> bool:
+            nonlocal selected
+            is_selected = concerns(acl, question, now.settings)
+            selected += is_selected
+            if selected > CHANGES_MAX:
+                raise PastRangeError(
+                    f"{as_of} is too far back: more than {CHANGES_MAX} ACLs concern the question, "
+                    "which is the limit; ask about a later moment"
+                )
+            return is_selected
+
+        def read(log: PastLog) -> History:
+            nonlocal selected
+            selected = 0  # the files may have changed, and are read again
+            offset = log.find_offset(as_of, newest=newest.offset)
+            history = read_history(log, select, since=AsOf(offset=offset))
+            check_complete(history.end.offset, newest.offset)
+            return history
+
+        with self._limits(principal):
+            async with self._queue.turn(principal):
+                history = await self._read(read)
+                # The log may have grown since.
+                changes = [each for each in history.changes if each.offset <= newest.offset]
+                found = await finish_in_turns(
+                    find_answer_changes(newest, now.settings, question, changes)
+                )
+                # Each change turns the answer round.
+                is_last = is_allowed(newest, now.settings, question)
+                allowed = not found[-1].allowed if found else is_last
+                return PastAnswers(history.begin, now, allowed, found)
+        raise AssertionError("the limits end the block by an error")
+
     async def _read(self, read: Callable[[PastLog], T]) -> T:
         def read_slowly() -> T:
             pace = Pace()
@@ -358,6 +422,8 @@ def _named_errors() -> Iterator[None]:
     """Raise errors of the log as those that callers are told, without paths of files."""
     try:
         yield
+    except TooManyChangesError as error:
+        raise PastTooFarError(str(error)) from error
     except PastRangeError as error:
         raise PastRefusedError(str(error)) from error
     except PastNotReadError as error:

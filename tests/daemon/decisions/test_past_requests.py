@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import AclAdded
 from authorizerd.acl.snapshot import with_acl
+from authorizerd.daemon.decisions import past as past_module
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, ExplainHandler
@@ -448,6 +449,7 @@ def test_question_about_the_past_is_never_answered_at_once(as_of: object, user: 
     assert read_questions(batch, VOCABULARY) is None
 
 
+@pytest.mark.parametrize("changes_max", [past_module.CHANGES_MAX, 1])
 @pytest.mark.parametrize(
     ("user", "as_of", "answers"),
     [
@@ -459,11 +461,18 @@ def test_question_about_the_past_is_never_answered_at_once(as_of: object, user: 
     ],
 )
 async def test_history_has_every_answer_since_a_moment(
-    user: str, as_of: int, answers: list[tuple[bool, int, str | None]], tmp_path: Path
+    user: str,
+    as_of: int,
+    answers: list[tuple[bool, int, str | None]],
+    changes_max: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The oracle asks about each offset."""
+    """The oracle asks about each offset. Too many changes for a state are not too many here."""
     place = PastPlace(tmp_path)
-    found = await place.answer(past_evaluation(as_of, user), HISTORY_PATH)
+    with monkeypatch.context() as patch:
+        patch.setattr(past_module, "CHANGES_MAX", changes_max)
+        found = await place.answer(past_evaluation(as_of, user), HISTORY_PATH)
     assert [
         (each["decision"], each["offset"], each["change"] and each["change"]["change"])
         for each in found["answers"]
@@ -473,6 +482,16 @@ async def test_history_has_every_answer_since_a_moment(
     for offset in range(as_of, 6):
         then = await place.answer(past_evaluation(offset, user))
         assert then["decision"] == [one[0] for one in answers if one[1] <= offset][-1]
+
+
+async def test_acls_that_a_history_keeps_are_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = PastPlace(tmp_path)
+    monkeypatch.setattr(past_module, "CHANGES_MAX", 0)
+    response = await place.ask(past_evaluation(0, "alice"), HISTORY_PATH)
+    assert response.status == 400
+    assert b"more than 0 ACLs concern the question" in response.body
 
 
 async def test_change_in_a_history_is_shown_whole(tmp_path: Path) -> None:
