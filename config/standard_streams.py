@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import IO, TYPE_CHECKING, Final, TextIO
 
 from authorizerd.config.errors import OutputError
 
@@ -32,7 +32,7 @@ class _OutputFile(io.FileIO):
         # The descriptor stays open, or the next file that is opened would get it.
         super().__init__(descriptor, "wb", closefd=False)
         self._stream_name = name
-        self._is_lost = False
+        self.is_lost = False
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write, unless the reader has gone.
@@ -40,13 +40,13 @@ class _OutputFile(io.FileIO):
         Raises:
             OutputError: the write fails for another reason (only the first time).
         """
-        if not self._is_lost:
+        if not self.is_lost:
             try:
                 return super().write(data)
             except BrokenPipeError:
-                self._is_lost = True
+                self.is_lost = True
             except OSError as error:
-                self._is_lost = True
+                self.is_lost = True
                 raise OutputError(f"{self._stream_name}: {error.strerror or error}") from error
         # Report it as written: otherwise the buffer would keep the data and try again.
         return memoryview(data).nbytes
@@ -57,6 +57,13 @@ def tolerate_lost_readers() -> None:
     _fill_closed_descriptors()
     sys.stdout = _tolerant(sys.stdout, _STDOUT, "standard output")
     sys.stderr = _tolerant(sys.stderr, _STDERR, "standard error")
+
+
+def check_reader(stream: IO[str]) -> None:
+    """Raise BrokenPipeError if what is written to a stream is dropped, since nobody reads it."""
+    file = getattr(getattr(stream, "buffer", None), "raw", None)
+    if isinstance(file, _OutputFile) and file.is_lost:
+        raise BrokenPipeError
 
 
 def _fill_closed_descriptors() -> None:

@@ -15,7 +15,6 @@ from typing import Final
 
 from authorizerd.acl.formats.limits import check_creatable
 from authorizerd.acl.formats.model import AclsRead, AclTextError, Loss, Scope
-from authorizerd.acl.formats.values import check_code
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 
 HEADING: Final = re.compile(r"^PRINCIPAL +HOST +RESOURCE-TYPE .*", re.MULTILINE)
@@ -65,6 +64,9 @@ def _find_columns(place: str, line: str) -> list[tuple[str, int]]:
 
 
 def _read_line(place: str, line: str, columns: list[tuple[str, int]]) -> Acl:
+    # Imported here, because it needs PyYAML, which jobs in a cluster lack.
+    from authorizerd.acl.formats.values import check_code
+
     ends = [start for _, start in columns[1:]] + [len(line)]
     cells: dict[str, str] = {}
     for (name, start), end in zip(columns, ends, strict=True):

@@ -313,7 +313,10 @@ def sort_page(
         for _ in islice(merged, min(_ROWS_PER_STEP, start - skipped)):
             pass
         yield
-    page = list(islice(merged, size))
+    page: list[T] = []
+    while some := list(islice(merged, min(_ROWS_PER_STEP, size - len(page)))):
+        page += some
+        yield
     del merged
     yield from free(runs, 1)
     return page

@@ -90,7 +90,7 @@ COMMAND_MUTANTS: Final = (
     Mutant(
         name="a reader that closes the pipe changes the exit code",
         file="config/standard_streams.py",
-        text="            except BrokenPipeError:\n                self._is_lost = True\n",
+        text="            except BrokenPipeError:\n                self.is_lost = True\n",
         found_by="tests/cli/test_main.py::test_lost_standard_stream_does_not_change_the_exit_code",
     ),
     Mutant(

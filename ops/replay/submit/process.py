@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from authorizerd.config.standard_streams import check_reader
 from authorizerd.replay.messages import MESSAGE, PROGRESS, STOP_FILE, TRACE
 
 LOG_CHARACTERS_MAX: Final = 64 * 1024 * 1024
@@ -88,6 +89,7 @@ class Sorter:
             sys.stderr.write("\r\x1b[K")
         to.write(line)
         to.flush()
+        check_reader(to)
 
     def _show_progress(self, line: str) -> None:
         if self._is_terminal:

@@ -33,6 +33,8 @@ B_READS = (
     "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, "
     "patternType=LITERAL)`:\n\t(principal=User:b, host=*, operation=READ, permissionType=ALLOW)\n"
 )
+USED_BY_A = B_READS.replace("User:b", "User:a") + B_READS.replace("name=orders", "name=other")
+"""These ACLs decide as recorded, and that of User:b is not used."""
 WORDS = "whatif --acls acls.txt --out out"
 SPARK_CODE = 0
 
@@ -53,6 +55,7 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     (tmp_path / "logs" / "b.log.gz").write_bytes(gzip.compress(DENIED.encode()))
     (tmp_path / "logs" / "_hidden").write_text(ALLOWED)
     (tmp_path / "acls.txt").write_text(B_READS)
+    (tmp_path / "used.txt").write_text(USED_BY_A)
     return plans
 
 
@@ -309,7 +312,7 @@ def test_damaged_archive_is_named_and_counted(
 
 
 def test_usage_is_evaluated_here(submitted: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:
-    words = "usage --acls acls.txt --out out --assume-in-force --logs logs"
+    words = "usage --acls used.txt --out out --assume-in-force --logs logs"
     assert cli.main(words.split()) == 0
     report = decode_usage(Path("out/usage.json").read_text())
     assert [each.acl.principal for each in report.unused] == ["User:b"]
@@ -338,7 +341,7 @@ def test_base_install_evaluates_logs(submitted: list[Plan], tmp_path: Path) -> N
     """Without pyarrow, pyspark and jinja2, and without Java on the path."""
     blocked = "import sys; sys.modules.update(dict.fromkeys(('pyarrow','pyspark','py4j','jinja2')))"
     code = f"{blocked}; from authorizerd.replay.__main__ import run_and_exit; run_and_exit()"
-    usage = ["usage", "--acls", "acls.txt", "--out", "u", "--assume-in-force", "--logs", "logs"]
+    usage = ["usage", "--acls", "used.txt", "--out", "u", "--assume-in-force", "--logs", "logs"]
     for words, expected in (([*WORDS.split(), "--logs", "logs"], 3), (usage, 0)):
         done = subprocess.run(
             [sys.executable, "-c", code, *words],
