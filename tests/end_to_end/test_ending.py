@@ -128,6 +128,7 @@ _ENDED: Mapping[str, str] = {
     "acls compare-releases": "--acls {pipe}",
     "acls export": "--acls {pipe} --to {folder}/out.yaml",
     "acls import": "{pipe} --log-dir {folder}/new --node-id 1",
+    "acls remove": "--principal User:a --bootstrap-server localhost:1 --command-config {pipe}",
     "replay usage": "--logs {pipe} --acls {pipe} --out {folder}/out --engine local",
 }
 """Each command reads a pipe that has no writer."""

@@ -1,7 +1,8 @@
 // The client: questions, their time limits, and when to ask again.
 
 import { Daemons, FAILOVER_MS } from "./daemons.js";
-import { NOT_READY_TEXT, NotReadyError, TimedOutError } from "./errors.js";
+import { NotReadyError, TimedOutError } from "./errors.js";
+import { NOT_READY_TEXT } from "./texts.js";
 import { Links } from "./links.js";
 import {
   FRAME_BYTES_MAX,

@@ -48,9 +48,6 @@ export class InvalidRequestError extends AnswerError {}
 /** The token is unknown, or the daemon requires one and got none. */
 export class TokenRefusedError extends AnswerError {}
 
-export const NOT_READY_TEXT =
-  "the daemon cannot decide: its ACLs are not loaded yet, or stale; its /readyz says which";
-
 /** The daemon has no ACLs to decide by: not loaded yet, or stale. Ask again later. */
 export class NotReadyError extends AnswerError {}
 

@@ -7,9 +7,9 @@ import {
   AuthorizerdError,
   ClosedError,
   ConnectionLostError,
-  NOT_READY_TEXT,
   NotReadyError,
 } from "./errors.js";
+import { NOT_READY_TEXT } from "./texts.js";
 import { Link, settleBefore } from "./link.js";
 
 export class Links {

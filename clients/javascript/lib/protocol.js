@@ -8,7 +8,6 @@ import {
   ForbiddenError,
   InvalidQuestionError,
   InvalidRequestError,
-  NOT_READY_TEXT,
   NotReadyError,
   OffsetNotReachedError,
   OverloadedError,
@@ -17,6 +16,7 @@ import {
   TokenRefusedError,
   UnsupportedVersionError,
 } from "./errors.js";
+import { NOT_READY_TEXT } from "./texts.js";
 import { decode, encode } from "./msgpack.js";
 
 export const FRAME_BYTES_MAX = 131_072; // the daemon's default limit for a frame of questions
