@@ -21,9 +21,9 @@ from typing import Final
 
 from msgspec.structs import astuple
 
-from authorizerd.acl.formats.limits import check_creatable, why_not_creatable
+from authorizerd.acl.formats.limits import why_not_creatable
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Scope
-from authorizerd.acl.formats.values import check_code
+from authorizerd.acl.formats.values import read_named_acl
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 
@@ -83,16 +83,15 @@ def _read_row(place: str, columns: list[str], row: list[str]) -> Acl:
     for name in ("Principal", "ResourceName", "Host"):
         if cells[name] != cells[name].strip(" \t"):
             raise AclTextError(place, f"expected no blanks around {name}, found {cells[name]!r}")
-    acl = Acl(
-        int(check_code(place, cells["ResourceType"].strip(), ResourceType)),
-        cells["ResourceName"],
-        int(check_code(place, cells[_PATTERN_TYPE].strip(), PatternType)),
-        cells["Principal"],
-        cells["Host"],
-        int(check_code(place, cells["Operation"].strip(), Operation)),
-        int(check_code(place, cells["PermissionType"].strip(), PermissionType)),
+    kind, pattern_type = cells["ResourceType"].strip(), cells[_PATTERN_TYPE].strip()
+    return read_named_acl(
+        place,
+        principal=cells["Principal"],
+        host=cells["Host"],
+        resource=(kind, cells["ResourceName"], pattern_type),
+        operation=cells["Operation"].strip(),
+        permission_type=cells["PermissionType"].strip(),
     )
-    return check_creatable(place, acl)
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:

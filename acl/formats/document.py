@@ -27,6 +27,7 @@ from typing import Final
 from authorizerd.acl.formats.limits import check_creatable, why_not_creatable
 from authorizerd.acl.formats.managed import MANAGES, read_managed
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError
+from authorizerd.acl.formats.parsing import parse_json, parse_yaml
 from authorizerd.acl.formats.values import (
     DOCUMENT,
     Value,
@@ -34,8 +35,6 @@ from authorizerd.acl.formats.values import (
     check_keys,
     check_list,
     check_text,
-    parse_json,
-    parse_yaml,
 )
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml

@@ -25,6 +25,7 @@ from authorizerd.acl.formats.limits import (
     why_not_old,
 )
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
+from authorizerd.acl.formats.parsing import parse_document
 from authorizerd.acl.formats.values import (
     DOCUMENT,
     Value,
@@ -35,7 +36,6 @@ from authorizerd.acl.formats.values import (
     check_text,
     check_word,
     or_empty,
-    parse_document,
 )
 from authorizerd.acl.formats.writing import free_name, keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml

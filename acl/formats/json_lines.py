@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 from authorizerd.acl.formats.document import read_entry
 from authorizerd.acl.formats.limits import why_not_creatable
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Scope
-from authorizerd.acl.formats.values import parse_json
+from authorizerd.acl.formats.parsing import parse_json
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 

@@ -23,6 +23,7 @@ from authorizerd.acl.formats import julie_roles
 from authorizerd.acl.formats.julie_custom import USER_KEYS, CustomRoles, fill_in, read_roles
 from authorizerd.acl.formats.limits import check_creatable
 from authorizerd.acl.formats.model import AclsRead, AclTextError, Loss, Scope
+from authorizerd.acl.formats.parsing import parse_documents
 from authorizerd.acl.formats.values import (
     DOCUMENT,
     Value,
@@ -32,7 +33,6 @@ from authorizerd.acl.formats.values import (
     check_mapping,
     check_text,
     or_empty,
-    parse_documents,
 )
 from authorizerd.acl.model import WILDCARD, Acl
 from authorizerd.acl.plan.selector import Managed

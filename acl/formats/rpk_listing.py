@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from authorizerd.acl.formats.limits import check_creatable
 from authorizerd.acl.formats.model import AclsRead, AclTextError, Loss, Scope
-from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.formats.values import read_named_acl
+from authorizerd.acl.model import Acl
 
 HEADING: Final = re.compile(r"^PRINCIPAL +HOST +RESOURCE-TYPE .*", re.MULTILINE)
 
@@ -64,9 +64,6 @@ def _find_columns(place: str, line: str) -> list[tuple[str, int]]:
 
 
 def _read_line(place: str, line: str, columns: list[tuple[str, int]]) -> Acl:
-    # Imported here, because it needs PyYAML, which jobs in a cluster lack.
-    from authorizerd.acl.formats.values import check_code
-
     ends = [start for _, start in columns[1:]] + [len(line)]
     cells: dict[str, str] = {}
     for (name, start), end in zip(columns, ends, strict=True):
@@ -75,13 +72,11 @@ def _read_line(place: str, line: str, columns: list[tuple[str, int]]) -> Acl:
         cells[name] = line[start:end].rstrip(" ")
     if cells.get(_ERROR):
         raise AclTextError(place, f"rpk has reported an error: {cells[_ERROR][:80]!r}")
-    acl = Acl(
-        int(check_code(place, cells["RESOURCE-TYPE"], ResourceType)),
-        cells["RESOURCE-NAME"],
-        int(check_code(place, cells["RESOURCE-PATTERN-TYPE"], PatternType)),
-        cells["PRINCIPAL"],
-        cells["HOST"],
-        int(check_code(place, cells["OPERATION"], Operation)),
-        int(check_code(place, cells["PERMISSION"], PermissionType)),
+    return read_named_acl(
+        place,
+        principal=cells["PRINCIPAL"],
+        host=cells["HOST"],
+        resource=(cells["RESOURCE-TYPE"], cells["RESOURCE-NAME"], cells["RESOURCE-PATTERN-TYPE"]),
+        operation=cells["OPERATION"],
+        permission_type=cells["PERMISSION"],
     )
-    return check_creatable(place, acl)

@@ -23,6 +23,7 @@ from authorizerd.acl.formats.limits import (
     why_not_creatable,
 )
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
+from authorizerd.acl.formats.parsing import parse_documents
 from authorizerd.acl.formats.values import (
     Value,
     check_keys,
@@ -30,7 +31,6 @@ from authorizerd.acl.formats.values import (
     check_mapping,
     check_text,
     check_word,
-    parse_documents,
 )
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml

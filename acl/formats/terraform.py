@@ -26,6 +26,7 @@ from authorizerd.acl.formats.limits import (
     why_not_old,
 )
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
+from authorizerd.acl.formats.parsing import parse_json
 from authorizerd.acl.formats.terraform_values import (
     escape_template,
     unescape_template,
@@ -39,7 +40,6 @@ from authorizerd.acl.formats.values import (
     check_mapping,
     check_text,
     check_word,
-    parse_json,
 )
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.letter_case import ascii_lower

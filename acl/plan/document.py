@@ -183,9 +183,8 @@ def decode_plan(data: bytes) -> Plan:
     Raises:
         PlanError: the document is not a plan of this version, or contradicts itself.
     """
-    from authorizerd.acl.formats.values import (
-        parse_json,
-    )  # loads PyYAML, which making a plan does not need
+    # Imported here, because it loads PyYAML, which making a plan does not need.
+    from authorizerd.acl.formats.parsing import parse_json
 
     try:
         value = parse_json(data.decode())

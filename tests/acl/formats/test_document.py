@@ -13,7 +13,7 @@ from authorizerd.acl.decision import AuthorizerSettings, explain
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.document import read_document
 from authorizerd.acl.formats.model import AclTextError
-from authorizerd.acl.formats.values import parse_json, parse_yaml
+from authorizerd.acl.formats.parsing import parse_json, parse_yaml
 from authorizerd.acl.model import Acl
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import with_rules

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.formats.gitops import read, write
 from authorizerd.acl.formats.model import AclTextError, Loss
-from authorizerd.acl.formats.values import parse_yaml
+from authorizerd.acl.formats.parsing import parse_yaml
 from authorizerd.acl.model import Acl
 from tests.acl.formats.faults import check_fault
 from tests.support.acls import acl

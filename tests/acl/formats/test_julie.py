@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.formats.julie import read
 from authorizerd.acl.formats.model import AclTextError, Scope
-from authorizerd.acl.formats.values import parse_yaml
+from authorizerd.acl.formats.parsing import parse_yaml
 from authorizerd.acl.plan.selector import Managed
 from tests.acl.formats.faults import check_fault
 from tests.support.acls import acl

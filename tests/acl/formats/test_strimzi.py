@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.formats.model import AclTextError, Loss
+from authorizerd.acl.formats.parsing import parse_documents
 from authorizerd.acl.formats.strimzi import read, write
-from authorizerd.acl.formats.values import parse_documents
 from tests.acl.formats.faults import check_fault
 from tests.support.acls import acl
 
