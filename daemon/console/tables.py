@@ -176,13 +176,13 @@ class SortedRows:
             return rows
         order = self._order
         page = yield from sort_page(rows, order.key, 0, ROWS_MAX, is_descending=order.is_descending)
-        self._characters, fitting = 0, 0
-        for fitting, row in enumerate(page, 1):
-            self._characters += sum(map(len, row))
-            if self._characters > CHARACTERS_MAX and fitting > 1:
-                fitting -= 1
-                self._characters -= sum(map(len, row))
+        self._characters = fitting = 0
+        for row in page:
+            size = sum(map(len, row))
+            if fitting and self._characters + size > CHARACTERS_MAX:
                 break
+            self._characters += size
+            fitting += 1
             if fitting % _ROWS_PER_STEP == 0:
                 yield
         del page[fitting:]
