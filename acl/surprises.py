@@ -31,7 +31,7 @@ from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 _USER: Final = "User"
 _EVERYONE: Final = f"{_USER}:{WILDCARD}"
 _TOPIC_OR_PATTERN: Final = re.compile(r"[a-zA-Z0-9._*-]*")
-"""What a topic's name consists of in Kafka, and ``*``, of which other sentences speak."""
+"""The characters of a topic's name in Kafka, and ``*``, which other warnings are about."""
 EVERY_IPV4: Final = "0.0.0.0/0"
 EVERY_IPV6: Final = "::/0"
 

@@ -36,7 +36,7 @@ _ENTRY: Final = re.compile(
     r"[ \t]*\(principal=(.*), operation=([A-Z_]+), permissionType=([A-Z_]+)\) ?"
 )
 _IS_LISTED: Final = re.compile(r"ACLs for |\(principal=| permission for operations: ")
-"""What is in every line of a listing, and so in the remains of one."""
+"""Every line of a listing contains one of these, even if its beginning is missing."""
 _HOST: Final = ", host="
 _QUOTED_MAX: Final = 200
 _IN_FILTERS: Final = ("ANY", "MATCH")

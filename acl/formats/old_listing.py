@@ -37,7 +37,7 @@ class OldHeadings:
         self._typed_place: str | None = None
 
     def parse(self, place: str, line: str) -> tuple[int, str, int] | None:
-        """Return the resource pattern of a heading; None if the line is none.
+        """Return the resource pattern of a heading; None for any other line.
 
         Raises:
             AclTextError: the resource type is unknown, or the name may have a type or begin so.

@@ -112,7 +112,7 @@ class UnmergedLoader(StrictLoader):
 
 
 def _identify(key: yaml.Node) -> object:
-    """Return what is equal for equal keys. Keys that are no scalars cannot be read anyway."""
+    """Return a value that equal keys share. Keys other than scalars cannot be read anyway."""
     return (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else id(key)
 
 

@@ -108,7 +108,7 @@ class Terminal:
 
 @dataclass(slots=True)
 class Steps:
-    """What is done of the groups of a change, if a signal ends it."""
+    """The groups of a change that are finished, for the case that a signal ends it."""
 
     count: int
     finished: int = 0

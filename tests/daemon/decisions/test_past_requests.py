@@ -283,7 +283,7 @@ async def test_batch_about_the_past_checks_each_question(tmp_path: Path) -> None
 
 
 async def test_acl_of_another_principal_that_made_the_difference_is_shown(tmp_path: Path) -> None:
-    """With allow.everyone.if.no.acl.found. Whoever asks about the past may read ACLs."""
+    """With allow.everyone.if.no.acl.found. A caller that asks about the past may read ACLs."""
     place = PastPlace(tmp_path / "log", tmp_path)
     place.grant(read=PROXY)
     place.authorizer.reconfigure({"allow.everyone.if.no.acl.found": "true"})

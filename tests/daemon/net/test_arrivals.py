@@ -32,7 +32,7 @@ PART_OF_HELLO = b"\x16\x03\x01\x02\x00\x01\x00"
 
 
 class Named:
-    """What a queue sees of an arrival."""
+    """An arrival, with the only field that a queue reads."""
 
     def __init__(self, network: str) -> None:
         self.network = network

@@ -26,7 +26,7 @@ EXPLANATIONS: Final = {
 
 _TIME: Final = r"\[?[0-9][0-9T:.,Z+ /-]{9,40}\]?"
 _LAYOUT: Final = rf"(?:\[[^\[\]]{{0,200}}\] {{1,3}})?(?:(?:{CLASS})(?: [A-Za-z]+)? ?[-:] )?"
-# A container's or syslog's words stand before the head, and Loki's labels; never JSON or a level.
+# A container's or syslog's words, or Loki's labels, may precede the head; JSON or a level may not.
 _BEFORE: Final = (
     rf"(?:(?!{'|'.join(LEVELS)})[^={{}}\"]|\{{(?![\s\"])[^{{}}]{{0,300}}\}}){{0,200}}?(?<![0-9])"
 )

@@ -2,7 +2,7 @@
 
 **Invariant:** only a whole JSON object is unwrapped, and only the text of a known key: a text that
 clients may choose is never read as a line. What the line itself says counts: the object's time and
-level stand before it, so they are used only if it has none.
+level are put before it, so they are used only if it has none.
 """
 
 from __future__ import annotations

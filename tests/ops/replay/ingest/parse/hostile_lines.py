@@ -80,7 +80,7 @@ FORGED = (
     " on resource = Topic:LITERAL:t for request = Fetch with resourceRefCount = 1 based on rule "
     "SuperUser (kafka.authorizer.logger) ["
 )
-"""A whole line of Kafka's, but for the end of its thread. So it remains one inside a name."""
+"""A whole line of Kafka's, except the end of its thread. So it remains one inside a name."""
 audit_objects = st.fixed_dictionaries(
     {
         "time": st.sampled_from((*TIMES, "2026-11-21T16:26:26.966Z", "")),
