@@ -106,6 +106,17 @@ def opened_by_a_reader(path: Path) -> BinaryIO:
             time.sleep(0.01)
 
 
+def wait_until_asleep(process_id: int) -> None:
+    """Wait until a process waits for something.
+
+    Python notices a signal that arrives just before a blocking call only at the end of the call.
+    """
+    give_up = time.monotonic() + SECONDS_MAX
+    while Path(f"/proc/{process_id}/stat").read_text().rpartition(") ")[2][0] != "S":
+        assert time.monotonic() < give_up
+        time.sleep(0.001)
+
+
 _ASKED = "--principal User:a --operation read --topic t"
 _ENDED: Mapping[str, str] = {
     "format": "--config {pipe}",
@@ -148,6 +159,7 @@ def test_signal_ends_every_command_at_once(command: str, number: int, tmp_path: 
     process = start_command(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         with opened_by_a_reader(pipe):
+            wait_until_asleep(process.pid)
             process.send_signal(number)
             output, errors = process.communicate(timeout=SECONDS_MAX)
     finally:
