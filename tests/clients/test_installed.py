@@ -117,6 +117,7 @@ def test_npm_package_works_without_dependencies(
             "links",
             "msgpack",
             "protocol",
+            "texts",
             "tls",
             "watch",
         )
