@@ -1,5 +1,8 @@
 """Plans for creations and deletions: the changes to make, and the answer to each item.
 
+A plan is made against the tail of the log: a snapshot, and the changes that are planned but not
+applied yet.
+
 **Invariant:** making a plan changes nothing. A duplicate creation succeeds and writes nothing. Each
 filter of a deletion sees the state before the request.
 
@@ -11,25 +14,19 @@ Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
 from authorizerd.acl.errors import AclError, InvalidAclError, PolicyViolationError
 from authorizerd.acl.filter_index import FilterIndex
-from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.filters import ACLS_PER_STEP, scan_acls
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from authorizerd.acl.releases import ReleaseRules
-from authorizerd.acl.snapshot import (
-    CHANGES_PER_STATE,
-    STATES_FREED_PER_STEP,
-    AclSnapshot,
-    contains,
-    with_acl,
-    without_acl,
-)
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.snapshot import AclSnapshot, contains
+from authorizerd.acl.steps import Steps
 from authorizerd.acl.validation import validate_filter, validate_new_acl
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
@@ -62,22 +59,55 @@ TOO_MUCH_REPORTED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CreationPlan:
-    """The plan for one creation request.
+@dataclass(slots=True)
+class Tail:
+    """A snapshot, and what planned requests add to it and remove from it.
 
-    ``errors`` has one entry per item, None for success. ``states`` has a state after every
-    ``CHANGES_PER_STATE`` changes, and ends with the state after the request.
+    ``removed`` are ACLs of the snapshot. One that is added again later is in ``added``, too.
     """
 
-    states: list[AclSnapshot]
+    snapshot: AclSnapshot
+    added: dict[Acl, bytes] = field(default_factory=dict)
+    removed: set[Acl] = field(default_factory=set)
+
+    def has(self, acl: Acl) -> bool:
+        """Return True if this valid ACL exists."""
+        if acl in self.added:
+            return True
+        in_snapshot = contains(self.snapshot.types[acl.resource_type], acl)
+        return in_snapshot and acl not in self.removed
+
+    def chunks(self) -> Iterator[list[tuple[bytes, Acl]]]:
+        """Yield the ids of all ACLs and the ACLs, in lists of bounded length."""
+        removed = self.removed
+        for chunk in scan_acls(self.snapshot, AclFilter()):
+            yield [item for item in chunk if item[1] not in removed] if removed else chunk
+        added = iter(self.added.items())
+        while chunk := [(acl_id, acl) for acl, acl_id in islice(added, ACLS_PER_STEP)]:
+            yield chunk
+
+    def add(self, plan: CreationPlan) -> Steps[None]:
+        """Add, in steps, what a plan creates."""
+        for number, change in enumerate(plan.changes, 1):
+            self.added[change.acl] = change.id
+            if number % ACLS_PER_STEP == 0:
+                yield
+
+    def remove(self, plan: DeletionPlan) -> Steps[None]:
+        """Remove, in steps, what a plan deletes."""
+        for number, acl in enumerate(plan.removed, 1):
+            if self.added.pop(acl, None) is None:
+                self.removed.add(acl)
+            if number % ACLS_PER_STEP == 0:
+                yield
+
+
+@dataclass(frozen=True, slots=True)
+class CreationPlan:
+    """The plan for one creation request. ``errors`` has one entry per item, None for success."""
+
     changes: tuple[AclAdded, ...]
     errors: tuple[AclError | None, ...]
-
-    @property
-    def tail(self) -> AclSnapshot:
-        """The state after the request."""
-        return self.states[-1]
 
 
 _NO_FAILURES: Final[Mapping[Acl, Exception]] = MappingProxyType({})
@@ -104,62 +134,47 @@ _NOTHING_DELETED: Final = Deleted()
 class DeletionPlan:
     """The plan for one deletion request.
 
-    ``results`` has one entry per filter. ``states`` are as in ``CreationPlan``.
+    ``results`` has one entry per filter, and ``removed`` has the ACL of each change.
     """
 
-    states: list[AclSnapshot]
     changes: tuple[AclRemoved, ...]
+    removed: tuple[Acl, ...]
     results: tuple[Deleted, ...]
-
-    @property
-    def tail(self) -> AclSnapshot:
-        """The state after the request."""
-        return self.states[-1]
 
 
 def plan_creations(
-    before: AclSnapshot, acls: Sequence[Acl], new_id: Callable[[], bytes]
+    tail: Tail, acls: Sequence[Acl], new_id: Callable[[], bytes]
 ) -> Steps[CreationPlan]:
     """Plan one creation request.
 
     Args:
         new_id: returns a 16-byte id that no ACL has. It is not called for a duplicate.
     """
-    tail = before
-    states: list[AclSnapshot] = []
-    changes: list[AclAdded] = []
+    changes: dict[Acl, AclAdded] = {}
     errors: list[AclError | None] = []
     faults: dict[str, AclError] = {}
     size = 0
     for number, acl in enumerate(acls, 1):
-        error = _creation_error(acl, before.rules, faults)
-        if error is None and not contains(tail.types[acl.resource_type], acl):
-            change = AclAdded(new_id(), acl)
-            tail = with_acl(tail, change.id, acl)
-            changes.append(change)
+        error = _creation_error(acl, tail.snapshot.rules, faults)
+        if error is None and acl not in changes and not tail.has(acl):
+            changes[acl] = AclAdded(new_id(), acl)
             size += record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
-                tail = before  # release the last state, or its changes would be freed at once
-                yield from free(states, STATES_FREED_PER_STEP)
-                yield from free(changes)
-                return reject_creations(before, len(acls), PolicyViolationError(TOO_MANY_CREATED))
-            if len(changes) % CHANGES_PER_STATE == 0:
-                states.append(tail)
+                return reject_creations(len(acls), PolicyViolationError(TOO_MANY_CREATED))
         errors.append(error)
         if number % _ITEMS_PER_STEP == 0:
             yield
-    states.append(tail)
-    return CreationPlan(states, tuple(changes), tuple(errors))
+    return CreationPlan(tuple(changes.values()), tuple(errors))
 
 
-def reject_creations(before: AclSnapshot, count: int, error: AclError) -> CreationPlan:
+def reject_creations(count: int, error: AclError) -> CreationPlan:
     """Return the plan that rejects a request of ``count`` creations as a whole."""
-    return CreationPlan([before], (), (error,) * count)
+    return CreationPlan((), (error,) * count)
 
 
-def reject_deletions(before: AclSnapshot, count: int, error: AclError) -> DeletionPlan:
+def reject_deletions(count: int, error: AclError) -> DeletionPlan:
     """Return the plan that rejects a request of ``count`` filters as a whole."""
-    return DeletionPlan([before], (), (Deleted(error=error),) * count)
+    return DeletionPlan((), (), (Deleted(error=error),) * count)
 
 
 def record_bytes_max(acl: Acl) -> int:
@@ -187,7 +202,7 @@ def _creation_error(acl: Acl, rules: ReleaseRules, faults: dict[str, AclError]) 
     return None
 
 
-def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[DeletionPlan]:
+def plan_deletions(tail: Tail, filters: Sequence[AclFilter]) -> Steps[DeletionPlan]:
     """Plan one deletion request.
 
     Each ACL is compared with all filters at once. The search stops as soon as there are more
@@ -207,34 +222,16 @@ def plan_deletions(before: AclSnapshot, filters: Sequence[AclFilter]) -> Steps[D
             answers.append(matches.add_filter(each, place))
         if place % _ITEMS_PER_STEP == 0:
             yield
-    yield from matches.find(before)
+    yield from matches.find(tail)
     if matches.error is not None:
-        return reject_deletions(before, len(filters), matches.error)
-    states, changes = yield from _remove(before, matches.removed)
+        return reject_deletions(len(filters), matches.error)
     results: list[Deleted] = []
     for place, answer in enumerate(answers, 1):
         results.append(matches.deleted_by(answer) if isinstance(answer, int) else answer)
         if place % _RESULTS_PER_STEP == 0:
             yield
-    return DeletionPlan(states, tuple(changes), tuple(results))
-
-
-def _remove(
-    before: AclSnapshot, ids: Iterable[bytes]
-) -> Steps[tuple[list[AclSnapshot], list[AclRemoved]]]:
-    """Remove these ACLs. Return the states in between and at the end, and the changes."""
-    tail = before
-    states: list[AclSnapshot] = []
-    changes: list[AclRemoved] = []
-    for place, acl_id in enumerate(ids, 1):
-        tail = without_acl(tail, acl_id)
-        changes.append(AclRemoved(acl_id))
-        if place % CHANGES_PER_STATE == 0:
-            states.append(tail)
-        if place % _ITEMS_PER_STEP == 0:
-            yield
-    states.append(tail)
-    return states, changes
+    removed = matches.removed
+    return DeletionPlan(tuple(map(AclRemoved, removed)), tuple(removed.values()), tuple(results))
 
 
 class _Matches:
@@ -256,7 +253,7 @@ class _Matches:
         self._count = self._bytes = 0
         self._found: dict[int, list[Acl]] = {}
         self._deleted: dict[int, Deleted] = {}
-        self.removed: dict[bytes, None] = {}
+        self.removed: dict[bytes, Acl] = {}
         self.error: AclError | None = None
 
     def add_filter(self, filter: AclFilter, place: int) -> int:
@@ -270,19 +267,19 @@ class _Matches:
         self._last_places[number] = place
         return number
 
-    def find(self, snapshot: AclSnapshot) -> Steps[None]:
+    def find(self, tail: Tail) -> Steps[None]:
         """Look up every ACL. Stop as soon as there are too many matches."""
         if self._repeats:
-            yield from self._find(snapshot)
+            yield from self._find(tail)
         if len(self.removed) == RECORDS_PER_REQUEST_MAX and self._last_match > self._last_new:
             self.error = InvalidAclError(TOO_MANY_REMOVED)
         yield from self._index.clear_in_steps()
 
-    def _find(self, snapshot: AclSnapshot) -> Steps[None]:
+    def _find(self, tail: Tail) -> Steps[None]:
         work = 0
         unmatched = self._first_places[-1] + 1
-        for some in scan_acls(snapshot, AclFilter()):
-            for acl_id, acl in some:
+        for chunk in tail.chunks():
+            for acl_id, acl in chunk:
                 work += self._index.lookups
                 first = unmatched
                 for number in self._index.look_up(acl):
@@ -304,7 +301,7 @@ class _Matches:
 
     def _add(self, number: int, acl_id: bytes, acl: Acl) -> None:
         self._found.setdefault(number, []).append(acl)
-        self.removed[acl_id] = None
+        self.removed[acl_id] = acl
         self._last_match = max(self._last_match, self._last_places[number])
         repeats = self._repeats[number]
         self._count += repeats

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar, assert_never
 
-import msgspec
 import trio
 
 from authorizerd.acl.builder import SnapshotBuilder
@@ -57,16 +56,6 @@ UNTESTED: Final = "decisions have stopped: the cluster runs a Kafka release that
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
-
-
-class PlannedBatch(ChangeBatch, frozen=True):
-    """A batch whose changes were already applied when it was planned.
-
-    ``states`` are the state before it, the states in between (see ``CHANGES_PER_STATE``), and the
-    state after it. The applier empties the list, so that it alone decides when they are freed.
-    """
-
-    states: list[AclSnapshot] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +130,6 @@ class RecordApplier:
         self._inbox = inbox
         self._heap = heap
         self._journal = AclJournal(0) if journal is None else journal
-        self._planned: AclSnapshot | None = None
         self._on_misfit = on_misfit
         self._judge = judge
         self._stops_if_newer = stops_if_newer
@@ -376,28 +364,12 @@ class RecordApplier:
         if not batch.changes:
             return snapshot
         replaced.append(snapshot)
-        if isinstance(batch, PlannedBatch) and self._was_planned_after(snapshot, batch):
-            self._planned = after = batch.states.pop()
-            # Without the first, which is equal to ``snapshot``.
-            replaced += batch.states[1:]
-            batch.states.clear()
-            return after
-        self._planned = None
         try:
             return await finish_in_turns(
                 _apply_in_steps(snapshot, batch.changes, replaced), self._heap
             )
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
-
-    def _was_planned_after(self, snapshot: AclSnapshot, batch: PlannedBatch) -> bool:
-        """Return True if ``batch`` was planned after exactly this state.
-
-        Its state before is ``snapshot`` itself, or the last plan's, which ``snapshot`` repeats with
-        an offset. Otherwise the changes must be applied.
-        """
-        before = batch.states[0] if batch.states else None
-        return before is not None and (before is snapshot or before is self._planned)
 
     async def _apply_to_cluster(
         self,

@@ -23,18 +23,14 @@ import trio
 from authorizerd.acl.change_guard import ChangeGuard, check_unchanged
 from authorizerd.acl.errors import StateMovedError
 from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
-from authorizerd.acl.snapshot import (
-    CHANGES_PER_STATE,
-    EMPTY_SNAPSHOT,
-    STATES_FREED_PER_STEP,
-    AclSnapshot,
-)
+from authorizerd.acl.snapshot import CHANGES_PER_STATE, STATES_FREED_PER_STEP, AclSnapshot
 from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import (
     RECORDS_PER_REQUEST_MAX,
     CreationPlan,
     Deleted,
     DeletionPlan,
+    Tail,
     plan_creations,
     plan_deletions,
     reject_creations,
@@ -44,7 +40,7 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import CaughtUp, PlannedBatch
+from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.actors.updates import ClusterPlan, PlanCluster, UpdateStatistics
 from authorizerd.image.changes import ClusterChange
@@ -108,27 +104,24 @@ _Plan = CreationPlan | DeletionPlan | ClusterPlan[Any]
 class _Planned:
     """A request and its plan.
 
-    ``states`` are those of a ``PlannedBatch``: the applier empties the list. ``guard`` is to be
-    told where the request was written; None if the request is rejected.
+    ``guard`` is to be told where the request was written; None if the request is rejected.
     """
 
     request: _Request
     plan: _Plan
-    states: list[AclSnapshot] = field(default_factory=list)
     guard: ChangeGuard | None = None
 
 
 @dataclass(slots=True)
-class _Tail:
-    """The state after everything planned so far. ``images`` leads to ``image``.
+class _Flush:
+    """The requests that are planned so far.
 
-    ``changed_at`` is the log offset of the last change of ACLs, or a later one.
+    ``offset`` is the log offset before them; ``changed_at`` is that of the last change of ACLs, or
+    a later one.
     """
 
-    snapshot: AclSnapshot
-    image: ClusterImage
+    offset: int
     changed_at: int
-    images: list[ClusterImage] = field(default_factory=list)
     planned: list[_Planned] = field(default_factory=list)
 
     def find_conflict(self, guard: ChangeGuard | None) -> StateMovedError | None:
@@ -136,35 +129,36 @@ class _Tail:
         if guard is None or not guard.is_conditional:
             return None
         try:
-            check_unchanged(
-                guard.expected_offset, offset=self.snapshot.offset, changed_at=self.changed_at
-            )
+            check_unchanged(guard.expected_offset, offset=self.offset, changed_at=self.changed_at)
         except StateMovedError as error:
             # The traceback has frames that hold the tail and this error, so they would be a cycle.
             return error.with_traceback(None)
         return None
 
     def add(
-        self,
-        request: _Request,
-        plan: CreationPlan | DeletionPlan,
-        guard: ChangeGuard | None,
+        self, request: _Request, plan: CreationPlan | DeletionPlan, guard: ChangeGuard | None
     ) -> None:
-        """Move to the last of a plan's states, and take over all of them from the plan."""
-        states = [self.snapshot, *plan.states]
-        self.snapshot = plan.tail
+        """Note what was planned for a request that concerns ACLs."""
         if plan.changes:
             # Not written yet, so after every offset that a client can have seen.
-            self.changed_at = self.snapshot.offset + 1
-        plan.states.clear()
-        self.planned.append(_Planned(request, plan, states, guard))
+            self.changed_at = self.offset + 1
+        self.planned.append(_Planned(request, plan, guard))
+
+
+class _Tail:
+    """The state after the requests that are planned so far. ``_images`` leads to ``image``."""
+
+    def __init__(self, snapshot: AclSnapshot, image: ClusterImage) -> None:
+        self.acls: Final = Tail(snapshot)
+        self.image = image
+        self._images: list[ClusterImage] = []
 
     def apply_to_cluster(self, changes: tuple[ClusterChange, ...]) -> Steps[None]:
         """Apply a plan's changes to the image, in steps."""
         for start in range(0, len(changes), CHANGES_PER_STATE):
             some = changes[start : start + CHANGES_PER_STATE]
             self.image = apply_cluster_changes(self.image, some)
-            self.images.append(self.image)
+            self._images.append(self.image)
             yield
 
     def release_images(self) -> Steps[None]:
@@ -173,17 +167,7 @@ class _Tail:
         So this must happen before the applier replaces that one.
         """
         self.image = EMPTY_IMAGE
-        yield from free(self.images, STATES_FREED_PER_STEP)
-
-    def release(self) -> Steps[None]:
-        """Free, in steps, the plans, and the states that the applier has not taken."""
-        self.snapshot = EMPTY_SNAPSHOT
-        while self.planned:
-            planned = self.planned.pop()
-            yield from free(planned.states, STATES_FREED_PER_STEP)
-            changes = [*planned.plan.changes]
-            del planned
-            yield from free(changes)
+        yield from free(self._images, STATES_FREED_PER_STEP)
 
 
 async def _applied_here() -> None:
@@ -313,23 +297,16 @@ class UpdateQueue:
         Each request is planned against the tail. A flush takes as many requests as its limit of
         changes allows.
         """
-        snapshot = self._snapshot.newest
-        assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
-        tail = _Tail(snapshot, self._image.newest, self._acls_changed_at())
-        published_offset = snapshot.offset
-        # The applier frees the published state in steps, unless it is kept here.
-        del snapshot
         group = [first]
         try:
-            await finish_in_turns(self._plan_group(tail, group), self._heap)
-            await finish_in_turns(tail.release_images())
-            last_offset = await self._write([each for each in tail.planned if each.plan.changes])
-            for each in tail.planned:
+            flush = await finish_in_turns(self._plan_group(group), self._heap)
+            offset = await self._write(flush)
+            for each in flush.planned:
                 if isinstance(each.request, _ClusterRequest):
                     each.request.on_applied()
             await self._applied_everywhere()
-            _set_written(tail.planned, published_offset if last_offset is None else last_offset)
-            for each in tail.planned:
+            _set_written(flush.planned, offset)
+            for each in flush.planned:
                 _answer(each.request, each.plan)
         except UpdateRefusedError as error:  # nothing was written: forget the plans
             for request in group:
@@ -339,57 +316,63 @@ class UpdateQueue:
             for request in group:
                 _refuse(request, LogWriteError("interrupted: the update may still apply"))
             self.statistics.requests_waiting -= len(group)
-        await finish_in_turns(tail.release())
 
-    def _plan_group(self, tail: _Tail, group: list[_Request]) -> Steps[None]:
+    def _plan_group(self, group: list[_Request]) -> Steps[_Flush]:
         """Plan, in steps, the first request of ``group``; add and plan those waiting behind it."""
+        snapshot = self._snapshot.newest
+        assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
+        # The applier frees the published state in steps, unless it is kept after the planning.
+        tail = _Tail(snapshot, self._image.newest)
+        flush = _Flush(snapshot.offset, self._acls_changed_at())
         # Read once: requests that change nothing could otherwise extend this flush for ever.
         waiting = self._inbox.statistics().current_buffer_used
         changes = 0
         while True:
-            changes += yield from self._plan(tail, group[-1])
+            changes += yield from self._plan(flush, tail, group[-1])
             # The size of the next request is known only after planning: assume the maximum.
             if not waiting or changes + RECORDS_PER_REQUEST_MAX > CHANGES_PER_FLUSH_MAX:
-                return
+                break
             group.append(self._inbox.receive_nowait())
             waiting -= 1
             yield
+        yield from tail.release_images()
+        return flush
 
-    def _plan(self, tail: _Tail, request: _Request) -> Steps[int]:
+    def _plan(self, flush: _Flush, tail: _Tail, request: _Request) -> Steps[int]:
         """Plan one request against the tail, and advance the tail. Return the number of changes."""
         plan: _Plan
         match request:
             case _Creations(acls, guard):
-                conflict = tail.find_conflict(guard)
+                conflict = flush.find_conflict(guard)
                 if conflict is None:
-                    plan = yield from plan_creations(tail.snapshot, acls, self._new_id)
+                    plan = yield from plan_creations(tail.acls, acls, self._new_id)
+                    yield from tail.acls.add(plan)
                 else:
-                    plan, guard = reject_creations(tail.snapshot, len(acls), conflict), None
-                tail.add(request, plan, guard)
+                    plan, guard = reject_creations(len(acls), conflict), None
+                flush.add(request, plan, guard)
                 yield from free(acls)
             case _Deletions(filters, guard):
-                conflict = tail.find_conflict(guard)
+                conflict = flush.find_conflict(guard)
                 if conflict is None:
-                    plan = yield from plan_deletions(tail.snapshot, filters)
+                    plan = yield from plan_deletions(tail.acls, filters)
+                    yield from tail.acls.remove(plan)
                 else:
-                    plan, guard = reject_deletions(tail.snapshot, len(filters), conflict), None
-                tail.add(request, plan, guard)
+                    plan, guard = reject_deletions(len(filters), conflict), None
+                flush.add(request, plan, guard)
                 yield from free(filters)
             case _ClusterRequest(plan_changes):
                 plan = yield from plan_changes(tail.image)
                 yield from tail.apply_to_cluster(plan.changes)
-                tail.planned.append(_Planned(request, plan))
+                flush.planned.append(_Planned(request, plan))
             case _:
                 assert_never(request)
         return len(plan.changes)
 
-    async def _write(self, planned: list[_Planned]) -> int | None:
-        """Return the last offset once the plans, one batch each, are durable and applied.
-
-        Return None if there is none.
-        """
+    async def _write(self, flush: _Flush) -> int:
+        """Return the last offset once the plans, one batch each, are durable and applied."""
+        planned = [each for each in flush.planned if each.plan.changes]
         if not planned:
-            return None
+            return flush.offset
         try:
             last_offset = await self._log.append([each.plan.changes for each in planned])
         except OSError as error:
@@ -420,7 +403,7 @@ def _batch_of(planned: _Planned, last_offset: int) -> ChangeBatch:
     plan = planned.plan
     if isinstance(plan, ClusterPlan):
         return ChangeBatch(last_offset, cluster_changes=plan.changes)
-    return PlannedBatch(last_offset, plan.changes, states=planned.states)
+    return ChangeBatch(last_offset, plan.changes)
 
 
 def _guard_of(context: RequestContext | None) -> ChangeGuard | None:

@@ -23,10 +23,11 @@ from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import (
     EMPTY_SNAPSHOT,
     AclSnapshot,
+    apply_changes,
     with_rules,
 )
 from authorizerd.acl.steps import finish
-from authorizerd.acl.updates import plan_creations, plan_deletions
+from authorizerd.acl.updates import Tail, plan_creations, plan_deletions
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.decider import DecisionContext, DecisionCounts
 from authorizerd.actors.published import Published
@@ -210,7 +211,7 @@ def check_creation(
 ) -> AclSnapshot:
     """Create as AclControlManager does: item by item. A duplicate succeeds without a record."""
     acls, ids = [acl_of(row) for row in step["create"]], count(created + 1)
-    plan = finish(plan_creations(snapshot, acls, lambda: acl_id(next(ids))))
+    plan = finish(plan_creations(Tail(snapshot), acls, lambda: acl_id(next(ids))))
     errors = [error and str(error) for error in plan.errors]
     if expected.get("skipped"):
         for error, refused in zip(errors, expected["construct"], strict=True):
@@ -222,12 +223,12 @@ def check_creation(
     written = [(change.id, change.acl.resource_name) for change in plan.changes]
     records = [record["data"] for record in expected["records"]]
     assert written == [(acl_id(each["idOrdinal"]), each["resourceName"]) for each in records], place
-    return plan.tail
+    return apply_changes(snapshot, plan.changes)
 
 
 def check_deletion(place: str, step: Case, expected: Case, snapshot: AclSnapshot) -> AclSnapshot:
     """Delete as AclControlManager does: each filter sees the state before the request."""
-    plan = finish(plan_deletions(snapshot, [filter_of(row) for row in step["delete"]]))
+    plan = finish(plan_deletions(Tail(snapshot), [filter_of(row) for row in step["delete"]]))
     for validated, result, ours in zip(
         expected["validate"], expected["results"], plan.results, strict=True
     ):
@@ -237,7 +238,7 @@ def check_deletion(place: str, step: Case, expected: Case, snapshot: AclSnapshot
         assert set(ours.acls) == {acl_of(binding) for binding in result["deleted"]}, place
     removed = [acl_id(number) for number in expected["removedIdOrdinals"]]
     assert sorted(change.id for change in plan.changes) == removed, place
-    return plan.tail
+    return apply_changes(snapshot, plan.changes)
 
 
 def test_every_creation_and_deletion_equals_kafkas(recording: Recording) -> None:

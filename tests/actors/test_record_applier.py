@@ -22,8 +22,6 @@ from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4
 from authorizerd.acl.snapshot import (
     STATES_FREED_PER_STEP,
     AclSnapshot,
-    apply_changes,
-    at_offset,
 )
 from authorizerd.acl.steps import Steps
 from authorizerd.actors import record_applier, steps
@@ -38,7 +36,6 @@ from authorizerd.actors.record_applier import (
     UNTESTED,
     CaughtUp,
     Message,
-    PlannedBatch,
     RecordApplier,
     Renew,
     Reset,
@@ -233,28 +230,6 @@ async def test_a_contradictory_change_of_a_topic_ends_the_applier(is_loaded: boo
     with trio.fail_after(1):
         with pytest.raises(UnfitChangeError, match=f"log offset 7.*{(b't' * 16).hex()}"):
             await RecordApplier(inbox).run()
-
-
-async def test_planned_states_are_used_only_after_the_state_of_their_plan(
-    nursery: trio.Nursery,
-) -> None:
-    """Otherwise, the changes are applied, and the states are left to their owner."""
-    feed, applier = await start(nursery)
-    await feed.send(CaughtUp(0))
-    await wait_all_tasks_blocked()
-    before = applier.snapshot.newest
-    assert before is not None
-    after = apply_changes(before, [added(1)])
-    # The planned state differs from that of the changes: this shows which of the two is used.
-    other = apply_changes(after, [added(9)])
-    used, second, late = [before, other], [other, other], [before, other]
-    await feed.send(PlannedBatch(1, (added(1),), states=used))
-    await feed.send(PlannedBatch(2, (added(2),), states=second))
-    await feed.send(PlannedBatch(3, (added(3),), states=late))
-    await feed.send(PlannedBatch(4, (added(4),)))
-    await wait_all_tasks_blocked()
-    assert applier.snapshot.newest == at_offset(apply_changes(other, [added(3), added(4)]), 4)
-    assert (used, second, len(late)) == ([], [], 2)
 
 
 async def test_replaced_states_are_freed_in_parts(

@@ -10,8 +10,8 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="the garbage of a plan is not collected",
         file="actors/update_queue.py",
-        text="finish_in_turns(self._plan_group(tail, group), self._heap)",
-        becomes="finish_in_turns(self._plan_group(tail, group))",
+        text="finish_in_turns(self._plan_group(group), self._heap)",
+        becomes="finish_in_turns(self._plan_group(group))",
         found_by="tests/actors/test_update_queue.py::test_garbage_is_collected_in_each_turn_of_a_plan",
     ),
     Mutant(
@@ -27,13 +27,6 @@ ACTOR_MUTANTS: Final = (
         text="        if now() >= ends_at:\n",
         becomes="        if now() < 0:\n",
         found_by="tests/actors/test_steps.py::test_turn_ends_with_the_step_that_ends_after_its_time",
-    ),
-    Mutant(
-        name="planned states are used after any state",
-        file="actors/record_applier.py",
-        text="return before is not None and (before is snapshot or before is self._planned)",
-        becomes="return before is not None",
-        found_by="tests/actors/test_record_applier.py::test_planned_states_are_used_only_after_the_state_of_their_plan",
     ),
     Mutant(
         name="a checkpointer keeps a snapshot between two checks",
@@ -59,7 +52,7 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="creations are planned against the published snapshot, not the tail",
         file="actors/update_queue.py",
-        text="        self.snapshot = plan.tail\n",
+        text="                    yield from tail.acls.add(plan)\n",
         found_by="tests/actors/test_update_queue.py::test_a_thousand_equal_creations_write_one_record_and_all_succeed",
     ),
     Mutant(
@@ -79,23 +72,19 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="a flush does not count its changes",
         file="actors/update_queue.py",
-        text="changes += yield from self._plan(tail, group[-1])",
-        becomes="yield from self._plan(tail, group[-1])",
+        text="changes += yield from self._plan(flush, tail, group[-1])",
+        becomes="yield from self._plan(flush, tail, group[-1])",
         found_by="tests/actors/test_update_queue.py::test_a_flush_never_has_more_changes_than_its_limit",
     ),
     Mutant(
         name="an update is acknowledged before the sync",
         file="actors/update_queue.py",
-        text=(
-            "            last_offset = await self._write([each for each in tail.planned if"
-            " each.plan.changes])\n"
-        ),
+        text="            offset = await self._write(flush)\n",
         becomes=(
-            "            written, tail.planned = tail.planned, []\n"
-            "            for each in written:\n"
+            "            for each in flush.planned:\n"
             "                _answer(each.request, each.plan)\n"
-            "            last_offset = await self._write([each for each in written if"
-            " each.plan.changes])\n"
+            "            offset = await self._write(flush)\n"
+            "            flush.planned.clear()\n"
         ),
         found_by="tests/actors/test_update_queue.py::test_a_creation_is_durable_and_applied_when_it_is_acknowledged",
     ),

@@ -455,9 +455,22 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="creating a present ACL writes a second record",
         file="acl/updates.py",
-        text="            changes.append(change)\n",
-        becomes="            changes += [change] * acls.count(acl)\n",
+        text="if error is None and acl not in changes and not tail.has(acl):",
+        becomes="if error is None and acl not in changes:",
         found_by="tests/daemon/kafka/test_acls.py::test_duplicate_succeeds_and_writes_nothing",
+    ),
+    Mutant(
+        name="an ACL that was removed and created again in one flush stays removed",
+        file="acl/updates.py",
+        text="        if acl in self.added:\n            return True\n",
+        found_by="tests/acl/test_updates.py::test_plans_at_the_tail_equal_plans_after_the_changes_are_applied",
+    ),
+    Mutant(
+        name="an ACL that is removed in a flush is found again",
+        file="acl/updates.py",
+        text="if item[1] not in removed] if removed else chunk",
+        becomes="if item] if removed else chunk",
+        found_by="tests/acl/test_updates.py::test_plans_at_the_tail_equal_plans_after_the_changes_are_applied",
     ),
     Mutant(
         name="a filter of a deletion ignores ACLs that an earlier filter matches",

@@ -12,16 +12,12 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: an update is acknowledged before it is synced",
         file="actors/update_queue.py",
-        text=(
-            "            last_offset = await self._write([each for each in tail.planned if"
-            " each.plan.changes])\n"
-        ),
+        text="            offset = await self._write(flush)\n",
         becomes=(
-            "            unwritten = [each for each in tail.planned if each.plan.changes]\n"
-            "            for each in tail.planned:\n"
+            "            for each in flush.planned:\n"
             "                _answer(each.request, each.plan)\n"
-            "            tail.planned.clear()\n"
-            "            last_offset = await self._write(unwritten)\n"
+            "            offset = await self._write(flush)\n"
+            "            flush.planned.clear()\n"
         ),
         found_by=_STORIES,
     ),
