@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Generic, TypeVar, cast, overload
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, Generic, TypeVar, overload
 
 import trio
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Completion(Generic[T]):
@@ -20,6 +22,8 @@ class Completion(Generic[T]):
         self._done = trio.Event()
         self._value: T
         self._error: Exception | None = None
+        self._viewed: Completion[Any] | None = None
+        self._read: Callable[[Completion[Any]], T] | None = None
 
     @classmethod
     def of(cls, value: T) -> Completion[T]:
@@ -28,30 +32,51 @@ class Completion(Generic[T]):
         completion.succeed(value)
         return completion
 
+    def view(self, read: Callable[[Completion[T]], U]) -> Completion[U]:
+        """Return a completion that ends together with this one.
+
+        Args:
+            read: called once with this completion when it is done, and the other's result is
+                asked for. It returns the value, or raises the error.
+        """
+        # Without an event: there may be very many views.
+        view = Completion.__new__(Completion)
+        view._viewed, view._read, view._error = self, read, None
+        return view
+
     @property
     def is_done(self) -> bool:
         """True once it has ended, with a value or an error."""
-        return self._done.is_set()
+        return self._done.is_set() if self._viewed is None else self._viewed.is_done
 
     @property
     def error(self) -> Exception | None:
         """The error of a done completion, or None if it has a value."""
         assert self.is_done, "not done yet"
+        if self._read is not None:
+            assert self._viewed is not None, "a view is of a completion"
+            read, self._read = self._read, None
+            try:
+                self._value = read(self._viewed)
+            except Exception as error:  # noqa: BLE001 - it is the result
+                self._error = error.with_traceback(None)
         return self._error
 
     @property
     def whole(self) -> Completion[Any]:
-        """The completion that ends together with this one: itself, or that of the whole request."""
-        return self
+        """The completion with which this one ends: itself, or the one that it is a view of."""
+        return self if self._viewed is None else self._viewed.whole
 
     def succeed(self, value: T) -> None:
         """End it with a value."""
+        assert self._viewed is None, "a view ends with its completion"
         assert not self.is_done, "a completion ends once"
         self._value = value
         self._done.set()
 
     def fail(self, error: Exception) -> None:
         """End it with an error."""
+        assert self._viewed is None, "a view ends with its completion"
         assert not self.is_done, "a completion ends once"
         self._error = error
         self._done.set()
@@ -66,7 +91,10 @@ class Completion(Generic[T]):
 
     async def wait_until_done(self) -> None:
         """Wait for the end, whether it succeeds or fails."""
-        await self._done.wait()
+        if self._viewed is None:
+            await self._done.wait()
+        else:
+            await self._viewed.wait_until_done()
 
     async def wait(self) -> T:
         """Wait for the end. Return the value or raise the error."""
@@ -77,39 +105,25 @@ class Completion(Generic[T]):
         return self.wait().__await__()
 
 
-class ItemCompletions(Sequence[Completion[T]]):
-    """One completion per item, for items that end together. Each is created on access.
+class Completions(Sequence[Completion[T]]):
+    """One completion per item, each a view that is created on access.
 
     Why not a list? A request may have hundreds of thousands of items, and creating, completing and
     freeing as many objects would block the event loop.
 
     Args:
-        whole: its value has each item's value or error, in order. If it fails,
-            every item fails with its error.
+        view: returns the view of the item with this index.
     """
 
-    def __init__(self, whole: Completion[Sequence[T | Exception]], count: int) -> None:
-        self._whole = whole
+    def __init__(self, count: int, view: Callable[[int], Completion[T]]) -> None:
         self._count = count
+        self._view = view
 
     def __len__(self) -> int:
         return self._count
 
-    @property
-    def whole(self) -> Completion[Any]:
-        """The completion with which all items end."""
-        return self._whole
-
-    @property
-    def are_all_none(self) -> bool:
-        """True if all items are done, and each has the value None."""
-        whole = self._whole
-        if not whole.is_done or whole.error is not None:
-            return False
-        return tuple(whole.result()).count(None) == self._count
-
     def __iter__(self) -> Iterator[Completion[T]]:
-        return (_ItemCompletion(self._whole, place) for place in range(self._count))
+        return map(self._view, range(self._count))
 
     @overload
     def __getitem__(self, place: int) -> Completion[T]: ...
@@ -119,46 +133,32 @@ class ItemCompletions(Sequence[Completion[T]]):
 
     def __getitem__(self, place: int | slice) -> Completion[T] | Sequence[Completion[T]]:
         places = range(self._count)[place]
-        if isinstance(places, int):
-            return _ItemCompletion(self._whole, places)
-        return [_ItemCompletion(self._whole, each) for each in places]
+        return self._view(places) if isinstance(places, int) else list(map(self._view, places))
 
 
-class _ItemCompletion(Completion[T]):
-    """A view of one item. Only the whole is completed."""
+class ItemCompletions(Completions[T]):
+    """One completion per item, for items that end together.
 
-    def __init__(self, whole: Completion[Sequence[T | Exception]], place: int) -> None:
-        # Do not call super().__init__(): it creates an event per item, which this class avoids.
-        self._whole = whole
-        self._place = place
+    Attributes:
+        whole: its value has each item's value or error, in order. If it fails, every item fails
+            with its error.
+    """
 
-    @property
-    def is_done(self) -> bool:
-        return self._whole.is_done
+    def __init__(self, whole: Completion[Sequence[T | Exception]], count: int) -> None:
+        super().__init__(count, lambda place: whole.view(partial(_get_item, place)))
+        self.whole: Final = whole
 
     @property
-    def error(self) -> Exception | None:
-        error = self._whole.error
-        if error is not None:
-            return error
-        value = self._whole.result()[self._place]
-        return value if isinstance(value, Exception) else None
+    def are_all_none(self) -> bool:
+        """True if all items are done, and each has the value None."""
+        whole = self.whole
+        if not whole.is_done or whole.error is not None:
+            return False
+        return tuple(whole.result()).count(None) == len(self)
 
-    @property
-    def whole(self) -> Completion[Any]:
-        return self._whole
 
-    def succeed(self, value: T) -> None:
-        raise AssertionError("items end together")
-
-    def fail(self, error: Exception) -> None:
-        raise AssertionError("items end together")
-
-    def result(self) -> T:
-        error = self.error
-        if error is not None:
-            raise error.with_traceback(None)
-        return cast(T, self._whole.result()[self._place])
-
-    async def wait_until_done(self) -> None:
-        await self._whole.wait_until_done()
+def _get_item(place: int, whole: Completion[Sequence[T | Exception]]) -> T:
+    item = whole.result()[place]
+    if isinstance(item, Exception):
+        raise item
+    return item

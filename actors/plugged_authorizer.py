@@ -35,10 +35,10 @@ from authorizerd.actors.errors import (
     SecurityDisabledError,
 )
 from authorizerd.actors.plugged_values import (
-    CheckedCompletions,
     check_acl_count,
     check_acl_offset,
     check_answers,
+    check_completions,
     check_count,
     check_reason,
     check_slices,
@@ -239,7 +239,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
         kind: type[Deleted] | None = None,
     ) -> Sequence[Completion[Value]]:
         try:
-            completions = CheckedCompletions(begin(), kind, self._on_failure)
+            completions = check_completions(begin(), kind, self._on_failure)
             check_count(completions, items)
         # Not a fault: listeners answer it with SECURITY_DISABLED.
         except SecurityDisabledError as error:

@@ -7,14 +7,14 @@ can cause another error elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar, overload
+from typing import Final, TypeVar
 
 from authorizerd.acl.change_guard import OFFSET_MAX
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.updates import Deleted
-from authorizerd.actors.completion import Completion, ItemCompletions
+from authorizerd.actors.completion import Completion, Completions, ItemCompletions
 from authorizerd.actors.errors import AuthorizerFaultError, SecurityDisabledError
 from authorizerd.actors.record_applier import NOT_LOADED
 
@@ -27,8 +27,12 @@ _REASON_MAX: Final = 500
 """The most characters of a text that an authorizer gives to callers."""
 
 
-class CheckedCompletions(Sequence[Completion[Value]]):
-    """The authorizer's completions. Each result is checked when it is read.
+def check_completions(
+    inner: Sequence[Completion[Value]],
+    kind: type[Deleted] | None,
+    on_failure: Callable[[BaseException], None],
+) -> Sequence[Completion[Value]]:
+    """Return views of an authorizer's completions. Each result is checked when it is read.
 
     Args:
         kind: the expected type of the results; None accepts any.
@@ -37,102 +41,39 @@ class CheckedCompletions(Sequence[Completion[Value]]):
     Raises:
         AuthorizerFaultError: an item is not a completion.
     """
+    # ItemCompletions create items on access: checking the items would create all of them.
+    if not isinstance(inner, ItemCompletions):
+        if not isinstance(inner, Sequence):  # a generator might never end
+            raise AuthorizerFaultError(
+                f"expected a sequence of completions, found {type(inner).__name__}"
+            )
+        # A copy, since the authorizer could change its own list after the check.
+        inner = tuple(inner)
+        _check_kinds(inner, Completion)
 
-    def __init__(
-        self,
-        inner: Sequence[Completion[Value]],
-        kind: type[Deleted] | None,
-        on_failure: Callable[[BaseException], None],
-    ) -> None:
-        # ItemCompletions create items on access: checking the items would create all of them.
-        if not isinstance(inner, ItemCompletions):
-            if not isinstance(inner, Sequence):  # a generator might never end
-                raise AuthorizerFaultError(
-                    f"expected a sequence of completions, found {type(inner).__name__}"
-                )
-            # A copy, since the authorizer could change its own list after the check.
-            inner = tuple(inner)
-            _check_kinds(inner, Completion)
-        self._inner: Final = inner
-        self._kind: Final = kind
-        self._on_failure: Final = on_failure
+    def check(completion: Completion[Value]) -> Value:
+        fault = _find_fault(completion, kind)
+        if fault is not None:
+            on_failure(fault)
+            raise fault
+        return completion.result()
 
-    def __len__(self) -> int:
-        return len(self._inner)
-
-    def __iter__(self) -> Iterator[Completion[Value]]:
-        return map(self._check, self._inner)
-
-    @overload
-    def __getitem__(self, place: int) -> Completion[Value]: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Completion[Value]]: ...
-
-    def __getitem__(self, place: int | slice) -> Completion[Value] | Sequence[Completion[Value]]:
-        if isinstance(place, slice):
-            return list(map(self._check, self._inner[place]))
-        return self._check(self._inner[place])
-
-    def _check(self, inner: Completion[Value]) -> Completion[Value]:
-        return _CheckedCompletion(inner, self._kind, self._on_failure)
+    return Completions(len(inner), lambda place: inner[place].view(check))
 
 
-class _CheckedCompletion(Completion[Value]):
-    """A checked view of one completion. The authorizer completes it."""
-
-    def __init__(
-        self,
-        inner: Completion[Value],
-        kind: type[Deleted] | None,
-        on_failure: Callable[[BaseException], None],
-    ) -> None:
-        self._inner = inner
-        self._kind = kind
-        self._on_failure = on_failure
-        # Kept, so that a fault is reported once, however often the result is read.
-        self._fault: AuthorizerFaultError | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self._inner.is_done
-
-    @property
-    def error(self) -> Exception | None:
-        """The error of a done completion. A result of the wrong type is an AuthorizerFaultError."""
-        error: object = self._inner.error
-        if isinstance(error, Exception):
-            return error
-        if self._fault is None and error is not None:
-            self._fault = AuthorizerFaultError(f"an item failed with {type(error).__name__}")
-            self._on_failure(self._fault)
-        if self._fault is None and self._kind is not None:
-            value = self._inner.result()
-            if not _is_deleted(value):
-                self._fault = AuthorizerFaultError(
-                    f"expected the result of a deletion, found {type(value).__name__}"
-                )
-                self._on_failure(self._fault)
-        return self._fault
-
-    @property
-    def whole(self) -> Completion[Any]:
-        return self._inner.whole
-
-    def succeed(self, value: Value) -> None:
-        raise AssertionError("the authorizer completes it")
-
-    def fail(self, error: Exception) -> None:
-        raise AssertionError("the authorizer completes it")
-
-    def result(self) -> Value:
-        error = self.error
-        if error is not None:
-            raise error.with_traceback(None)
-        return self._inner.result()
-
-    async def wait_until_done(self) -> None:
-        await self._inner.wait_until_done()
+def _find_fault(
+    completion: Completion[Value], kind: type[Deleted] | None
+) -> AuthorizerFaultError | None:
+    """Return what is wrong with the result of a done completion, or None."""
+    error: object = completion.error
+    if isinstance(error, Exception):
+        return None
+    if error is not None:
+        return AuthorizerFaultError(f"an item failed with {type(error).__name__}")
+    value = completion.result()
+    if kind is None or _is_deleted(value):
+        return None
+    return AuthorizerFaultError(f"expected the result of a deletion, found {type(value).__name__}")
 
 
 def guard(
