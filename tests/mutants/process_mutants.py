@@ -252,8 +252,8 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="a plugged-in authorizer may complete a deletion with any value",
         file="actors/plugged_values.py",
-        text="            if not _is_deleted(value):\n",
-        becomes="            if False:\n",
+        text="if kind is None or _is_deleted(value):",
+        becomes="if True:",
         found_by="tests/actors/test_plugged_authorizer.py::test_an_invalid_result_of_a_deletion_fails_its_item",
     ),
     Mutant(
