@@ -116,6 +116,7 @@ def compare_traffic(
         StartError: the traffic cannot be read, or is too much for one process.
     """
     # Imported here, because plans without recorded traffic need none of it.
+    from authorizerd.replay.ingest.parse.line import LineLayout
     from authorizerd.replay.local.errors import TrafficError
     from authorizerd.replay.local.evidence import judge_traffic, read_report
     from authorizerd.replay.local.traffic import read_traffic
@@ -129,8 +130,11 @@ def compare_traffic(
         logs = IngestPlan(
             inputs=tuple(arguments.traffic),
             out="",
-            format=arguments.traffic_format,
-            time_zone=arguments.traffic_tz,
+            layout=LineLayout(
+                format=arguments.traffic_format,
+                time_zone=arguments.traffic_tz,
+                field=arguments.traffic_line_field,
+            ),
             bad_ratio_max=arguments.traffic_max_bad_ratio,
         )
         traffic = read_traffic(logs)

@@ -38,6 +38,12 @@ def add_traffic_logs(group: argparse._ArgumentGroup, help: str) -> None:
         help="time zone of times in --traffic that name none (default: %(default)s)",
     )
     group.add_argument(
+        "--traffic-line-field",
+        metavar="NAME",
+        help="for --traffic in JSON: the field that holds each line, such as event.original; "
+        "default: the fields of known log shippers",
+    )
+    group.add_argument(
         "--traffic-max-bad-ratio",
         default=0.01,
         type=_parse_ratio,

@@ -17,20 +17,20 @@ from typing import Final
 import msgspec
 
 from authorizerd.replay.acl_set import AclSet
+from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.topics import Topic
 
 
 class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):
     """The plan of ``ingest``.
 
-    ``inputs`` are paths, globs or URIs; ``time_zone`` applies to times without a zone.
+    ``inputs`` are paths, globs or URIs.
     """
 
     inputs: tuple[str, ...]
     out: str
     topics: tuple[Topic, ...] = ()
-    format: str = "auto"
-    time_zone: str = "UTC"
+    layout: LineLayout = LineLayout()
     bad_ratio_max: float = 0.01
     overwrite: bool = False
 

@@ -210,6 +210,20 @@ INGEST_MUTANTS: Final = (
                 "test_only_one_known_text_of_a_wrapper_is_read",
             ),
             (
+                "a line without the named field counts",
+                "ops/replay/ingest/parse/wrapping.py",
+                "return Reason.NO_LINE_FIELD if lacks_field else text",
+                "return text",
+                "test_line_without_the_named_field_is_set_aside",
+            ),
+            (
+                "a line in a field that was named gets its wrapper's time",
+                "ops/replay/local/tallies.py",
+                'if found is None or (found["utc"] and self._field is not None):',
+                "if found is None:",
+                "test_only_the_named_field_holds_a_line",
+            ),
+            (
                 "a wrapper's time may hold a marker",
                 "ops/replay/ingest/parse/wrapping.py",
                 "and _time.fullmatch(each)",
@@ -252,6 +266,29 @@ INGEST_MUTANTS: Final = (
                 "test_line_in_a_wrapper_is_read",
             ),
         )
+    ),
+    Mutant(
+        name="a plain line counts although it lacks the named field",
+        file="ops/replay/ingest/parse/columns.py",
+        text='self._line_format != "json" and self._field is None',
+        becomes='self._line_format != "json"',
+        found_by="tests/ops/replay/ingest/parse/test_columns.py"
+        "::test_plain_line_lacks_the_named_field",
+    ),
+    Mutant(
+        name="a log without the named field is a log without traffic",
+        file="ops/replay/ingest/report.py",
+        text="return are_few and not lacks_field(ingested)",
+        becomes="return are_few",
+        found_by="tests/ops/replay/local/test_usage.py"
+        "::test_log_without_the_named_field_is_not_a_log_without_traffic",
+    ),
+    Mutant(
+        name="a plan passes by a log without the named field",
+        file="ops/replay/local/evidence.py",
+        text="    if lacks_field(ingested):",
+        becomes="    if not ingested:",
+        found_by="tests/cli/change/test_traffic.py::test_traffic_that_proves_nothing_is_rejected",
     ),
     Mutant(
         name="a part of a line from Docker counts as a complete line",

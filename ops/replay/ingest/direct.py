@@ -25,9 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.parse.columns import BLANK, SCHEMA, EventReader
-from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.ingest.parse.logs import read_log, read_part
-from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, SUMS_SCHEMA
 from authorizerd.replay.ingest.sums import TextSums
 
@@ -111,15 +110,12 @@ def write_run(
     spark: SparkSession,
     tasks: Sequence[Sequence[Part]],
     places: Places,
-    line_format: LineFormat,
-    time_zone: str,
+    layout: LineLayout,
 ) -> DataFrame:
     """Return the parts of the tuples of ``tasks``; computing them writes the run."""
     for folder in places:
         folder.mkdir(parents=True, exist_ok=True)
-    run = partial(
-        _run_tasks, tasks=tasks, places=places, line_format=line_format, time_zone=time_zone
-    )
+    run = partial(_run_tasks, tasks=tasks, places=places, layout=layout)
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
     return numbers.mapInArrow(run, SUMS_SCHEMA)
 
@@ -128,10 +124,9 @@ def _run_tasks(
     batches: Iterator[pyarrow.RecordBatch],
     tasks: Sequence[Sequence[Part]],
     places: Places,
-    line_format: LineFormat,
-    time_zone: str,
+    layout: LineLayout,
 ) -> Iterator[pyarrow.RecordBatch]:
-    reader = _reader(line_format, time_zone)
+    reader = _reader(layout)
     for batch in batches:
         for number in batch["id"].to_pylist():
             with closing(PartFiles(places, number)) as files:
@@ -139,8 +134,8 @@ def _run_tasks(
 
 
 @lru_cache(1)  # the tasks of a worker process parse a repeated text once
-def _reader(line_format: LineFormat, time_zone: str) -> EventReader:
-    return EventReader(find_zone(time_zone), line_format)
+def _reader(layout: LineLayout) -> EventReader:
+    return EventReader.of(layout)
 
 
 def write_parts(

@@ -14,7 +14,6 @@ from functools import reduce
 from itertools import islice
 from typing import Final, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -28,7 +27,6 @@ from authorizerd.replay.ingest.committing import (
 )
 from authorizerd.replay.ingest.contents import Shared, match_contents
 from authorizerd.replay.ingest.inputs import check_apart, check_sources, find_inputs, sort_inputs
-from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import (
     DAMAGED,
@@ -80,7 +78,7 @@ def run(spark: SparkSession, plan: IngestPlan) -> int:
             ingest has added a run meanwhile.
     """
     try:
-        find_zone(plan.time_zone)
+        find_zone(plan.layout.time_zone)
     except ValueError as error:
         raise JobError(str(error)) from error
     before = find_table(spark, plan.out, overwrite=plan.overwrite).commit
@@ -146,13 +144,12 @@ class _Ingest:
 
     def _write(self) -> RunSummary:
         run = self._new_run()
-        how = msgspec.convert(self._plan.format, LineFormat), self._plan.time_zone
-        inputs = sort_inputs(self._files)
-        added = None if self._records else self._runs.write_directly(run, inputs, *how)
+        layout, inputs = self._plan.layout, sort_inputs(self._files)
+        added = None if self._records else self._runs.write_directly(run, inputs, layout)
         if added is None:
-            parts = [read_new_rows(self._spark, new, *how) for new in self._records]
+            parts = [read_new_rows(self._spark, new, layout) for new in self._records]
             if self._files:
-                parts.append(read_rows(self._spark, inputs, *how))
+                parts.append(read_rows(self._spark, inputs, layout))
             try:
                 self._runs.write(run, reduce(DataFrame.unionByName, parts))
             except SPARK_ERRORS as error:
@@ -246,7 +243,7 @@ class _Ingest:
         return f"{self._before.number + 1:08d}-{secrets.token_hex(4)}"
 
     def _summarize(self, run: str) -> RunSummary:
-        return self._runs.summarize(run, self._plan.time_zone, self._plan.sources)
+        return self._runs.summarize(run, self._plan.layout.time_zone, self._plan.sources)
 
 
 def _print(summary: RunSummary, left_out: Mapping[str, Shared], commit: Commit) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final, get_args
 
-from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.line import LineFormat, LineLayout
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.options import (
     parse_file,
@@ -22,7 +22,12 @@ from authorizerd.replay.topics import SCHEME, Topic, parse_topic
 EVENTS: Final = "events"
 """The directory of ``--out`` into which Spark ingests ``--logs``."""
 
-_READING_DEFAULTS: Final = {"format": "auto", "tz": "UTC", "max_bad_ratio": 0.01}
+_READING_DEFAULTS: Final = {
+    "format": "auto",
+    "tz": "UTC",
+    "line_field": None,
+    "max_bad_ratio": 0.01,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +63,12 @@ def _add_reading_arguments(parser: argparse.ArgumentParser) -> None:
         type=_zone,
         metavar="ZONE",
         help="time zone of times that name none; default %(default)s",
+    )
+    parser.add_argument(
+        "--line-field",
+        metavar="NAME",
+        help="for logs in JSON: the field that holds each line, such as event.original; default "
+        "the fields of known log shippers",
     )
     parser.add_argument(
         "--max-bad-ratio",
@@ -142,8 +153,7 @@ def make_ingest_plan(
         inputs=inputs,
         out=out,
         topics=topics,
-        format=parsed.format,
-        time_zone=parsed.tz,
+        layout=LineLayout(format=parsed.format, time_zone=parsed.tz, field=parsed.line_field),
         bad_ratio_max=parsed.max_bad_ratio,
         overwrite=parsed.overwrite,
     )

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.text import format_count, format_time
 
+NO_LINE_FIELD: Final = "no line has a text in the JSON field that {flag} names"
 DAMAGED: Final = "the archive is damaged, so events are missing: fetch or pack it again"
 
 
@@ -108,9 +109,18 @@ def count_lines(
 
 
 def are_readable(ingested: Ingested, bad_ratio_max: float) -> bool:
-    """Return True if no greater share of lines is set aside; explanations count as no lines."""
+    """Return True if no greater share of lines is set aside; explanations count as no lines.
+
+    No share permits that ``lacks_field`` is True.
+    """
     # Multiply instead of dividing, because there may be no lines.
-    return ingested.set_aside <= bad_ratio_max * (ingested.lines - ingested.explanations)
+    are_few = ingested.set_aside <= bad_ratio_max * (ingested.lines - ingested.explanations)
+    return are_few and not lacks_field(ingested)
+
+
+def lacks_field(ingested: Ingested) -> bool:
+    """Return True if no event was read, and lines lack the JSON field that the user has named."""
+    return not ingested.events and Reason.NO_LINE_FIELD in ingested.reasons
 
 
 def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
@@ -161,6 +171,9 @@ def added_line(ingested: Ingested) -> str:
 
 def why_not_accepted(ingested: Ingested, bad_ratio_max: float) -> str:
     """Return why an ingest is not accepted."""
+    if lacks_field(ingested):
+        flag = NO_LINE_FIELD.format(flag="--line-field")
+        return f"not accepted: {flag}: {_set_aside(ingested)} of {ingested.lines} lines"
     return (
         f"not accepted: {_set_aside(ingested)} of {ingested.lines} lines, more than "
         f"--max-bad-ratio {bad_ratio_max:g} allows"

@@ -20,9 +20,8 @@ from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.ingest.parse.logs import read_log
-from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import escape_glob
@@ -34,9 +33,7 @@ _TYPES: Final = {"at": TimestampType, "allowed": BooleanType}
 Batches = Iterator[pyarrow.RecordBatch]
 
 
-def read_rows(
-    spark: SparkSession, inputs: Inputs, line_format: LineFormat, time_zone: str
-) -> DataFrame:
+def read_rows(spark: SparkSession, inputs: Inputs, layout: LineLayout) -> DataFrame:
     """Return the rows of all files, at least one, with ``file`` and ``sequence``.
 
     ``reason`` is null for an event and empty for a blank line; ``line`` is null for an event.
@@ -46,16 +43,16 @@ def read_rows(
     """
     parts = []
     if inputs.plain:
-        parts.append(parse_lines(_lines(spark, inputs.plain), line_format, time_zone))
+        parts.append(parse_lines(_lines(spark, inputs.plain), layout))
     if inputs.packed:
-        parts.append(parse_archives(packed_rows(spark, inputs.packed), line_format, time_zone))
+        parts.append(parse_archives(packed_rows(spark, inputs.packed), layout))
     if inputs.parquet:
         parts.append(_parquet(spark, inputs.parquet))
     rows = reduce(DataFrame.unionByName, parts)
     return rows.select("*", sql.monotonically_increasing_id().alias("sequence"))
 
 
-def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
+def parse_lines(lines: DataFrame, layout: LineLayout) -> DataFrame:
     """Return the columns of ``SCHEMA`` for rows of ``line``, and the other columns as they are.
 
     Lines need not be valid UTF-8.
@@ -67,13 +64,13 @@ def parse_lines(lines: DataFrame, line_format: LineFormat, time_zone: str) -> Da
     others = [field for field in lines.schema.fields if field.name != "line"]
     more = (f"{each.name} {each.dataType.simpleString()}" for each in others)
     schema = ", ".join([ROWS_SCHEMA, *more])
-    read = partial(_read_lines, line_format=line_format, time_zone=time_zone)
+    read = partial(_read_lines, layout=layout)
     return _with_text(lines.withColumn("line", cut).mapInArrow(read, schema))
 
 
-def parse_archives(archives: DataFrame, line_format: LineFormat, time_zone: str) -> DataFrame:
+def parse_archives(archives: DataFrame, layout: LineLayout) -> DataFrame:
     """Return the columns of ``SCHEMA`` and ``file`` for the rows of ``packed_rows``."""
-    read = partial(_read_archives, line_format=line_format, time_zone=time_zone)
+    read = partial(_read_archives, layout=layout)
     return _with_text(archives.mapInArrow(read, f"{ROWS_SCHEMA}, file string"))
 
 
@@ -89,8 +86,8 @@ def _with_text(rows: DataFrame) -> DataFrame:
     return rows.withColumn("line", sql.col("line").cast("string"))
 
 
-def _read_lines(batches: Batches, line_format: LineFormat, time_zone: str) -> Batches:
-    reader = EventReader(find_zone(time_zone), line_format)
+def _read_lines(batches: Batches, layout: LineLayout) -> Batches:
+    reader = EventReader.of(layout)
     for batch in batches:
         rows = reader.read(batch["line"])
         for name in batch.schema.names:
@@ -99,8 +96,8 @@ def _read_lines(batches: Batches, line_format: LineFormat, time_zone: str) -> Ba
         yield rows
 
 
-def _read_archives(batches: Batches, line_format: LineFormat, time_zone: str) -> Batches:
-    reader = EventReader(find_zone(time_zone), line_format)
+def _read_archives(batches: Batches, layout: LineLayout) -> Batches:
+    reader = EventReader.of(layout)
     for file, packed in packed_files(batches):
         for rows in reader.read_blocks(read_log(file, packed)):
             yield rows.append_column("file", pyarrow.repeat(file, len(rows)))

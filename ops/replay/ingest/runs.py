@@ -20,7 +20,7 @@ from authorizerd.replay.ingest.direct import Places, are_here, plan_tasks, write
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.parse.columns import BLANK
 from authorizerd.replay.ingest.parse.event import Reason
-from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.ingest.report import Ingested, count_lines
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS
 from authorizerd.replay.ingest.table import read_events
@@ -79,9 +79,7 @@ class Runs:
         self._write_set_aside(lines.withColumn("reason", reason), run)
         remove_parquet(self._spark, unread)
 
-    def write_directly(
-        self, run: str, inputs: Inputs, line_format: LineFormat, time_zone: str
-    ) -> DataFrame | None:
+    def write_directly(self, run: str, inputs: Inputs, layout: LineLayout) -> DataFrame | None:
         """Return the parts of the run's tuples, which write the run when they are computed.
 
         Return None unless the tasks can read and write the files themselves.
@@ -91,7 +89,7 @@ class Runs:
             return None
         places = Places(folder / "events" / f"run={run}", folder / "set_aside" / f"run={run}")
         tasks = plan_tasks(inputs, self._spark.sparkContext.defaultParallelism)
-        return write_run(self._spark, tasks, places, line_format, time_zone)
+        return write_run(self._spark, tasks, places, layout)
 
     def is_scattered(self, summary: RunSummary) -> bool:
         """Return True if the events are in too many files for their number and days."""

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.commit import Content
-from authorizerd.replay.ingest.parse.line import LineFormat
+from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
@@ -102,15 +102,13 @@ def check_continues(topic: Topic, begins: Mapping[int, int], ends: Mapping[int, 
             )
 
 
-def read_new_rows(
-    spark: SparkSession, new: NewRecords, line_format: LineFormat, time_zone: str
-) -> DataFrame:
+def read_new_rows(spark: SparkSession, new: NewRecords, layout: LineLayout) -> DataFrame:
     """Return the rows of new records, as ``read_rows`` does.
 
     ``file`` is the address of the topic and the partition; ``sequence`` is the offset.
     """
     records = read_records(spark, new.topic, new.begins, new.ends)
-    rows = parse_lines(records.withColumnRenamed("value", "line"), line_format, time_zone)
+    rows = parse_lines(records.withColumnRenamed("value", "line"), layout)
     file = sql.concat_ws("/", sql.lit(new.name), "partition")
     return rows.withColumn("file", file).withColumnRenamed("offset", "sequence").drop("partition")
 

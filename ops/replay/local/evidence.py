@@ -29,7 +29,7 @@ from authorizerd.acl.plan.traffic import (
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.acl_set import digest_of
-from authorizerd.replay.ingest.report import Ingested
+from authorizerd.replay.ingest.report import NO_LINE_FIELD, Ingested, lacks_field
 from authorizerd.replay.judging.asking import RESOURCE_TYPE_CODES
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count, JudgedBy, name_releases
@@ -188,6 +188,9 @@ def _index(snapshot: AclSnapshot, settings: AuthorizerSettings) -> AclIndex:
 
 def _check_ingested(ingested: Ingested) -> None:
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in ingested.reasons.items())
+    if lacks_field(ingested):
+        no_field = NO_LINE_FIELD.format(flag="--traffic-line-field")
+        raise TrafficError(f"{', '.join(ingested.inputs)}: {no_field} ({reasons})")
     if ingested.lines > ingested.blank_lines == ingested.lines - ingested.set_aside:
         names = ", ".join(ingested.inputs)
         raise TrafficError(

@@ -111,7 +111,7 @@ class _Memory(dict[bytes, V | None], Generic[V]):
 
 
 class Tallies:
-    """Adds up lines; ``zone`` applies to times without a zone.
+    """Adds up lines; ``zone``, ``line_format`` and ``field`` are those of ``parse_line``.
 
     Events before ``since_ms`` are not counted; a tally may then have no lines.
 
@@ -122,10 +122,12 @@ class Tallies:
         self,
         zone: tzinfo,
         line_format: LineFormat = "auto",
+        field: str | None = None,
         since_ms: int = -sys.maxsize,
     ) -> None:
         self._since_ms = since_ms
         self._zone = zone
+        self._field = field
         self._line_format: LineFormat = line_format
         self._text_bytes_left = TEXT_BYTES_MAX
         self._tallies: dict[Counted, Tally] = {}
@@ -182,7 +184,8 @@ class Tallies:
     def _parse_head(self, head: bytes) -> tuple[int, _Memory[Tally]] | None:
         """Return when the second of a head begins, and the tallies of the lines of its kind."""
         found = _match_head(head)
-        if found is None:
+        # A named field may hold a line with a time of its own in any JSON line.
+        if found is None or (found["utc"] and self._field is not None):
             return None
         utc = found["utc"]
         begin_ms = parse_second(utc or found["second"], UTC if utc else self._zone)
@@ -203,7 +206,7 @@ class Tallies:
 
     def _parse(self, line: bytes) -> Event | Reason | None:
         self.is_sampled = self.is_sampled or _is_sampled(line) is not None
-        return parse_line(line, self._zone, self._line_format)
+        return parse_line(line, self._zone, self._line_format, self._field)
 
     def _tally_of(self, parsed: Event | Reason | None, size: int) -> Tally:
         """Return the tally of a line with ``size`` bytes."""

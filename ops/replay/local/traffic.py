@@ -17,7 +17,6 @@ import msgspec
 
 from authorizerd.acl.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.parse.event import Reason
-from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.ingest.report import (
@@ -65,10 +64,10 @@ def read_traffic(logs: IngestPlan, since_ms: int = -sys.maxsize) -> Traffic:
         TrafficError: a file cannot be read, or ``time_zone`` is not a time zone.
     """
     try:
-        zone = find_zone(logs.time_zone)
+        zone = find_zone(logs.layout.time_zone)
     except ValueError as error:
         raise TrafficError(str(error)) from error
-    tallies = Tallies(zone, msgspec.convert(logs.format, LineFormat), since_ms=since_ms)
+    tallies = Tallies(zone, logs.layout.format, logs.layout.field, since_ms)
     files: list[TrafficFile] = []
     damaged: list[str] = []
     found = find_logs(logs.inputs)
@@ -115,7 +114,7 @@ def sum_lines(
         allowed=lines["allowed"],
         first_ms=min(times, default=None),
         last_ms=max(times, default=None),
-        time_zone=logs.time_zone,
+        time_zone=logs.layout.time_zone,
         inputs=logs.inputs,
         tuples=tuples,
         damaged=tuple(damaged),

@@ -259,6 +259,13 @@ def test_record_of_denials_proves_little(folder: Path) -> None:
     ]
 
 
+def test_line_in_a_named_field_is_evidence(folder: Path) -> None:
+    text = line("User:alice", "WRITE", "orders").rstrip()
+    (folder / "audit.log").write_text(json.dumps({"event": {"original": text}}) + "\n")
+    flags = "--traffic audit.log --traffic-line-field event.original"
+    assert plan(f"desired.txt {flags} --out plan.json") == 3
+
+
 @pytest.mark.parametrize(
     ("ending", "is_sampled"),
     [("", False), (" [sampleRate=0.1]", True), (" [sampleRate=1e-05]", True), (" [t-1]", False)],
@@ -297,6 +304,11 @@ def test_sample_of_a_json_log_is_a_warning(rate: float, is_sampled: bool, folder
             "",
             line("User:alice", "READ", "orders") + "no audit line\n",
             "1 of 2 lines cannot be read (no_decision 1): filter the log, or raise ",
+        ),
+        (
+            "--traffic-line-field msg --traffic-max-bad-ratio 1",
+            line("User:alice", "READ", "orders"),
+            "audit.log: no line has a text in the JSON field that --traffic-line-field names (no_",
         ),
         ("--traffic-tz Nowhere", "", "unknown time zone 'Nowhere'"),
     ],

@@ -37,13 +37,21 @@ from tests.support.acls import acl
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMATS: Final[tuple[LineFormat, ...]] = ("auto", "json", "kafka")
+_FIELDS: Final = (None, None, "log", "a.b")
 _RULE: Final = Decision(True, MatchingAcl(acl("User:ü", "READ", topic="a b", pattern="PREFIXED")))
 _WORDS: Final = (
     *(b" is Allowed ", b" is Denied ", b" operation = ", b" Operation = ", b" from host = "),
     *(b" on resource = ", b" for request = ", b" with resourceRefCount = ", b" based on rule "),
     *(b"Principal = ", b"2026-11-21 16:26:26,966", b" INFO ", b"\x01", b" stdout P ", b"unknown"),
     *(b'{"log":"', b'"masked":["host"]', b'"allowed":true', b'"time":"2026-01-01T00:00:00Z"'),
-    *(b" (kafka.authorizer.logger)", b"Topic:LITERAL:", b"+0100", b"\xef\xbb\xbf"),
+    *(
+        b'{"a.b":"',
+        b'{"a":{"b":"',
+        b" (kafka.authorizer.logger)",
+        b"Topic:LITERAL:",
+        b"+0100",
+        b"\xef\xbb\xbf",
+    ),
 )
 _NAMES: Final = (b"x.log", b"x.log.gz", b"x.bz2", b"x.xz")
 
@@ -86,9 +94,9 @@ def _check_denials(data: bytes) -> None:
     lines = data.split(b"\n")
     denials = count_denials(lines)
     assert denials.count + denials.unread <= len(lines)
-    line_format = _FORMATS[len(data) % len(_FORMATS)]
-    read = [parse_line(line, UTC, line_format) for line in lines]
-    tallies = Tallies(UTC, line_format)
+    line_format, field = _FORMATS[len(data) % len(_FORMATS)], _FIELDS[len(data) % len(_FIELDS)]
+    read = [parse_line(line, UTC, line_format, field) for line in lines]
+    tallies = Tallies(UTC, line_format, field)
     tallies.add(lines)
     counted = {key: tally.lines for key, tally in tallies if tally.lines}
     assert counted == Counter(map(_tally_key, read))
@@ -103,12 +111,12 @@ def _tally_key(parsed: Event | Reason | None) -> Summand | Reason | None:
 def _check_columns(data: bytes) -> None:
     """The columns in Arrow have what each line has when it is parsed alone."""
     lines = data.split(b"\n")
-    line_format = _FORMATS[len(data) % len(_FORMATS)]
-    reader = EventReader(UTC, line_format)
+    line_format, field = _FORMATS[len(data) % len(_FORMATS)], _FIELDS[len(data) % len(_FIELDS)]
+    reader = EventReader(UTC, line_format, field)
     for _ in range(2):  # the second time, the texts are known
         rows = reader.read(pyarrow.array(lines, pyarrow.binary())).to_pylist()
         for line, row in zip(lines, rows, strict=True):
-            parsed = parse_line(line, UTC, line_format)
+            parsed = parse_line(line, UTC, line_format, field)
             if isinstance(parsed, Event):
                 expected = msgspec.structs.asdict(parsed)
                 at_ms = expected.pop("at_ms")

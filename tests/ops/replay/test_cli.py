@@ -11,6 +11,7 @@ from authorizerd.acl.model import Operation
 from authorizerd.cli.main import main as authorizerd
 from authorizerd.replay import cli
 from authorizerd.replay.acl_set import digest_of
+from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.plans import FollowPlan, IngestPlan, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.options import SparkOptions
@@ -61,13 +62,12 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submitted:
 def test_ingest_makes_local_paths_absolute(submitted: Submitted, tmp_path: Path) -> None:
     plan = submitted.run(
         "ingest --input events --input logs/*.log hdfs://name/audit --out out --tz +02:00"
-        " --max-bad-ratio 0.5 --format kafka"
+        " --max-bad-ratio 0.5 --format kafka --line-field event.original"
     )
     assert plan == IngestPlan(
         inputs=(f"{tmp_path}/events", f"{tmp_path}/logs/*.log", "hdfs://name/audit"),
         out=f"{tmp_path}/out",
-        format="kafka",
-        time_zone="+02:00",
+        layout=LineLayout(format="kafka", time_zone="+02:00", field="event.original"),
         bad_ratio_max=0.5,
     )
     assert submitted.options == [SparkOptions()]
@@ -135,7 +135,8 @@ def test_watch_of_a_topic_takes_its_options(submitted: Submitted, tmp_path: Path
     assert cli.main(words) == EXIT_CODE
     (tmp_path / "client.properties").write_text("ssl.key.password=hidden")
     (tmp_path / "out/follow").mkdir(parents=True)  # the watch continues
-    more = "--interval 2m --duration 1d --from-beginning --tz +02:00 --max-bad-ratio 0.5"
+    more = "--interval 2m --duration 1d --from-beginning --tz +02:00"
+    more += " --line-field message --max-bad-ratio 0.5"
     assert cli.main([*words, *more.split(), "--command-config", "client.properties"]) == EXIT_CODE
     first, second = submitted.plans
     assert isinstance(first, FollowPlan)
@@ -143,7 +144,8 @@ def test_watch_of_a_topic_takes_its_options(submitted: Submitted, tmp_path: Path
     assert first.whatif.candidate.acls
     assert isinstance(second, FollowPlan)
     assert (second.interval_s, second.duration_s, second.from_beginning) == (120, 86_400, True)
-    assert (second.ingest.time_zone, second.ingest.bad_ratio_max) == ("+02:00", 0.5)
+    assert second.ingest.layout == LineLayout(time_zone="+02:00", field="message")
+    assert second.ingest.bad_ratio_max == 0.5
     assert not second.is_anew
     assert second.topic.settings == {"ssl.key.password": "hidden"}
     assert "hidden" not in repr(second)

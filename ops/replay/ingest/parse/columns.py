@@ -26,9 +26,10 @@ from authorizerd.replay.ingest.parse.beginnings import (
     parse_second,
 )
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.line import LineFormat, LineLayout, parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
+from authorizerd.replay.ingest.parse.times import find_zone
 
 SCHEMA: Final = pyarrow.schema(
     {
@@ -61,17 +62,27 @@ _NO_VALUES: Final = (None,) * len(Event.__struct_fields__)
 
 
 class EventReader:
-    """Reads lines; ``zone`` applies to times without a zone.
+    """Reads lines; the arguments are those of ``parse_line``.
 
     After a ``read``, ``numbers`` has the number of each line's text in ``texts``: lines with equal
     numbers differ at most in their times.
     """
 
-    def __init__(self, zone: tzinfo, line_format: LineFormat) -> None:
+    def __init__(self, zone: tzinfo, line_format: LineFormat, field: str | None = None) -> None:
         self._zone = zone
         self._line_format: LineFormat = line_format
+        self._field = field
         self.texts = Texts()
         self.numbers = pyarrow.array([], pyarrow.int64())
+
+    @classmethod
+    def of(cls, layout: LineLayout) -> EventReader:
+        """Return a reader of lines in a layout.
+
+        Raises:
+            ValueError: the time zone is unknown.
+        """
+        return cls(find_zone(layout.time_zone), layout.format, layout.field)
 
     def read_blocks(self, blocks: Iterable[memoryview]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the columns of the lines in blocks of ``logs``, and of the damage after them."""
@@ -143,7 +154,8 @@ class EventReader:
         is_new = numbers.is_null()
         new = texts.filter(is_new)
         lines = compute.binary_join_element_wise(ONE_TIME, new, b"")
-        is_plain = compute.and_(are_plain(lines), self._line_format != "json")
+        may_be_plain = self._line_format != "json" and self._field is None
+        is_plain = compute.and_(are_plain(lines), may_be_plain)
         is_other = compute.and_not(compute.match_substring_regex(new, f"^{REST}"), is_plain)
         for learned, rows in (
             (new.filter(is_plain), _read_plain(lines.filter(is_plain))),
@@ -165,7 +177,7 @@ class EventReader:
         return pyarrow.array(at_ms, pyarrow.int64()), pyarrow.record_batch(values, schema=_VALUES)
 
     def _row(self, line: bytes) -> tuple[Any, ...]:
-        parsed = parse_line(line, self._zone, self._line_format)
+        parsed = parse_line(line, self._zone, self._line_format, self._field)
         if isinstance(parsed, Event):
             return (*msgspec.structs.astuple(parsed), None)
         return (*_NO_VALUES, parsed or "")

@@ -43,6 +43,7 @@ class Reason(StrEnum):
     NO_TIME = "no_time"
     BAD_TIME = "bad_time"  # no such day, hour or zone
     PARTIAL_LINE = "partial_line"  # a container runtime cut the line in pieces
+    NO_LINE_FIELD = "no_line_field"  # no text in the JSON field that the user has named
     BAD_JSON = "bad_json"  # begins with a brace but is not an audit event
     OTHER_EVENT = "other_event"  # Confluent's, but no decision about a request to Kafka
     MASKED = "masked"  # the daemon hides names, so the principal is unknown

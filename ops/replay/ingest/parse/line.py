@@ -26,6 +26,19 @@ from authorizerd.replay.ingest.parse.wrapping import unwrap
 
 LineFormat = Literal["auto", "json", "kafka"]
 
+
+class LineLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """How the lines of a log are read.
+
+    ``time_zone`` applies to times without a zone. ``field`` is the JSON field that holds the line,
+    or None if only those of known wrappers do (``wrapping``).
+    """
+
+    format: LineFormat = "auto"
+    time_zone: str = "UTC"
+    field: str | None = None
+
+
 BYTE_ORDER_MARK: Final = "\ufeff"  # at the beginning of a file
 
 _MATCHING: Final = "MatchingAcl"
@@ -33,11 +46,11 @@ _UNJUDGEABLE: Final = "UnjudgeableAcl"
 
 
 def parse_line(
-    line: bytes, zone: tzinfo, line_format: LineFormat = "auto"
+    line: bytes, zone: tzinfo, line_format: LineFormat = "auto", field: str | None = None
 ) -> Event | Reason | None:
     """Return the event of a line, or why there is none; None for a blank line.
 
-    ``zone`` applies to a time without one.
+    ``zone`` applies to a time without one; ``line_format`` and ``field`` are as in ``LineLayout``.
     """
     if len(line) > LINE_BYTES_MAX:
         return Reason.TOO_LONG
@@ -47,7 +60,7 @@ def parse_line(
         return Reason.NOT_UTF_8
     if not text.strip(" \t\r\n"):
         return None
-    unwrapped = unwrap(text.rstrip("\r\n"))
+    unwrapped = unwrap(text.rstrip("\r\n"), field)
     if isinstance(unwrapped, Reason):
         return unwrapped
     if SEPARATOR in unwrapped:

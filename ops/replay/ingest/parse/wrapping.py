@@ -1,13 +1,15 @@
 """Take an audit line out of the JSON that log shippers and JSON layouts put around it.
 
-**Invariant:** only a whole JSON object is unwrapped, and only the text of a known key: a text that
-clients may choose is never read as a line. What the line itself says counts: the object's time and
-level are put before it, so they are used only if it has none.
+**Invariant:** only a whole JSON object is unwrapped, and only the text of a known key, or of the
+key that the user has named: a text that clients may choose is never read as a line. If a key is
+named, nothing else is a line. What the line itself says counts: the object's time and level are put
+before it, so they are used only if it has none.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -62,28 +64,57 @@ class _Wrapper(msgspec.Struct, frozen=True):
 _decoder: Final = msgspec.json.Decoder(_Wrapper)
 
 
-def unwrap(text: str) -> str | Reason:
-    """Return the line in wrappers, or ``text`` without any; or why it cannot be read."""
+def unwrap(text: str, field: str | None = None) -> str | Reason:
+    """Return the line in wrappers, or ``text`` without any; or why it cannot be read.
+
+    Args:
+        field: the key that must hold the line in one of the wrappers. If an object lacks such a
+            key, dots lead into nested objects. None if only the known keys hold lines.
+    """
+    lacks_field = field is not None
     for _ in range(DEPTH_MAX):
         # Only before JSON: in Kafka's lines, CRI's prefix shows whether a line is partial.
         if _cri_json.match(text):
             text = text[text.index("{") :]
         wrapper = _decode(text) if text.startswith("{") else None
-        if wrapper is None:
+        named = None if field is None else _find_text(text, field)
+        if named is not None:
+            wrapper, lines, lacks_field = wrapper or _Wrapper(), {named}, False
+        elif wrapper is not None:
+            texts = (wrapper.log, wrapper.message, wrapper.line, wrapper.raw)
+            lines = {each for each in texts if isinstance(each, str)}
+        if wrapper is None or not lines or (len(lines) > 1 and lacks_field):
             break
-        texts = (wrapper.log, wrapper.message, wrapper.line, wrapper.raw)
-        lines = {each for each in texts if isinstance(each, str)}
         if len(lines) > 1:
             return Reason.AMBIGUOUS
-        if not lines:
-            break
         (line,) = lines
         is_cut = not line.endswith("\n") and len(line.encode("utf-8", "replace")) >= DOCKER_BYTES
         if wrapper.logtag == "P" or (is_cut and line == wrapper.log):
             return Reason.PARTIAL_LINE
         line = line.rstrip("\r\n")
         text = line if line.startswith("{") else f"{_make_head(wrapper, line)}{line}"
-    return text
+    return Reason.NO_LINE_FIELD if lacks_field else text
+
+
+def _find_text(text: str, field: str) -> str | None:
+    """Return the text of the key ``field`` in a JSON object, or in Splunk's ``result`` in it."""
+    try:
+        found = msgspec.json.decode(text)
+    except DECODING_ERRORS:
+        return None
+    inner = found.get("result") if isinstance(found, dict) else None
+    return next(_look_up(found, field), None) or next(_look_up(inner, field), None)
+
+
+def _look_up(found: object, path: str) -> Iterator[str]:
+    """Yield the texts at a path, those of the longest keys first."""
+    if not isinstance(found, dict):
+        return
+    if isinstance(text := found.get(path), str):
+        yield text
+    dots = [place for place, each in enumerate(path) if each == "."]
+    for dot in reversed(dots):
+        yield from _look_up(found.get(path[:dot]), path[dot + 1 :])
 
 
 def _decode(text: str) -> _Wrapper | None:

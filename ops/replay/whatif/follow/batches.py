@@ -15,7 +15,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
@@ -23,7 +22,6 @@ from pyspark.sql import functions as sql
 from authorizerd.replay.ingest.commit import Commit
 from authorizerd.replay.ingest.committing import create_commit, remove_unneeded
 from authorizerd.replay.ingest.parse.columns import BLANK
-from authorizerd.replay.ingest.parse.line import LineFormat
 from authorizerd.replay.ingest.report import Ingested, add_up, are_readable
 from authorizerd.replay.ingest.rows import parse_lines
 from authorizerd.replay.ingest.runs import make_figures
@@ -156,9 +154,8 @@ def _remove(spark: SparkSession, uri: str) -> None:
 
 def _sum_records(batch: DataFrame, plan: FollowPlan) -> DataFrame:
     """Return the sums of records by tuple, answer, rule, level, reason and partition."""
-    line_format = msgspec.convert(plan.ingest.format, LineFormat)
     lines = batch.withColumnRenamed("value", "line")
-    rows = parse_lines(lines, line_format, plan.ingest.time_zone)
+    rows = parse_lines(lines, plan.ingest.layout)
     return rows.groupBy(*TUPLE, "allowed", "rule", "level", "reason", "partition").agg(
         sql.count(sql.lit(1)).alias("events"),
         sql.min("at").alias("first_at"),
@@ -185,7 +182,7 @@ def _read_parts(sums: DataFrame) -> list[Row]:
 def _sum_figures(plan: FollowPlan, parts: Sequence[Row]) -> Ingested:
     events = [part for part in parts if part.reason is None]
     aside = [part for part in parts if part.reason is not None]
-    return make_figures(events, aside, plan.ingest.time_zone, (plan.topic.uri,))
+    return make_figures(events, aside, plan.ingest.layout.time_zone, (plan.topic.uri,))
 
 
 def _add(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import random
 import re
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest import direct, runs
 from authorizerd.replay.ingest.commit import Commit, Input
 from authorizerd.replay.ingest.parse.event import Event, Reason
-from authorizerd.replay.ingest.parse.line import parse_line
+from authorizerd.replay.ingest.parse.line import LineLayout, parse_line
 from authorizerd.replay.ingest.report import Ingested, add_up, decode_ingested
 from authorizerd.replay.plans import IngestPlan
 from authorizerd.replay.spark.errors import JobError
@@ -328,6 +329,38 @@ def test_parquet_of_another_tool_is_read(spark: SparkSession, tmp_path: Path) ->
         assert sorted(found, key=str) == [("h", "DEBUG", "b.log"), (None, "UNKNOWN", "a.parquet")]
 
 
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_named_field_reaches_every_task(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    is_direct: bool,
+) -> None:
+    from authorizerd.replay.ingest.job import run
+
+    monkeypatch.setattr(runs, "is_local", lambda _: is_direct)
+    first, second = (
+        json.dumps({"event": {"original": ALLOWED.format(name).rstrip()}}) + "\n" for name in "ab"
+    )
+    (tmp_path / "a.log").write_text(first * 3)
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(second.encode()))
+    logs = [tmp_path / "a.log", tmp_path / "b.log.gz"]
+    layout = LineLayout(field="event.original")
+    figures = ingest(spark, tmp_path / "out", *logs, layout=layout)
+    assert (figures.events, figures.set_aside) == (4, 0)
+    plan = IngestPlan(
+        inputs=tuple(map(str, logs)), out=str(tmp_path / "other"), bad_ratio_max=1,
+        layout=LineLayout(field="original"),
+    )  # fmt: skip
+    assert run(spark, plan) == 1
+    assert "no line has a text in the JSON field that --line-field names: 4 set aside (no_" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "other/commits").exists()
+
+
 @pytest.mark.parametrize(("name", "time_zone", "said"), [
     ("*.log", "UTC", r"\*\.log: no files found"),
     ("empty", "UTC", "empty: no files found"),
@@ -344,5 +377,5 @@ def test_unreadable_input_is_named(
     for file, column in (("other.parquet", "x"), ("text.parquet", "at")):
         parquet.write_table(pyarrow.table({column: ["a"]}), tmp_path / file)
     with pytest.raises(JobError, match=said):
-        ingest(spark, tmp_path / "out", tmp_path / name, time_zone=time_zone)
+        ingest(spark, tmp_path / "out", tmp_path / name, layout=LineLayout(time_zone=time_zone))
     assert not (tmp_path / "out").exists()

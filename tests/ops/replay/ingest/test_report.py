@@ -11,6 +11,7 @@ from authorizerd.replay.ingest.report import (
     count_lines,
     decode_ingested,
     summary_line,
+    why_not_accepted,
 )
 from authorizerd.replay.text import encode_json
 
@@ -39,6 +40,22 @@ def test_explanations_are_neither_bad_nor_good_lines() -> None:
     assert add_up([ingested] * 2, 0).explanations == 40
     assert count(0.25, explanation=20, no_time=2).accepted
     assert not count(0.24, explanation=20, no_time=2).accepted
+
+
+@pytest.mark.parametrize(("events", "reasons", "is_accepted"), [
+    (0, {"no_line_field": 3}, False), (0, {"no_line_field": 1, "no_decision": 9}, False),
+    (1, {"no_line_field": 9}, True), (0, {"no_decision": 9}, True), (0, {}, True),
+])  # fmt: skip
+def test_no_share_permits_that_every_line_lacks_the_named_field(
+    events: int, reasons: dict[str, int], is_accepted: bool
+) -> None:
+    ingested = count_lines(
+        levels=Counter(DEBUG=events), reasons=Counter(reasons), blank_lines=0, allowed=events,
+        first_ms=None, last_ms=None, time_zone="UTC", inputs=(), bad_ratio_max=1,
+    )  # fmt: skip
+    assert ingested.accepted is is_accepted
+    is_named = "no line has a text in the JSON field that" in why_not_accepted(ingested, 1)
+    assert is_named is not is_accepted
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.tallies import Summand, Tallies
 from tests.ops.replay.ingest.parse.hostile_lines import (
     BEGINNINGS,
+    FIELDS,
     MESSAGE,
     bytes_lines,
     stamped_lines,
@@ -28,9 +29,14 @@ STAMP = b"[2026-11-21 16:26:%02d,966] INFO "
 Sums = dict[Summand | Reason | None, tuple[int, int | None, int | None]]
 
 
-def sums_of(*parts: list[bytes], zone: str = "UTC", line_format: LineFormat = "auto") -> Sums:
+def sums_of(
+    *parts: list[bytes],
+    zone: str = "UTC",
+    line_format: LineFormat = "auto",
+    field: str | None = None,
+) -> Sums:
     """Return what the local engine counts; only events have times."""
-    tallies = Tallies(find_zone(zone), line_format)
+    tallies = Tallies(find_zone(zone), line_format, field)
     for lines in parts:
         tallies.add(lines)
     return {
@@ -41,9 +47,12 @@ def sums_of(*parts: list[bytes], zone: str = "UTC", line_format: LineFormat = "a
     }
 
 
-def sums_of_columns(lines: list[bytes], zone: str, line_format: LineFormat) -> Sums:
+def sums_of_columns(
+    lines: list[bytes], zone: str, line_format: LineFormat, field: str | None = None
+) -> Sums:
     """Return the same sums of the columns that the Spark job reads."""
-    columns = EventReader(find_zone(zone), line_format).read(pyarrow.array(lines, pyarrow.binary()))
+    reader = EventReader(find_zone(zone), line_format, field)
+    columns = reader.read(pyarrow.array(lines, pyarrow.binary()))
     return sums_of_rows(
         [
             (
@@ -79,15 +88,17 @@ def sums_of_rows(rows: list[tuple[Summand | Reason | None, int | None]]) -> Sums
     st.lists(bytes_lines | stamped_lines | stamped_lines, max_size=12),
     st.sampled_from(("auto", "kafka", "json")),
     st.sampled_from(("UTC", "Europe/Berlin", "+05:30")),
+    FIELDS,
 )
 def test_sums_equal_those_of_the_columns(
-    lines: list[bytes], line_format: LineFormat, zone: str
+    lines: list[bytes], line_format: LineFormat, zone: str, field: str | None
 ) -> None:
-    expected = sums_of_columns(lines, zone, line_format)
-    assert sums_of(lines, zone=zone, line_format=line_format) == expected
+    expected = sums_of_columns(lines, zone, line_format, field)
+    assert sums_of(lines, zone=zone, line_format=line_format, field=field) == expected
     # What the first pass has kept must not change what the second one reads.
-    twice = sums_of_columns([*lines, *lines[::-1]], zone, line_format)
-    assert sums_of(lines, lines[::-1], zone=zone, line_format=line_format) == twice
+    twice = sums_of_columns([*lines, *lines[::-1]], zone, line_format, field)
+    both = sums_of(lines, lines[::-1], zone=zone, line_format=line_format, field=field)
+    assert both == twice
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])

@@ -7,7 +7,9 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from msgspec.structs import replace
 
+from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.local.traffic import LogEngine
@@ -59,6 +61,20 @@ def test_lookback_counts_only_events_of_the_window(
     assert (window["allowed_events"], window["denied_events"]) == events
     assert window["tuples"] == sum(events)
     assert "kafka-acls" in (tmp_path / "out/commands.sh").read_text()
+
+
+def test_log_without_the_named_field_is_not_a_log_without_traffic(
+    tmp_path: Path, log: Path
+) -> None:
+    logs, plan = plans(tmp_path, log, None)
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join(json.dumps({"event": {"original": line}}) for line in lines))
+    named = replace(logs, layout=LineLayout(field="event.original"), bad_ratio_max=1)
+    assert evaluation.run(plan, LogEngine(named, plan.out)) == 0
+    for field in ("original", "event", "event.origin"):
+        other = replace(named, layout=LineLayout(field=field))
+        with pytest.raises(TrafficError, match="no line has a text in the JSON field that --line-"):
+            LogEngine(other, plan.out)
 
 
 @pytest.mark.parametrize(

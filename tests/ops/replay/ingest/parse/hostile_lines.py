@@ -111,6 +111,14 @@ def _docker(line: str) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
+def _ship(line: str) -> str:
+    time = "2026-11-21T16:26:27.1Z"
+    record = {"time": time, "event": {"original": line}, "message": "x", "level": "INFO"}
+    return json.dumps(record, separators=(",", ":"))
+
+
+FIELDS = st.sampled_from((None, None, "log", "event.original"))
+"""The JSON field that holds a line; None for those of known wrappers."""
 whole_lines = (
     kafka_lines | kafka_lines | json_lines | json_lines.map("2026-11-21T1:1Z stdout F {}".format)
 )
@@ -119,6 +127,7 @@ lines = st.one_of(
     whole_lines,
     st.builds(_cut, whole_lines, st.integers(0, 999)),
     whole_lines.map(_docker),
+    whole_lines.map(_ship),
     st.builds(_cut, whole_lines.map(_docker), st.integers(0, 999)),
     names,
     st.sampled_from(("", " \t", "\r", "{}", "[]", '{"log":1}', '{"log":"x"}')),

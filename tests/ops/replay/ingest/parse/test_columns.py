@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, tzinfo
-from typing import get_args
+from datetime import UTC
+from typing import Any, get_args
 
 import pyarrow
 import pytest
@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.line import LineFormat, LineLayout, parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.times import find_zone
 from tests.ops.replay.ingest.parse.hostile_lines import (
     BEGINNINGS,
+    FIELDS,
     MESSAGE,
     bytes_lines,
     stamped_lines,
@@ -65,13 +66,14 @@ def read(reader: EventReader, lines: list[bytes]) -> list[Parsed]:
     st.lists(bytes_lines | stamped_lines | stamped_lines, max_size=12),
     st.sampled_from(("auto", "kafka", "json")),
     st.sampled_from(("UTC", "Europe/Berlin", "+05:30")),
+    FIELDS,
 )
 def test_columns_equal_what_the_parser_reads(
-    lines: list[bytes], line_format: LineFormat, time_zone: str
+    lines: list[bytes], line_format: LineFormat, time_zone: str, field: str | None
 ) -> None:
-    zone = find_zone(time_zone)
-    expected = [parse_line(line, zone, line_format) for line in lines]
-    reader = EventReader(zone, line_format)
+    layout = LineLayout(format=line_format, time_zone=time_zone, field=field)
+    expected = [parse_line(line, find_zone(time_zone), line_format, field) for line in lines]
+    reader = EventReader.of(layout)
     assert read(reader, lines) == expected
     assert read(reader, lines[::-1]) == expected[::-1]
 
@@ -95,13 +97,22 @@ def test_fixed_format_is_not_detected_again(line_format: LineFormat) -> None:
     assert read(EventReader(UTC, line_format), [line]) == [expected]
 
 
+def test_plain_line_lacks_the_named_field() -> None:
+    line = b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"a"
+    line += b" for request = Fetch with resourceRefCount = 1 (kafka.authorizer.logger)"
+    reader = EventReader(UTC, "auto", "log")
+    assert read(reader, [line, line]) == [Reason.NO_LINE_FIELD] * 2
+    wrapped = json.dumps({"log": line.decode()}).encode()
+    assert read(reader, [wrapped, line]) == [parse_line(line, UTC), Reason.NO_LINE_FIELD]
+
+
 def count_parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return the list to which each line that is parsed on its own will be added."""
     parsed: list[bytes] = []
 
-    def parse(line: bytes, zone: tzinfo, line_format: LineFormat) -> Parsed:
+    def parse(line: bytes, *rest: Any) -> Parsed:  # noqa: ANN401
         parsed.append(line)
-        return parse_line(line, zone, line_format)
+        return parse_line(line, *rest)
 
     monkeypatch.setattr(columns, "parse_line", parse)
     return parsed

@@ -146,6 +146,55 @@ def test_only_one_known_text_of_a_wrapper_is_read(record: object, expected: Reas
     assert parse_line(json.dumps(record).encode(), UTC) is expected
 
 
+@pytest.mark.parametrize(("record", "field", "expected"), [
+    ({"msg": WHOLE}, "msg", Event),
+    ({"time": LATER, "msg": WHOLE}, "msg", Event),
+    ({"time": TIME, "level": "INFO", "msg": DENIED}, "msg", Event),
+    ({"instant": "now", "msg": WHOLE}, "msg", Event),
+    ({"event": {"original": WHOLE}, "message": "x"}, "event.original", Event),
+    ({"event.original": WHOLE, "event": {"original": "x"}}, "event.original", Event),
+    ({"event.original": None, "event": {"original": WHOLE}}, "event.original", Event),
+    ({"a.b": {"c": WHOLE}, "a": {"b.c": "x"}}, "a.b.c", Event),
+    ({"a": {"b.c": WHOLE}, "a.b": {"d": "x"}}, "a.b.c", Event),
+    ({"preview": False, "result": {"msg": WHOLE}}, "msg", Event),
+    ({"log": json.dumps({"msg": WHOLE}), "stream": "stdout"}, "msg", Event),
+    ({"msg": json.dumps({"log": f"{WHOLE}\n", "stream": "stdout"})}, "msg", Event),
+    ({"log": "x", "message": WHOLE}, "message", Event),
+    ({"allowed": True, "msg": WHOLE}, "msg", Event),
+    ({"msg": f"{WHOLE} x"}, "msg", Reason.UNKNOWN_ENDING),
+    ({"msg": WHOLE, "logtag": "P"}, "msg", Reason.PARTIAL_LINE),
+    ({"message": WHOLE}, "msg", Reason.NO_LINE_FIELD),
+    ({"log": "x", "message": WHOLE}, "msg", Reason.NO_LINE_FIELD),
+    ({"event": WHOLE}, "event.original", Reason.NO_LINE_FIELD),
+    ({"event": [{"original": WHOLE}]}, "event.original", Reason.NO_LINE_FIELD),
+    ({"msg": {"log": WHOLE}}, "msg", Reason.NO_LINE_FIELD),
+    ({"msg": ""}, "msg", Reason.NO_LINE_FIELD), ({"": WHOLE}, "msg", Reason.NO_LINE_FIELD),
+    ([{"msg": WHOLE}], "msg", Reason.NO_LINE_FIELD), (WHOLE, "", Reason.NO_LINE_FIELD),
+])  # fmt: skip
+def test_only_the_named_field_holds_a_line(
+    record: object, field: str, expected: type[Event] | Reason
+) -> None:
+    """In lines and in tallies, which keep what has occurred."""
+    line = json.dumps(record, separators=(",", ":")).encode()
+    parsed = parse_line(line, UTC, field=field)
+    tallies = Tallies(UTC, field=field)
+    tallies.add([line] * 2)
+    ((counted, tally),) = tallies
+    assert tally.lines == 2
+    if expected is Event:
+        assert parsed == parse_line(WHOLE.encode(), UTC)
+        assert isinstance(parsed, Event)
+        assert (tally.first_ms, tally.last_ms) == (parsed.at_ms, parsed.at_ms)
+    else:
+        assert parsed is counted is expected
+
+
+@pytest.mark.parametrize("line", [WHOLE.encode(), format_json(AUDITED)])
+def test_line_without_the_named_field_is_set_aside(line: bytes) -> None:
+    assert isinstance(parse_line(line, UTC), Event)
+    assert parse_line(line, UTC, field="msg") is Reason.NO_LINE_FIELD
+
+
 CONFLUENT: dict[str, Any] = {
     "specversion": "1.0", "type": "io.confluent.kafka.server/authorization", "time": TIME,
     "data": {
