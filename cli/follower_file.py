@@ -62,6 +62,8 @@ LISTENER_PORT: Final = 9096
 _AUTHORIZER: Final = "authorizer.class.name"
 _BUILDER: Final = "principal.builder.class"
 _PROTOCOLS: Final = "listener.security.protocol.map"
+_ZOOKEEPER: Final = "zookeeper.connect"
+_EXPORT: Final = "authorizerd acls export --from zookeeper://HOST:PORT --to FILE"
 _PLACES: Final = ("node.id", "listeners", CONTROLLER_NAMES, _PROTOCOLS)
 _WIDTH: Final = 98
 
@@ -173,7 +175,8 @@ class _Import:
         """
         if not (self._texts.get(BOOTSTRAP_SERVERS) or self._texts.get(VOTERS)):
             reason = f"expected {BOOTSTRAP_SERVERS} or {VOTERS}: this is not the file of a broker"
-            raise InvalidValueError(f"{reason} in KRaft mode (Kafka 3.9 or newer)")
+            step = f". ZooKeeper has its ACLs: run {_EXPORT}" if _ZOOKEEPER in self._texts else ""
+            raise InvalidValueError(f"{reason} in KRaft mode (Kafka 3.9 or newer){step}")
         names = words(self._texts.get(CONTROLLER_NAMES, ""))
         if not names:
             raise InvalidValueError(f"expected {CONTROLLER_NAMES}, which every broker has")

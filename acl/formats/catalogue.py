@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from authorizerd.acl.formats import listing
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Format
-from authorizerd.acl.formats.unread import find_step
+from authorizerd.acl.formats.unread import LIST_STEP, find_step
 from authorizerd.acl.model import Acl
 
 Reader: TypeAlias = Callable[[str], AclsRead]
@@ -190,7 +190,7 @@ def _add_remedy(reason: str, found: Format, text: str, expected: str) -> str:
         return f"{step.what} is not read: {step.step}"
     if step and found.name != "terraform":
         reason = f"{reason}; if this is {step.what}, {step.step}"
-    return reason if _is_like(found, text) else f"{reason}; {expected}"
+    return reason if _is_like(found, text) else f"{reason}; {expected}; or {LIST_STEP}"
 
 
 def _is_like(found: Format, text: str) -> bool:

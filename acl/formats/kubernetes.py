@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from authorizerd.acl.formats.model import AclTextError, Loss
+from authorizerd.acl.formats.unread import LIST_STEP
 from authorizerd.acl.formats.values import Value, check_text
 from authorizerd.acl.letter_case import ascii_lower
 
@@ -42,7 +43,7 @@ def pass_over(place: str, kind: str, resource: dict[str, Value]) -> Iterator[Los
         raise AclTextError(
             place,
             f"not a KafkaUser of Strimzi: a resource of kind {kind} and apiVersion {version} is "
-            "not read, and may have ACLs",
+            f"not read, and may have ACLs: apply it, and {LIST_STEP}",
         )
     yield Loss(None, f"{place}: a resource of kind {kind} is not read", is_document=True)
 

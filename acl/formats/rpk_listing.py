@@ -29,20 +29,26 @@ _COLUMNS: Final = (
     "PERMISSION",
 )
 _ERROR: Final = "ERROR"
+_FILTERS: Final = "FILTERS"
+_MATCHES: Final = "MATCHES"
+"""The titles of two tables, with --print-filters; the second one has the ACLs."""
 _ROLE: Final = "RedpandaRole:"
 
 
 def read_table(text: str) -> AclsRead:
-    """Return the ACLs of a table; lines before its heading are passed over.
+    """Return the ACLs of a table; lines before its heading, and its filters, are passed over.
 
     Raises:
         AclTextError: the table has other columns, a line is malformed, or an ACL is invalid.
     """
     acls: dict[Acl, None] = {}
     columns: list[tuple[str, int]] = []
+    in_filters = False
     for number, ended in enumerate(text.split("\n"), 1):
         line, place = ended.rstrip("\r "), f"line {number}"
-        if not columns:
+        if in_filters or (line == _FILTERS and not columns):
+            in_filters = line != _MATCHES
+        elif not columns:
             if HEADING.fullmatch(line):
                 columns = _find_columns(place, line)
         elif line:

@@ -24,6 +24,7 @@ from authorizerd.acl.formats.limits import (
 )
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
 from authorizerd.acl.formats.parsing import parse_documents
+from authorizerd.acl.formats.unread import LIST_STEP
 from authorizerd.acl.formats.values import (
     Value,
     check_keys,
@@ -119,7 +120,7 @@ def _check_version(place: str, resource: dict[str, Value]) -> str:
         raise AclTextError(
             f"{place}.apiVersion",
             f"not a KafkaUser of Strimzi: expected {_GROUP} with {', '.join(_VERSIONS)}, found "
-            f"{text!r}",
+            f"{text!r}. Of another operator's, {LIST_STEP}",
         )
     return version
 

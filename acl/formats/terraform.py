@@ -27,11 +27,13 @@ from authorizerd.acl.formats.limits import (
 )
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
 from authorizerd.acl.formats.parsing import parse_json
+from authorizerd.acl.formats.terraform_access import grants_access
 from authorizerd.acl.formats.terraform_values import (
     escape_template,
     unescape_template,
     why_not_string,
 )
+from authorizerd.acl.formats.unread import LIST_STEP
 from authorizerd.acl.formats.values import (
     DOCUMENT,
     Value,
@@ -106,8 +108,6 @@ _SCHEMAS: Final[Mapping[str, _Schema]] = {
         ("id", "kafka_cluster", "rest_endpoint", "credentials"),
     ),
 }
-_OTHER_ACCESS: Final = ("redpanda_acl", "confluent_role_binding", "confluent_group_mapping")
-"""Types of other resources that grant access to a cluster, besides those of ``_grants_access``."""
 _META_ARGUMENTS: Final = ("//", "depends_on", "lifecycle", "provider")
 _SECTIONS: Final = ("//", "data", "locals", "output", "provider", "terraform", "variable")
 _NAME_CHARACTERS_MAX: Final = 48
@@ -138,6 +138,9 @@ def read(text: str) -> AclsRead:
         raise AclTextError("format_version", f"expected 0.x or 1.x, found {version!r}")
     if document.get("errored"):
         raise AclTextError("errored", "expected a complete plan: this one failed")
+    if document.get("complete") is False:
+        reason = "complete: the plan leaves changes out, as with -target: plan everything"
+        found.losses.append(Loss(None, reason))
     changes = list(_list_changes(document))
     # A copy that is only deleted has the same address, and nothing that is unknown.
     unknown = {
@@ -157,11 +160,6 @@ def read(text: str) -> AclsRead:
     return found.read([acl for acl in map(_make_acl, deleted) if isinstance(acl, Acl)])
 
 
-def _grants_access(resource_type: str) -> bool:
-    name = resource_type.removesuffix("_acl")
-    return resource_type in _OTHER_ACCESS or (name != resource_type and "kafka" in name)
-
-
 class _Found:
     """The ACLs and the losses of the resources so far, all of one cluster."""
 
@@ -173,8 +171,10 @@ class _Found:
     def add_all(self, resources: Iterator[_Resource]) -> None:
         for resource in resources:
             if resource.type not in _SCHEMAS:
-                if _grants_access(resource.type):
-                    reason = f"{resource.place}: {resource.type} is not read"
+                if grants_access(resource.type, [resource.values, {**resource.unknown}]):
+                    reason = (
+                        f"{resource.place}: {resource.type} is not read: apply it, and {LIST_STEP}"
+                    )
                     self.losses.append(Loss(None, reason))
                 continue
             self.check_cluster(resource)
@@ -275,7 +275,7 @@ def _configured(document: dict[str, Value], losses: list[Loss]) -> Iterator[_Res
     providers: set[str] = set()
     for kind, named in check_mapping("resource", document.get("resource", {})).items():
         if kind not in _SCHEMAS:
-            yield _Resource(f"resource.{kind}", kind, {}, {})
+            yield _Resource(f"resource.{kind}", kind, {kind: named}, {})
             continue
         for name, body in check_mapping(f"resource.{kind}", named).items():
             place = f"{kind}.{name}"

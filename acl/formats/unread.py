@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 _TERRAFORM: Final = (
     "run terraform plan -out tfplan && terraform show -json tfplan, and pass the output"
 )
+LIST_STEP: Final = "pass the output of kafka-acls --list"
 
 
 class NextStep(NamedTuple):
@@ -37,13 +38,26 @@ NEXT_STEPS: Final = (
     ),
     NextStep("the log of terraform plan -json", _TERRAFORM, re.compile(r'\A\s*\{\s*"@level"')),
     NextStep(
-        "a file of Terraform's language (*.tf)",
+        "a text in Terraform's language (*.tf, *.tfvars, a plan for people)",
         _TERRAFORM,
         re.compile(
-            r'^(?:(?:data|module|output|provider|resource|variable) +"[^"\n]*"[^\n{]*'
-            r"|terraform *|locals *)\{",
+            r'^ *(?:[-+~/]{1,3} +)?[a-z]\w*(?: +"[^"\n]*"){1,2} *\{'
+            r"|^(?:check|import|inputs|locals|moved|removed|terraform) *=? *\{|^\w+ *= *[\[{]",
             re.MULTILINE,
         ),
+    ),
+    NextStep(
+        "a file of Pulumi",
+        f"run pulumi up, and {LIST_STEP}",
+        re.compile(
+            r'"urn:pulumi:|\A\s*\{\s*"version":[^{}]*"deployment":|^runtime *:', re.MULTILINE
+        ),
+        is_certain=False,
+    ),
+    NextStep(
+        "the output of confluent kafka acl list, which names no hosts",
+        LIST_STEP,
+        re.compile(r"^ *Principal +\| *Permission +\|", re.MULTILINE),
     ),
     NextStep(
         "the JSON of one znode, which does not name its resource",
@@ -55,7 +69,7 @@ NEXT_STEPS: Final = (
     ),
     NextStep(
         "the output of kafka-acls --add or --remove",
-        "run kafka-acls --list, and pass the output",
+        LIST_STEP,
         re.compile(r"^[ \t]*(?:Adding|Removing) ACLs for resource `", re.MULTILINE),
     ),
     NextStep(

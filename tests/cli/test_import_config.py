@@ -178,6 +178,11 @@ def test_document_has_what_the_lines_have_without_secrets(
     ("changes", "code", "said"),
     [
         ({"controller.quorum.bootstrap.servers": None}, 1, "this is not the file of a broker"),
+        (
+            {"controller.quorum.bootstrap.servers": None, "zookeeper.connect": "zk:2181"},
+            1,
+            "run authorizerd acls export --from zookeeper://HOST:PORT --to FILE",
+        ),
         ({"controller.listener.names": None}, 1, "expected controller.listener.names"),
         (
             {"listener.security.protocol.map": "SASL_SSL:SASL_SSL"},

@@ -73,6 +73,33 @@ FORMAT_MUTANTS: Final = (
         becomes="if False:",
         found_by="tests/acl/formats/test_terraform.py::test_fault_is_named_with_its_place",
     ),
+    *(
+        Mutant(
+            name=f"{what} is no loss",
+            file="acl/formats/terraform_access.py",
+            text=text,
+            becomes=becomes,
+            found_by="tests/acl/formats/test_terraform.py"
+            "::test_other_resources_that_grant_access_are_losses",
+        )
+        for what, text, becomes in (
+            (
+                "access by a type of another provider",
+                "if _PRODUCTS.search(resource_type)",
+                "if False",
+            ),
+            ("access inside another resource", "_list_access(values)", "()"),
+            ("a KafkaUser in a manifest", "(_MANIFEST in text and", "(False and"),
+        )
+    ),
+    Mutant(
+        name="a plan that leaves changes out is read like a whole one",
+        file="acl/formats/terraform.py",
+        text='if document.get("complete") is False:',
+        becomes="if False:",
+        found_by="tests/acl/formats/test_terraform.py"
+        "::test_plan_that_leaves_changes_out_has_a_loss",
+    ),
     Mutant(
         name="a listing is written with lines that could be read as other ACLs",
         file="acl/formats/listing.py",

@@ -188,6 +188,23 @@ INGEST_MUTANTS: Final = (
     ),
     *(
         Mutant(
+            name=f"{what} is read as a whole name",
+            file="ops/replay/ingest/parse/kafka_line.py",
+            text="if not count and (names_request or name in PATTERN_TYPES):",
+            becomes=f"if not count and {becomes}:",
+            found_by=f"tests/ops/replay/ingest/parse/test_kafka_line.py::{found_by}",
+        )
+        for what, becomes, found_by in (
+            (
+                "the rest of a cut line",
+                "name in PATTERN_TYPES",
+                "test_cut_line_names_no_other_resource",
+            ),
+            ("a pattern type", "names_request", "test_line_without_one_reading_is_set_aside"),
+        )
+    ),
+    *(
+        Mutant(
             name=name,
             file=file,
             text=text,

@@ -75,7 +75,9 @@ def test_error_of_a_text_like_no_format_names_the_formats(
     with pytest.raises(AclTextError) as refused:
         read_acl_text(text, suffix)
     assert refused.value.place == place
-    assert refused.value.reason.endswith(f"; expected one of the formats {NAMES}")
+    assert refused.value.reason.endswith(
+        f"; expected one of the formats {NAMES}; or pass the output of kafka-acls --list"
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,9 +97,19 @@ def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: 
     ('# a\nterraform {\n}\n', "", "terraform plan -out tfplan &&"),
     ('module "a" { source = "./a" }\n', ".yaml", "terraform plan -out tfplan &&"),
     ('{"@level":"info","@message":"x"}\n', ".json", "terraform plan -out tfplan &&"),
+    *((text, suffix, "terraform plan -out tfplan &&") for text, suffix in (
+        ('  + resource "kafka_acl" "a" {\n', ""), ("# a\nacls = [\n  {},\n]\n", ".tfvars"),
+        ('include "root" {\n}\n', ".hcl"), ("import {\n  to = kafka_acl.a\n}\n", ".tf"),
+        ("inputs = {\n}\n", ".hcl"), ("Use:\n  # a\n  - resource \"kafka_acl\" \"a\" {\n", ""),
+    )),
+    *((text, suffix, "run pulumi up, and pass the output of kafka-acls") for text, suffix in (
+        ('{"steps": [{"urn": "urn:pulumi:a::b::kafka:index/acl:Acl::c"}]}', ".json"),
+        ('{"version": 3, "deployment": {"acls": 1}}', ".json"), ("name: acls\nruntime: yaml\n", ""),
+    )),
+    ("   Principal | Permission | Operation\n", "", "pass the output of kafka-acls --list"),
     ('{"version":1,"acls":[{"principal":"User:a"}]}', "", "--from zookeeper://HOST:PORT"),
     ('{"acls":[{"principal":"User:a"}],"version":1}', ".json", "--from zookeeper://HOST:PORT"),
-    ("Adding ACLs for resource `ResourcePattern(x)`: \n", "", "run kafka-acls --list, and pass"),
+    ("Adding ACLs for resource `ResourcePattern(x)`: \n", "", "pass the output of kafka-acls"),
     ('{"topicPlans": [], "aclPlans": []}', ".json", "pass its state file"),
     ("roles:\n  - name: a\n", ".yaml", "append it to its topology, after a line with ---"),
     ("kind: KafkaUser\napiVersion: a\nmetadata: {{ .Values.a }}\n", ".yaml", "run helm template"),

@@ -180,7 +180,10 @@ RPK_ROLE = ("RedpandaRole:r", "10.0.0.1", "TOPIC", "*", "LITERAL", "READ", "ALLO
 
 
 def test_table_of_rpk_is_read_by_its_columns() -> None:
-    found = FORMATS["listing"].read("WARN x\n" + table(RPK_ROW, RPK_ROLE))
+    listed = table(RPK_ROW, RPK_ROLE)
+    found = FORMATS["listing"].read("WARN x\n" + listed)
+    filters = f"FILTERS\n=======\n{table(('', '', 'ANY', '', 'ANY', 'ANY', 'ANY', ''))}\n"
+    assert FORMATS["listing"].read(f"{filters}MATCHES\n=======\n{listed}") == found
     role = Acl(2, "*", 3, "RedpandaRole:r", "10.0.0.1", 3, 3)
     assert found.acls == (Acl(5, "ü t", 4, "User:a  b", "*", 10, 2), role)
     assert found.losses == (Loss(role, "only Redpanda knows who has the role"),)
@@ -192,6 +195,7 @@ def test_table_of_rpk_is_read_by_its_columns() -> None:
     (table(RPK_ROW).replace("User:a  b  ", "User:aaaaaaa"), "line 2", "a blank before the column"),
     (table((*RPK_ROW[:2], "SUBJECT", *RPK_ROW[3:])), "line 2", "unknown ResourceType 'SUBJECT'"),
     (table(("", *RPK_ROW[1:])), "line 2", "colon"),
+    (table(RPK_ROW) + "MATCHES\n" + table(RPK_ROW), "line 3", "ResourceType ''"),
 ])  # fmt: skip
 def test_malformed_table_of_rpk_is_an_error(text: str, place: str, reason: str) -> None:
     with pytest.raises(AclTextError) as refused:

@@ -61,7 +61,7 @@ def change(
     before: dict[str, Any] | None,
     after: dict[str, Any] | None,
     kind: str = "kafka_acl",
-    **unknown: bool,
+    **unknown: Any,  # noqa: ANN401 - true in place of each unknown value
 ) -> dict[str, Any]:
     return {
         "address": f"{kind}.a", "mode": "managed", "type": kind, "name": "a",
@@ -155,20 +155,46 @@ def test_deleted_copy_does_not_hide_what_is_known_only_later() -> None:
     assert read(plan(resource(values), resource_changes=changes)).acls == ()
 
 
-@pytest.mark.parametrize(("kind", "is_lost"), [
-    ("confluent_role_binding", True),
-    ("aiven_kafka_acl", True),
-    ("ovh_cloud_project_database_kafka_acl", True),
-    ("redpanda_acl", True),
-    ("kafka_topic", False),
-    ("kafka_quota", False),
-    ("aws_network_acl", False),
+GRANT: dict[str, Any] = {"permission": [{"topic_name": "a", "role": "CONSUMER"}]}
+USER = "kind: KafkaUser\nmetadata: {name: a}\n"
+
+
+@pytest.mark.parametrize(("kind", "values", "is_lost"), [
+    *((kind, {"x": 1}, True) for kind in (
+        "confluent_role_binding", "aiven_kafka_acl", "ovh_cloud_project_database_kafka_acl",
+        "redpanda_acl", "confluentacl_acl", "rhoas_acl", "tencentcloud_ckafka_acl_rule",
+        "huaweicloud_dms_kafka_permissions", "kafka_acls", "google_managed_kafka_acl",
+    )),
+    *((kind, {"x": 1}, False) for kind in (
+        "kafka_topic", "kafka_quota", "aws_network_acl", "kafka_user_scram_credential",
+        "yandex_mdb_kafka_user", "digitalocean_database_user", "confluent_access_point",
+    )),
+    ("yandex_mdb_kafka_user", GRANT, True),
+    ("yandex_mdb_kafka_cluster", {"user": [{"name": "a"}, GRANT]}, True),
+    ("digitalocean_database_user", {"settings": [{"acl": [{"topic": "a"}]}]}, True),
+    ("digitalocean_database_user", {"settings": [{"acl": []}]}, False),
+    ("kubernetes_manifest", {"manifest": {"acls": [{"resource": {"type": "Group"}}]}}, True),
+    ("kubectl_manifest", {"yaml_body": USER}, True),
+    ("kubectl_manifest", {"yaml_body": f"kind: CustomResourceDefinition\n{USER}"}, False),
+    ("aws_s3_bucket_acl", {"acl": "private", "permission": [{"grantee": "a"}]}, False),
+    ("postgresql_grant", {"permissions": ["SELECT"], "group": "topic"}, False),
 ])  # fmt: skip
-def test_other_resources_that_grant_access_are_losses(kind: str, is_lost: bool) -> None:
-    expected = (Loss(None, f"{kind}.a: {kind} is not read"),) if is_lost else ()
-    assert read(plan(resource({"x": 1}, kind))).losses == expected
-    expected = (Loss(None, f"resource.{kind}: {kind} is not read"),) if is_lost else ()
-    assert read(json.dumps({"resource": {kind: [{"a": {}}]}})).losses == expected
+def test_other_resources_that_grant_access_are_losses(
+    kind: str, values: dict[str, Any], is_lost: bool
+) -> None:
+    step = "apply it, and pass the output of kafka-acls --list"
+    expected = (Loss(None, f"{kind}.a: {kind} is not read: {step}"),) if is_lost else ()
+    assert read(plan(resource(values, kind))).losses == expected
+    unknown = [change(["create"], None, {}, kind, **values)]
+    assert read(plan(resource({}, kind), resource_changes=unknown)).losses == expected
+    expected = (Loss(None, f"resource.{kind}: {kind} is not read: {step}"),) if is_lost else ()
+    assert read(json.dumps({"resource": {kind: [{"a": values}]}})).losses == expected
+
+
+@pytest.mark.parametrize(("complete", "losses"), [(True, 0), (False, 1)])
+def test_plan_that_leaves_changes_out_has_a_loss(complete: bool, losses: int) -> None:
+    found = read(plan(resource(ORDERS), complete=complete))
+    assert (found.acls, len(found.losses)) == ((SHOP,), losses)
 
 
 def configuration(value: object) -> str:

@@ -20,7 +20,7 @@ from authorizerd.replay.ingest.parse.times import LEVELS
 EXPLANATIONS: Final = {
     "operation = ": (" on resource = ", " from host = ", " based on acl = "),
     "No acl found for resource ": (", authorized = ",),
-    "principal = ": (" is a super user, allowing operation without checking acls.",),
+    "principal = ": (", allowing operation without checking acls.",),
 }
 """The beginning of each message, and what follows it in this order."""
 

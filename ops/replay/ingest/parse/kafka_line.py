@@ -100,12 +100,16 @@ def _parsed(line: str, zone: tzinfo) -> Event:
     if verdict is None or not rest.startswith(OPERATIONS, verdict.end() - 1):
         raise _unread(text)
     principal = rest[: verdict.start()]
+    names_request = rest.startswith(OPERATIONS[0], verdict.end() - 1)
     operation, rest = _cut(rest[verdict.end() - 1 + len(OPERATIONS[0]) :], HOST, text)
     host, rest = _cut(rest, RESOURCE, text)
     resource_type, rest = _cut(rest, ":", text)
     if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
         raise _unread(text)
     pattern_type, name, request, count, ending = _split_after_type(rest)
+    # Such a line without its request is cut, perhaps in the name; a pattern type is no name.
+    if not count and (names_request or name in PATTERN_TYPES):
+        raise _unread(text)
     rule = ending.removeprefix(RULE)
     kind = constant_name(resource_type)
     # Put blanks around each field: a marker may begin or end with the blank next to a field.

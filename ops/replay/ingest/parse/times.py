@@ -24,9 +24,11 @@ _HEAD: Final = (
     r"([A-Z]{1,5}(?![A-Za-z])|[+-][0-9]{2}(?::?[0-9]{2})?(?![0-9])))?"
     rf"(?:.*?(?<![A-Za-z])({_ANY_LEVEL})(?![A-Za-z]))?"
 )
+_LEVEL_BEFORE: Final = rf"(?<![A-Za-z])({_ANY_LEVEL})[^A-Za-z0-9]{{0,4}}$"
 _OFFSET: Final = r"^[+-](?:0[0-9]|1[0-7])(?::?[0-5][0-9])?$|^[+-]18(?::?00)?$"
 
 _head: Final = re.compile(_HEAD)
+_level_before: Final = re.compile(_LEVEL_BEFORE)
 _offset: Final = re.compile(_OFFSET)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -68,11 +70,16 @@ class Head(NamedTuple):
 
 
 def find_head(text: str) -> Head | None:
-    """Return the last time in ``text`` and the level after it; None if ``text`` has no time."""
+    """Return the last time in ``text`` and the level after it, or else right before it.
+
+    It is None if ``text`` has no time.
+    """
     found = _head.match(text)
     if found is None:
         return None
     day, time, fraction, zone, level = (group or "" for group in found.groups())
+    if not level and (before := _level_before.search(text[: found.start(1)])):
+        level = before.group(1)
     return Head(f"{day}T{time}.{fraction:0<3}", zone, level)
 
 

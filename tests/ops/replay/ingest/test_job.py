@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALLOWED = (
-    "[2026-11-21 16:26:26,966] DEBUG Principal = User:a is Allowed operation = READ from host = h "
+    "[2026-11-21 16:26:26,966] DEBUG Principal = User:a is Allowed Operation = READ from host = h "
     "on resource = Topic:LITERAL:{} (kafka.authorizer.logger)\n"
 )
 

@@ -22,7 +22,7 @@ _LAYOUTS = (
     "Principal = {} is {} operation = {} from host = {} on resource = {}:LITERAL:{} for request = "
     "Fetch with resourceRefCount = 1 based on rule {} (kafka.authorizer.logger)",
     "Principal = {} is {} Operation = {} from host = {} on resource = {}:LITERAL:{}",
-    "Principal = {} is {} operation = {} from host = {} on resource = {}:PREFIXED:{}",
+    "Principal = {} is {} Operation = {} from host = {} on resource = {}:PREFIXED:{}",
 )
 
 

@@ -33,7 +33,7 @@ LAYOUTS = (
     "Principal = {} is {} operation = {} from host = {} on resource = Topic:LITERAL:{} for request "
     "= Fetch with resourceRefCount = 1 based on rule {} (kafka.authorizer.logger)",
     "Principal = {} is {} Operation = {} from host = {} on resource = Topic:{}",
-    "Principal = {} is {} operation = {} from host = {} on resource = Group:PREFIXED:{}",
+    "Principal = {} is {} Operation = {} from host = {} on resource = Group:PREFIXED:{}",
 )
 
 

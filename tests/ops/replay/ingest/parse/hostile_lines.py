@@ -137,7 +137,7 @@ bytes_lines = lines | st.builds(
 )
 
 MESSAGE = (
-    b"Principal = User:%s is Denied operation = READ from host = h on resource = Topic:LITERAL:t"
+    b"Principal = User:%s is Denied Operation = READ from host = h on resource = Topic:LITERAL:t"
 )
 # Some are only nearly plain: a line that begins with one must be read as a whole.
 BEGINNINGS = [

@@ -15,7 +15,8 @@ from authorizerd.replay.ingest.parse.kafka_line import MARKERS, parse_kafka_line
 from tests.ops.replay.ingest.parse.hostile_lines import names, plain_names
 
 HEAD = "[2026-11-21 16:26:26,966] INFO "
-SAYS = "Principal = User:alice is Denied operation = DESCRIBE from host = 10.0.0.1 on resource = "
+SAYS = "Principal = User:alice is Denied Operation = DESCRIBE from host = 10.0.0.1 on resource = "
+SAYS_NOW = SAYS.replace("Operation", "operation")  # since Kafka 3.2
 RULE = (
     "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=*, patternType=LITERAL, "
     "principal=User:*, host=*, operation=ALL, permissionType=DENY])"
@@ -31,7 +32,7 @@ def changed(**fields: object) -> Event:
     return replace(EVENT, **fields)
 
 
-SINGULAR = SAYS.replace("operation = DESCRIBE", "Operation = {}")  # Kafka before 3.2
+SINGULAR = SAYS.replace("DESCRIBE", "{}")
 DEMO = "Topic:LITERAL:demo"
 FOR_REQUEST = f"{DEMO} for request = Metadata with resourceRefCount = 1"
 LOGGER = " (kafka.authorizer.logger)"
@@ -44,15 +45,20 @@ LAYOUTS = {
     "2.0": (HEAD + SAYS + DEMO + LOGGER, EVENT),
     "2.4": (HEAD + SAYS + FOR_REQUEST, COUNTED),
     "KRaft with the rule": (
-        f"{HEAD}{SAYS}{FOR_REQUEST} based on rule {RULE}{LOGGER}",
+        f"{HEAD}{SAYS_NOW}{FOR_REQUEST} based on rule {RULE}{LOGGER}",
         replace(COUNTED, rule=RULE),
     ),
     "KRaft before 4, round brackets": (
-        f"{HEAD}{SAYS}{FOR_REQUEST} based on rule {ROUND_RULE}{LOGGER}",
+        f"{HEAD}{SAYS_NOW}{FOR_REQUEST} based on rule {ROUND_RULE}{LOGGER}",
         replace(COUNTED, rule=ROUND_RULE),
     ),
     "Strimzi": (
         f"2026-11-21 16:26:26,966 INFO {SAYS}{DEMO}{LOGGER} [data-plane-kafka-request-handler-7]",
+        EVENT,
+    ),
+    "Confluent": (
+        "[INFO] 2026-11-21 16:26:26,966 [data-plane-kafka-request-handler-7] "
+        f"kafka.authorizer.logger logAuditMessage - {SAYS}{DEMO}",
         EVENT,
     ),
     "CRI": (f"2026-11-21T17:00:00.966123456Z stdout F {HEAD}{SAYS}{DEMO}", EVENT),
@@ -98,6 +104,11 @@ SET_ASIDE = {
     f"[2026-02-30 16:26:26,966] INFO {SAYS}Topic:demo": Reason.BAD_TIME,
     f"2026-11-21 16:26:26,966 CEST INFO {SAYS}Topic:demo": Reason.BAD_TIME,
     f"{HEAD}{SAYS}demo": Reason.UNKNOWN_LAYOUT,
+    **{
+        f"{HEAD}{SAYS}Topic:{pattern_type}{ending}": Reason.UNKNOWN_LAYOUT
+        for pattern_type in ("ANY", "LITERAL")
+        for ending in ("", " (kafka.authorizer.logger)")
+    },
     HEAD + SAYS.replace("DESCRIBE", "two words") + "Topic:demo": Reason.UNKNOWN_LAYOUT,
     f"{HEAD}Principal = User:a is Denied operation = REA": Reason.UNKNOWN_LAYOUT,
     f"2026-11-21T16:26:26Z stdout P {HEAD}{SAYS}Topic:de": Reason.PARTIAL_LINE,
@@ -141,6 +152,20 @@ SET_ASIDE |= {
 @pytest.mark.parametrize("line", SET_ASIDE)
 def test_line_without_one_reading_is_set_aside(line: str) -> None:
     assert parse_kafka_line(line, UTC) is SET_ASIDE[line]
+
+
+@pytest.mark.parametrize("kind", ["Topic", "Group"])
+def test_cut_line_names_no_other_resource(kind: str) -> None:
+    """A log ends in the middle of a line, and syslog cuts long ones."""
+    line = f"{HEAD}{SAYS_NOW}{kind}:LITERAL:demo for request = Fetch with resourceRefCount = 12"
+    whole = parse_kafka_line(line, UTC)
+    assert isinstance(whole, Event)
+    for end in range(len(line)):
+        found = parse_kafka_line(line[:end], UTC)
+        if line[:end].endswith("Count = 1"):
+            assert found == replace(whole, reference_count=1)
+        else:
+            assert found in {Reason.NO_DECISION, Reason.UNKNOWN_LAYOUT}
 
 
 @given(
