@@ -50,7 +50,8 @@ from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
 from authorizerd.daemon.telemetry.admin import AdminHandler
-from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
+from authorizerd.daemon.telemetry.measured import Measured
+from authorizerd.daemon.telemetry.metrics import register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
 from authorizerd.protocol.http.messages import (
