@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
 from authorizerd.actors.decider import Decider
 from authorizerd.actors.published import View
@@ -23,12 +24,6 @@ from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
-from authorizerd.daemon.decisions.endpoints import (
-    ANONYMOUS_PATHS,
-    DECISION_DESCRIPTION,
-    DECISION_ENDPOINTS,
-    DECISION_TITLE,
-)
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, Explainer, ExplainHandler
 from authorizerd.daemon.decisions.history import HISTORY_PATH, HistoryHandler
 from authorizerd.daemon.decisions.long_work import LongWork
@@ -44,7 +39,7 @@ from authorizerd.daemon.endpoints import (
     METRICS_HTTP,
     connections_wanted,
 )
-from authorizerd.daemon.http.api_document import ApiDocument
+from authorizerd.daemon.http.api_document import DECISION_API, OPENAPI_PATH, ApiDocument
 from authorizerd.daemon.http.server import Handler, HttpServer, Router
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
@@ -58,10 +53,12 @@ from authorizerd.protocol.decisions.discovery import (
     SEARCH_PATHS,
 )
 from authorizerd.protocol.decisions.page_tokens import PageTokens
-from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request
 from authorizerd.protocol.http.request_head import HttpLimits
 from authorizerd.tls.server import TlsServer
+
+ANONYMOUS_PATHS: Final = frozenset((DISCOVERY_PATH, HEALTH_PATH, OPENAPI_PATH))
+"""The paths of the decision port that need no credentials, whatever the settings are."""
 
 
 def reconfigure_servers(
@@ -130,9 +127,7 @@ def new_decision_handler(
         handlers[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
     authzen = AuthZenHandler(decider, vocabulary, callers, explainer, past)
     handlers |= {EVALUATION_PATH: authzen, EVALUATIONS_PATH: authzen}
-    handlers[OPENAPI_PATH] = ApiDocument(
-        DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, callers.accepted_schemes
-    )
+    handlers[OPENAPI_PATH] = ApiDocument(DECISION_API, callers.accepted_schemes)
     handlers[DISCOVERY_PATH] = DiscoveryHandler(
         configuration.authzen_base_url,
         is_tls=configuration.decision_http.is_tls,

@@ -39,7 +39,7 @@ from authorizerd.daemon.endpoints import (
     DECISION_STREAM,
     METRICS_HTTP,
 )
-from authorizerd.daemon.http.api_document import ApiDocument
+from authorizerd.daemon.http.api_document import ADMIN_API, ApiDocument
 from authorizerd.daemon.http.server import Handler, HttpServer
 from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
@@ -50,12 +50,8 @@ from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
 from authorizerd.daemon.telemetry.admin import AdminHandler
-from authorizerd.daemon.telemetry.endpoints import (
-    ADMIN_DESCRIPTION,
-    ADMIN_ENDPOINTS,
-    ADMIN_TITLE,
-)
-from authorizerd.daemon.telemetry.metrics import Measured, register_metrics
+from authorizerd.daemon.telemetry.measured import Measured
+from authorizerd.daemon.telemetry.metrics import register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
 from authorizerd.protocol.http.messages import (
@@ -149,12 +145,7 @@ def _new_health_servers(
     new_server = partial(new_http_server, configuration, turn_ms_max=math.inf)
     admin, metrics = configuration.admin_http, configuration.metrics_http
     is_local = is_loopback(admin)
-    document = ApiDocument(
-        ADMIN_TITLE,
-        ADMIN_DESCRIPTION,
-        ADMIN_ENDPOINTS,
-        frozenset if is_local else parts.callers.accepted_schemes,
-    )
+    document = ApiDocument(ADMIN_API, frozenset if is_local else parts.callers.accepted_schemes)
     handler: Handler = AdminHandler(registry, readiness, document=document)
     if not is_local:
         handler = require_credentials(handler, parts.callers)

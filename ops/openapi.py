@@ -1,6 +1,6 @@
-"""Write the OpenAPI documents of the ports, and the page that shows them.
+"""Write docs/api.md from the OpenAPI documents of the ports.
 
-Run ``python -m ops.openapi`` to update the files in docs/; a test compares them.
+Run ``python -m ops.openapi`` to update the page; a test compares it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from authorizerd.daemon.decisions.endpoints import (
-    DECISION_DESCRIPTION,
-    DECISION_ENDPOINTS,
-    DECISION_TITLE,
-)
-from authorizerd.daemon.telemetry.endpoints import (
-    ADMIN_DESCRIPTION,
-    ADMIN_ENDPOINTS,
-    ADMIN_TITLE,
-)
-from authorizerd.protocol.http.openapi import describe_port
-
+DOCS: Final = Path(__file__).parents[1] / "docs"
 _WIDTH: Final = 105
 _PREFIX: Final = "#/components/"
 
@@ -42,15 +31,10 @@ Use this page to look up a path, a field or a status of the decision port or the
 _Json = Mapping[str, Any]
 
 
-def write_documents() -> dict[str, str]:
-    """Return the text of each file by its name in docs/."""
-    decision = json.loads(describe_port(DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS))
-    admin = json.loads(describe_port(ADMIN_TITLE, ADMIN_DESCRIPTION, ADMIN_ENDPOINTS))
-    return {
-        "openapi.json": f"{json.dumps(decision, indent=2)}\n",
-        "openapi-admin.json": f"{json.dumps(admin, indent=2)}\n",
-        "api.md": "\n".join(_page(decision, admin)),
-    }
+def write_page() -> str:
+    """Return the text of docs/api.md."""
+    documents = (DOCS / name for name in ("openapi.json", "openapi-admin.json"))
+    return "\n".join(_page(*(json.loads(path.read_text()) for path in documents)))
 
 
 def _page(decision: _Json, admin: _Json) -> Iterator[str]:
@@ -207,5 +191,4 @@ def _wrap(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for _name, _text in write_documents().items():
-        Path("docs", _name).write_text(_text)
+    (DOCS / "api.md").write_text(write_page())

@@ -5,14 +5,39 @@ Run ``python -m ops.surfaces`` to update the page; a test compares it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH, PLAN_TITLE
-from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
 from authorizerd.daemon.decisions.stream_server import NEEDS as STREAM_NEEDS
-from authorizerd.protocol.http.rights import DENIALS, EXPLANATIONS, Needs, Right
+from authorizerd.protocol.http.rights import (
+    ACLS,
+    DECISIONS,
+    DENIALS,
+    EVALUATIONS,
+    EXPLANATIONS,
+    HISTORIES,
+    OWN_SEARCHES,
+    SEARCHES_OF_ALL,
+    Needs,
+    Right,
+)
+
+ENDPOINT_NEEDS: Final[Mapping[str, Needs]] = {
+    "POST /access/v1/evaluation": EVALUATIONS,
+    "POST /access/v1/evaluations": EVALUATIONS,
+    "POST /access/v1/search/subject": SEARCHES_OF_ALL,
+    "POST /access/v1/search/resource": OWN_SEARCHES,
+    "POST /access/v1/search/action": OWN_SEARCHES,
+    "POST /v1/explain": EXPLANATIONS,
+    "POST /v1/history": HISTORIES,
+    "POST /v1/data": DECISIONS,
+    "POST /v1/data/{policy}": DECISIONS,
+    "GET /v1/acls": ACLS,
+    "GET /v1/watch": ACLS,
+}
+"""What the endpoints of the decision port require that need credentials; tests try each."""
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "security-model.md"
 BEGIN: Final = "<!-- written by: python -m ops.surfaces -->\n\n"
@@ -26,10 +51,8 @@ _EXPLAINED: Final = "an evaluation with `explain` in its context"
 
 def list_surfaces() -> Iterator[tuple[str, Needs]]:
     """Yield every surface that knows its callers, with what it requires of them."""
-    for endpoint in DECISION_ENDPOINTS:
-        if endpoint.credentials:
-            assert endpoint.needs is not None, endpoint.path
-            yield f"`{endpoint.methods[0]} {endpoint.path}`", endpoint.needs
+    for endpoint, needs in ENDPOINT_NEEDS.items():
+        yield f"`{endpoint}`", needs
     yield _EXPLAINED, EXPLANATIONS
     yield "decision stream", STREAM_NEEDS
     for path, title in {**NAVIGATION, PLAN_PATH: PLAN_TITLE}.items():

@@ -118,6 +118,7 @@ def test_wheel_has_one_package_without_tests_and_data(source: Path, wheel: Path)
         files = [*(source / "src/authorizerd" / folder).iterdir()]
         assert files
         ours |= {f"{folder}/{path.name}" for path in files}
+    ours |= {f"daemon/http/{name}" for name in ("openapi.json", "openapi-admin.json")}
     assert modules == {f"authorizerd/{name}" for name in {"__init__.py", "py.typed", *ours}}
     assert entry_points.split() == (
         b"[console_scripts] authorizerd = authorizerd.cli.__main__:run_and_exit".split()

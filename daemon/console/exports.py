@@ -20,7 +20,7 @@ from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedErr
 from authorizerd.daemon.console.tables import Cells, RowSelection
 from authorizerd.daemon.console.visits import Visit
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.protocol.http.endpoints import LINES
+from authorizerd.protocol.http.messages import LINES
 from authorizerd.protocol.http.streamed import Send, StreamedResponse
 
 T = TypeVar("T")

@@ -42,8 +42,8 @@ from authorizerd.daemon.decisions.slots import Slots
 from authorizerd.daemon.http.server import Handler
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
-from authorizerd.protocol.http.endpoints import GET
 from authorizerd.protocol.http.messages import (
+    GET,
     Request,
     Response,
     bearer_token,

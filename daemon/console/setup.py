@@ -28,7 +28,7 @@ from authorizerd.daemon.console.visits import DecisionHandler, Page
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
 from authorizerd.daemon.decisions.history import HISTORY_PATH
-from authorizerd.daemon.telemetry.metrics import Measured
+from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
 from authorizerd.protocol.decisions.past_answers import AnswerHistory

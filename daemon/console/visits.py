@@ -13,8 +13,7 @@ from authorizerd.actors.steps import pause_if_due
 from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.decisions.requester import AUDITED_HEADERS
-from authorizerd.protocol.http.endpoints import JSON
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import JSON, Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 
 T = TypeVar("T")

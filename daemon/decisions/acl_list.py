@@ -46,8 +46,7 @@ from authorizerd.protocol.decisions.acl_feed import (
 )
 from authorizerd.protocol.decisions.acl_filters import parse_query, read_as_of, read_filter
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer, make_as_of
-from authorizerd.protocol.http.endpoints import LINES
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import LINES, Request, Response
 from authorizerd.protocol.http.rights import ACLS
 from authorizerd.protocol.http.streamed import Send, StreamedResponse
 

@@ -36,8 +36,7 @@ from authorizerd.protocol.decisions.acl_feed import (
     encode_state,
 )
 from authorizerd.protocol.decisions.acl_filters import QueryError, check_names, parse_query
-from authorizerd.protocol.http.endpoints import EVENTS
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import EVENTS, Request, Response
 from authorizerd.protocol.http.streamed import Send, StreamedResponse
 from authorizerd.protocol.json_faults import quote
 

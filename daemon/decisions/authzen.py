@@ -25,7 +25,7 @@ from authorizerd.acl.question_cost import bound_explanation
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.explain import Explainer
-from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.http_surface import HttpSurface
 from authorizerd.daemon.decisions.past import Past, PastState
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import ForbiddenError
@@ -52,6 +52,7 @@ from authorizerd.protocol.decisions.authzen_answers import (
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer, add_as_of, make_as_of
 from authorizerd.protocol.http.messages import (
+    JSON,
     Request,
     Response,
     Route,

@@ -19,7 +19,6 @@ from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.protocol.http.messages import Request
-from authorizerd.protocol.http.openapi import accepted_schemes
 from authorizerd.protocol.http.rights import Needs, Right
 
 SHOWN_PRINCIPAL_CHARACTERS: Final = 200
@@ -103,10 +102,9 @@ class Callers:
         return not self.trusts_all and request.principal is None
 
     def accepted_schemes(self) -> frozenset[str]:
-        """Return what identifies a caller, as names of ``SCHEMES``; empty if all are trusted."""
-        return accepted_schemes(
-            has_tokens=self._tokens_file is not None, has_client_auth=self._has_client_auth
-        )
+        """Return what identifies a caller: security schemes of ``openapi.json``, or none."""
+        tokens = () if self._tokens_file is None else ("token", "tokenInQuery")
+        return frozenset((*tokens, "certificate") if self._has_client_auth else tokens)
 
     def require_credentials(self) -> None:
         """Require a token or a certificate of every caller from now on.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from authorizerd.daemon.decisions.http_surface import JSON
 from authorizerd.protocol.decisions.discovery import base_url_of, encode_metadata
 from authorizerd.protocol.http.messages import (
+    JSON,
     Request,
     Response,
     Route,

@@ -28,6 +28,7 @@ from authorizerd.daemon.errors import (
     PastUnavailableError,
 )
 from authorizerd.protocol.http.messages import (
+    JSON,
     UNIDENTIFIED,
     Request,
     Response,
@@ -38,7 +39,6 @@ from authorizerd.protocol.http.messages import (
 )
 from authorizerd.protocol.http.rights import PAST, Needs
 
-JSON: Final = "application/json"
 _INVALID: Final = (InvalidQuestionError, PastRefusedError, SearchLimitError)
 _RETRY_SOON: Final = ((b"Retry-After", b"1"),)
 

@@ -17,7 +17,7 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.http_surface import HttpSurface
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.protocol.decisions.opa import (
     ALLOWED,
@@ -28,6 +28,7 @@ from authorizerd.protocol.decisions.opa import (
     token_in_query,
 )
 from authorizerd.protocol.http.messages import (
+    JSON,
     Request,
     Response,
     Route,

@@ -1,17 +1,31 @@
-"""The OpenAPI document of one port, served at /openapi.json."""
+"""The OpenAPI documents of the ports, served at /openapi.json.
+
+A document is a file beside this module, which describes a port with any settings. Its
+``x-if-all-trusted`` is a JSON merge patch (RFC 7396) for a port that requires no credentials.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Final
+from collections.abc import Callable, Collection, Mapping
+from importlib.resources import files
+from typing import Any, Final
 
+import msgspec
 import trio
 
 from authorizerd.daemon.threads import run_in_thread
-from authorizerd.protocol.http.endpoints import GET, JSON, Endpoint
-from authorizerd.protocol.http.messages import Request, Response, Route, method_not_allowed
-from authorizerd.protocol.http.openapi import describe_port
+from authorizerd.protocol.http.messages import (
+    GET,
+    JSON,
+    Request,
+    Response,
+    Route,
+    method_not_allowed,
+)
+
+OPENAPI_PATH: Final = "/openapi.json"
+DECISION_API: Final = "openapi.json"
+ADMIN_API: Final = "openapi-admin.json"
 
 
 class ApiDocument:
@@ -21,17 +35,12 @@ class ApiDocument:
     it, and making it takes longer than one turn of the event loop may.
 
     Args:
-        accepted: returns the names in ``SCHEMES`` that the port accepts now; a reload may add one.
+        name: the file, DECISION_API or ADMIN_API.
+        accepted: returns the security schemes that the port accepts now; a reload may add one.
     """
 
-    def __init__(
-        self,
-        title: str,
-        description: str,
-        endpoints: Sequence[Endpoint],
-        accepted: Callable[[], frozenset[str]],
-    ) -> None:
-        self._describe: Final = partial(describe_port, title, description, endpoints)
+    def __init__(self, name: str, accepted: Callable[[], frozenset[str]]) -> None:
+        self._name: Final = name
         self._accepted: Final = accepted
         self._documents: Final[dict[frozenset[str], bytes]] = {}
         self._lock: Final = trio.Lock()
@@ -44,10 +53,37 @@ class ApiDocument:
         async with self._lock:  # or many first requests would each start a thread
             document = self._documents.get(accepted)
             if document is None:
-                document = await run_in_thread(self._describe, accepted)
+                document = await run_in_thread(describe_port, self._name, accepted)
                 self._documents[accepted] = document
         return Response(status=200, body=document, content_type=JSON)
 
     def route(self, request: Request) -> Route | None:
         """Return None: no request for the document is answered at once."""
         return None
+
+
+def describe_port(name: str, accepted: Collection[str]) -> bytes:
+    """Return the document of a port that accepts these security schemes, as compact JSON.
+
+    Args:
+        accepted: empty if the port trusts all callers.
+    """
+    document = msgspec.json.decode((files(__package__) / name).read_bytes())
+    patch = document.pop("x-if-all-trusted", {})
+    if not accepted:
+        _merge(document, patch)
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            alternatives = operation["security"]
+            operation["security"] = [each for each in alternatives if each.keys() & accepted]
+    return msgspec.json.encode(document)
+
+
+def _merge(target: dict[str, Any], patch: Mapping[str, Any]) -> None:
+    for key, value in patch.items():
+        if value is None:
+            del target[key]
+        elif isinstance(value, dict):
+            _merge(target[key], value)
+        else:
+            target[key] = value

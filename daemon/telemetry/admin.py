@@ -17,11 +17,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from authorizerd.actors.steps import begin_turn, finish_in_turns
-from authorizerd.daemon.http.api_document import ApiDocument
+from authorizerd.daemon.http.api_document import OPENAPI_PATH, ApiDocument
 from authorizerd.daemon.telemetry.exposition import encode_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
-from authorizerd.protocol.http.endpoints import GET, OPENAPI_PATH
 from authorizerd.protocol.http.messages import (
+    GET,
     Request,
     Response,
     method_not_allowed,

@@ -21,8 +21,9 @@ _PACKAGE: Final = "authorizerd"
 _BUILD_DIGITS: Final = 12
 
 
+@cache
 def read_version() -> str:
-    """Return the version of the installed package."""
+    """Return the version of the installed package. The first call blocks."""
     return version(_PACKAGE)
 
 

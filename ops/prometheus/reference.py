@@ -1,4 +1,4 @@
-"""Generate the reference of metrics from the catalogue.
+"""Generate the reference of metrics from their statements.
 
 Run ``python -m ops.prometheus.reference > docs/metrics.md`` to update the page; a test compares the
 two.
@@ -10,8 +10,8 @@ import sys
 import textwrap
 from typing import Final
 
-from ops.prometheus.catalogue import CATALOGUE
-from ops.prometheus.entry import MetricEntry
+from authorizerd.daemon.telemetry.family import MetricFamily
+from authorizerd.daemon.telemetry.metrics import METRICS
 
 _WIDTH: Final = 105
 
@@ -34,18 +34,18 @@ Each entry names the type of the metric, its unit, and its labels in braces.
 
 def reference() -> str:
     """Return the whole page."""
-    return _HEAD + "".join(map(_entry, CATALOGUE))
+    return _HEAD + "".join(map(_describe, METRICS))
 
 
-def _entry(entry: MetricEntry) -> str:
+def _describe(metric: MetricFamily) -> str:
     """Return the list item of one metric, wrapped."""
-    labels = ", ".join(entry.labels)
-    name = f"{entry.name}{{{labels}}}" if labels else entry.name
-    remarks = ", ".join(filter(None, (entry.kind, entry.unit, entry.condition)))
+    labels = ", ".join(metric.labels)
+    name = f"{metric.name}{{{labels}}}" if labels else metric.name
+    remarks = ", ".join(filter(None, (metric.kind, metric.unit, metric.condition)))
     return "\n".join(
         (
             f"- **`{name}`** ({remarks})",
-            *(f"  {line}" for line in textwrap.wrap(f"{entry.help} {entry.advice}", _WIDTH - 2)),
+            *(f"  {line}" for line in textwrap.wrap(f"{metric.help} {metric.advice}", _WIDTH - 2)),
             "",
         )
     )

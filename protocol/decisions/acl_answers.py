@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
-from msgspec import Meta
 
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
@@ -15,12 +14,12 @@ class AclAnswer(msgspec.Struct, frozen=True, gc=False):
     """An ACL, with Kafka's names in capitals. A code of a later Kafka version reads UNKNOWN."""
 
     resource_type: str
-    resource_name: Annotated[str, Meta(description="A name, a prefix, or `*` for every name.")]
-    pattern_type: Annotated[str, Meta(description="`LITERAL` or `PREFIXED`.")]
-    principal: Annotated[str, Meta(description="A type and a name; `User:*` is everyone.")]
-    host: Annotated[str, Meta(description="An IP address, or `*` for every host.")]
+    resource_name: str
+    pattern_type: str
+    principal: str
+    host: str
     operation: str
-    permission_type: Annotated[str, Meta(description="`ALLOW` or `DENY`.")]
+    permission_type: str
 
 
 def _names(codes: type[Code]) -> Mapping[int, str]:

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import partial
 from itertools import takewhile
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
-from msgspec import Meta
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
@@ -63,75 +62,40 @@ class Vocabulary:
         self.usual_resource_types: Final = self.resource_types.usual
 
 
-_ClientHost: TypeAlias = Annotated[
-    str,
-    Meta(
-        description="The client's IP address. Without it, only ALLOW rules for every host allow,"
-        " and a DENY rule for any host denies."
-    ),
-]
-
-
 class SubjectProperties(msgspec.Struct, gc=False):
     """The client's address. Other fields are ignored."""
 
-    host: _ClientHost | None = None
+    host: str | None = None
 
 
 class Context(msgspec.Struct, gc=False):
     """The client's address, and what the answer's context contains. Other fields are ignored."""
 
-    host: _ClientHost | None = None
-    explain: Annotated[
-        bool,
-        Meta(
-            description="True: the context of the answer to a single evaluation has an"
-            " `explanation`. Batches and searches ignore it."
-        ),
-    ] = False
-    list_hosts: Annotated[
-        bool,
-        Meta(
-            description="True: a search lists what is allowed from any host at all, or from `host`,"
-            " and the properties of each result have its `hosts`. Decisions ignore it."
-        ),
-    ] = False
-    as_of: Annotated[
-        int | str | None,
-        Meta(
-            description="Answer by the ACLs of an earlier moment: an offset of the log, a time with"
-            " its zone, or milliseconds since 1970. The context of such an answer has `as_of`. A"
-            " batch states it once, in the context of the outer object."
-        ),
-    ] = None
+    host: str | None = None
+    explain: bool = False
+    list_hosts: bool = False
+    as_of: int | str | None = None
 
 
 class Subject(msgspec.Struct, gc=False):
     """The principal that the question is about."""
 
-    type: Annotated[
-        str, Meta(description="A type of `authorizerd.authzen.subject.types`, such as `user`.")
-    ]
-    id: Annotated[
-        str,
-        Meta(description="The principal's name without its type: `alice` stands for `User:alice`."),
-    ]
+    type: str
+    id: str
     properties: SubjectProperties | None = None
 
 
 class Action(msgspec.Struct, gc=False):
     """The operation that the subject asks for."""
 
-    name: Annotated[str, Meta(description="One of Kafka's operations, such as `read`.")]
+    name: str
 
 
 class Resource(msgspec.Struct, gc=False):
     """The resource that the subject asks for."""
 
-    type: Annotated[
-        str, Meta(description="A type of `authorizerd.authzen.resource.types`, such as `topic`.")
-    ]
-    id: Annotated[str, Meta(description="The resource's name; `kafka-cluster` for the cluster.")]
+    type: str
+    id: str
 
 
 class Evaluation(msgspec.Struct, gc=False):
@@ -163,24 +127,14 @@ class _Options(msgspec.Struct, gc=False):
     evaluations_semantic: Semantic = Semantic.EXECUTE_ALL
 
 
-_EVALUATION_SCHEMA: Final = {
-    "type": ["array", "null"],
-    "maxItems": EVALUATIONS_MAX,
-    "items": {"$ref": "#/components/schemas/Evaluation"},
-}
-
-
 class Evaluations(Evaluation):
     """Many evaluations, and defaults for their absent fields.
 
     Without evaluations, the defaults are the only one.
     """
 
-    # Raw, because each is decoded separately: an invalid one does not affect the others. A factory,
-    # because a JSON schema cannot show a default that is Raw.
-    evaluations: Annotated[msgspec.Raw, Meta(extra_json_schema=_EVALUATION_SCHEMA)] = msgspec.field(
-        default_factory=partial(msgspec.Raw, b"null")
-    )
+    # Raw, because each is decoded separately: an invalid one does not affect the others.
+    evaluations: msgspec.Raw = msgspec.Raw(b"null")
     options: _Options | None = None
 
     @property

@@ -7,10 +7,9 @@ Source: OpenID AuthZEN Authorization API 1.0, sections 5.5 and 7.2.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Final
 
 import msgspec
-from msgspec import Meta
 
 from authorizerd.acl.decision import (
     DEFAULT_DENY,
@@ -21,9 +20,6 @@ from authorizerd.acl.decision import (
 )
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import CLUSTER_NAME, Question, ResourceType
-from authorizerd.protocol.decisions.explanations import ExplanationAnswer
-from authorizerd.protocol.decisions.past_answers import AsOfAnswer
-from authorizerd.protocol.http.endpoints import one_of
 
 PRINCIPAL_SHOWN_MAX: Final = 200
 """The longest principal in a hint, in characters: a batch repeats the hint for each question."""
@@ -108,7 +104,7 @@ def add_explanation(answer: bytes, explanation: bytes) -> bytes:
 class EvaluationError(msgspec.Struct, gc=False):
     """Why one evaluation among many could not be answered."""
 
-    status: Annotated[int, Meta(description="400: it is invalid. 403: the caller may not ask it.")]
+    status: int
     message: str
 
 
@@ -121,48 +117,8 @@ class FailedContext(msgspec.Struct, gc=False):
 class FailedEvaluation(msgspec.Struct, gc=False):
     """The answer to one evaluation among many that could not be answered: a denial."""
 
-    decision: Annotated[bool, Meta(description="Always false.", extra_json_schema={"const": False})]
+    decision: bool
     context: FailedContext
-
-
-class AnswerContext(msgspec.Struct, gc=False):
-    """What decided a question."""
-
-    offset: Annotated[int, Meta(description="The log offset of the ACLs that decided.")]
-    reason: Annotated[str, Meta(description="A sentence for people.")]
-    rule: Annotated[
-        str,
-        Meta(
-            description="The ACL that decided, or `SuperUser`, `DefaultAllow`, `DefaultDeny`. The"
-            " ACL is an `UnjudgeableAcl` if Kafka fails on it."
-        ),
-    ]
-    hint: Annotated[
-        str | msgspec.UnsetType, Meta(description="The mistake that the question probably has.")
-    ] = msgspec.UNSET
-    explanation: Annotated[
-        ExplanationAnswer | msgspec.UnsetType,
-        Meta(description="What `/v1/explain` answers, if the request's context asks for it."),
-    ] = msgspec.UNSET
-    as_of: Annotated[
-        AsOfAnswer | msgspec.UnsetType,
-        Meta(description="The earlier moment that the request asked about."),
-    ] = msgspec.UNSET
-
-
-class EvaluationAnswer(msgspec.Struct, gc=False):
-    """The answer to one evaluation."""
-
-    # ``encode_answer`` writes it without this struct, which would take longer.
-
-    decision: Annotated[bool, Meta(description="True if the subject may do it.")]
-    context: AnswerContext
-
-
-class EvaluationAnswers(msgspec.Struct, gc=False):
-    """The answers to many evaluations, in their order."""
-
-    evaluations: list[Annotated[Any, one_of(EvaluationAnswer, FailedEvaluation)]]
 
 
 def encode_failed_answer(status: int, message: str) -> bytes:

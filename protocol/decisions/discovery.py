@@ -6,7 +6,7 @@ Source: OpenID AuthZEN Authorization API 1.0, section 9 (Policy Decision Point M
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 
@@ -24,7 +24,7 @@ _AUTHORITY: Final = re.compile(rb"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0
 class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to a discovery request. An endpoint that is not served is left out."""
 
-    policy_decision_point: Annotated[str, msgspec.Meta(description="The URL of this port.")]
+    policy_decision_point: str
     access_evaluation_endpoint: str
     access_evaluations_endpoint: str
     search_subject_endpoint: str | None = None

@@ -53,29 +53,17 @@ class OpaQuestion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     log_if_denied: bool
 
 
-class OpaAnswer(msgspec.Struct, gc=False):
-    """A decision."""
-
-    result: Annotated[bool, Meta(description="True if the principal may do it.")]
-
-
-class Healthy(msgspec.Struct, gc=False):
-    """An empty object."""
-
-
 class _OpaPrincipal(msgspec.Struct, gc=False, rename="camel"):
     """The principal that the question is about."""
 
-    principal_type: Annotated[str, Meta(description="`User`, as a rule. A colon is an error.")]
+    principal_type: str
     name: str
 
 
 class _OpaHeaderData(msgspec.Struct, gc=False, rename="camel"):
     """The part of a request's header that the audit log shows."""
 
-    request_api_key: Annotated[
-        int | None, Meta(description="The number of the API that the broker's client used.")
-    ] = None
+    request_api_key: int | None = None
 
 
 class _OpaHeader(msgspec.Struct, gc=False):
@@ -88,9 +76,7 @@ class _OpaHeader(msgspec.Struct, gc=False):
 class _OpaRequestContext(msgspec.Struct, gc=False, rename="camel"):
     """The sender of a request to the broker, and its address."""
 
-    client_address: Annotated[
-        str, Meta(description="The client's IP address as Java writes it: `host/10.0.0.1`.")
-    ]
+    client_address: str
     principal: _OpaPrincipal
     header: _OpaHeader | None = None
 
@@ -98,26 +84,17 @@ class _OpaRequestContext(msgspec.Struct, gc=False, rename="camel"):
 class _OpaResourcePattern(msgspec.Struct, gc=False, rename="camel"):
     """The resource that the question is about."""
 
-    resource_type: Annotated[str, Meta(extra_json_schema={"enum": list(_RESOURCE_TYPES)})]
+    resource_type: str
     name: str
-    pattern_type: Annotated[
-        str,
-        Meta(
-            description="`PREFIXED` with an empty name asks whether there is any such resource that"
-            " the principal may use.",
-            extra_json_schema={"enum": ["LITERAL", "PREFIXED"]},
-        ),
-    ]
+    pattern_type: str
 
 
 class _OpaAction(msgspec.Struct, gc=False, rename="camel"):
     """The operation of the principal. The fields after ``operation`` are for the audit log."""
 
     resource_pattern: _OpaResourcePattern
-    operation: Annotated[str, Meta(extra_json_schema={"enum": list(_OPERATIONS)})]
-    resource_reference_count: Annotated[
-        int, Meta(ge=0, le=2**31 - 1, description="How often the request names the resource.")
-    ] = 1
+    operation: str
+    resource_reference_count: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 1
     log_if_allowed: bool = True
     log_if_denied: bool = True
 

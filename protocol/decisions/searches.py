@@ -44,35 +44,23 @@ SHOWN_EXCEPTIONS_MAX: Final = 100
 class SearchedSubject(msgspec.Struct, gc=False):
     """The type of the principals that are searched for."""
 
-    type: Annotated[
-        str, Meta(description="A type of `authorizerd.authzen.subject.types`, such as `user`.")
-    ]
+    type: str
     properties: SubjectProperties | None = None
 
 
 class SearchedResource(msgspec.Struct, gc=False):
     """The type of the resources that are searched for."""
 
-    type: Annotated[
-        str, Meta(description="A type of `authorizerd.authzen.resource.types`, such as `topic`.")
-    ]
+    type: str
 
 
 class PageRequest(msgspec.Struct, gc=False):
     """Which part of the results is wanted."""
 
-    token: Annotated[
-        str | None, Meta(description="The `next_token` of the previous page; absent for the first.")
-    ] = None
-    limit: Annotated[
-        # The standard permits 0, but its pages would be empty, and never end. It permits any large
-        # number, too, and fewer results than that.
-        Annotated[int, Meta(ge=1, le=2**53)] | None,
-        Meta(
-            description="The maximum number of results, at least 1. More than"
-            f" {PAGE_LIMIT_MAX} counts as {PAGE_LIMIT_MAX}, which is the default."
-        ),
-    ] = None
+    token: str | None = None
+    # The standard permits 0, but its pages would be empty, and never end. It permits any large
+    # number, too, and fewer results than that.
+    limit: Annotated[int, Meta(ge=1, le=2**53)] | None = None
 
 
 class SubjectSearch(msgspec.Struct, gc=False):

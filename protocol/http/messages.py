@@ -14,6 +14,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+LINES: Final = "application/x-ndjson"
+
+GET: Final = ("GET", "HEAD")
+"""The methods that read."""
+
 # No other names: a third party's DNS could make them resolve to this machine.
 LOOPBACK_HOSTS: Final = re.compile(
     rb"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE

@@ -14,17 +14,18 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from authorizerd.daemon.console.setup import NEEDS
-from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
 from authorizerd.daemon.decisions.stream_server import NEEDS as STREAM_NEEDS
-from authorizerd.protocol.http.endpoints import GET
+from authorizerd.protocol.http.messages import GET
 from authorizerd.protocol.http.rights import Right
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.kafka_rig.cluster import Cluster, running_cluster
 from ops.kafka_rig.cluster_settings import NODE, ClusterSettings
 from ops.kafka_rig.followers import brokers_source
 from ops.kafka_rig.rig import Rig
+from ops.surfaces import ENDPOINT_NEEDS
 from tests.daemon.decision_place import entry
 from tests.support.acls import acl
+from tests.support.api_documents import DECISION_ENDPOINTS
 from tests.support.caller_rights import documents, is_forbidden
 from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, running, wait_until
 from tests.support.kafka_connection import KafkaConnection
@@ -79,16 +80,16 @@ def check_endpoints(daemon: DaemonProcess, name: str, as_of: int) -> int:
     rights, address = CALLERS[name], daemon.ready["decision_http"]
     asked = 0
     for endpoint in DECISION_ENDPOINTS:
-        if not endpoint.credentials:
+        if endpoint.is_open:
             continue
-        assert endpoint.needs is not None
+        needs = ENDPOINT_NEEDS[f"{endpoint.methods[0]} {endpoint.path}"]
         path = endpoint.path.replace("{policy}", "a")
         if endpoint.methods == GET:
             cases = [(None, False, False)]
         else:
             cases = list(documents(endpoint, f"User:{name}", as_of))
         for document, own, past in cases:
-            expected = is_forbidden(endpoint.needs, rights, own=own, past=past)
+            expected = is_forbidden(needs, rights, own=own, past=past)
             status, body = send(address, endpoint.methods[0], path, f"{name}.secret", document)
             assert status == (403 if expected else 200), (name, path, document, body)
             asked += 1

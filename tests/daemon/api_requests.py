@@ -14,9 +14,9 @@ from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.image.cluster import EMPTY_IMAGE
-from authorizerd.protocol.http.endpoints import Endpoint
 from authorizerd.protocol.http.messages import Request
 from tests.daemon.decision_place import Place
+from tests.support.api_documents import Endpoint
 
 CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
 

@@ -13,27 +13,27 @@ import pytest
 import trio
 from prometheus_client import CollectorRegistry
 
+from authorizerd.daemon.decision_servers import ANONYMOUS_PATHS
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
-from authorizerd.daemon.decisions.endpoints import (
-    DECISION_DESCRIPTION,
-    DECISION_ENDPOINTS,
-    DECISION_TITLE,
-)
 from authorizerd.daemon.decisions.paths import PathsHandler
-from authorizerd.daemon.http.api_document import ApiDocument
+from authorizerd.daemon.http.api_document import (
+    ADMIN_API,
+    DECISION_API,
+    OPENAPI_PATH,
+    ApiDocument,
+    describe_port,
+)
 from authorizerd.daemon.telemetry.admin import AdminHandler
-from authorizerd.daemon.telemetry.endpoints import ADMIN_ENDPOINTS
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH, EVALUATIONS_PATH
-from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 from authorizerd.protocol.http.messages import Request, Response
-from authorizerd.protocol.http.openapi import describe_port
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.api_requests import ask, decision_handler, example_requests
 from tests.daemon.decision_place import Place
 from tests.support.acls import acl
 from tests.support.api_description import ApiDescription, exchange_of
+from tests.support.api_documents import ADMIN_ENDPOINTS, DECISION_ENDPOINTS, read_document
 from tests.support.log_files import added, write_log
 
 OTHER_VALUES: tuple[object, ...] = (None, 1, "", "x", [], {}, True)
@@ -86,7 +86,7 @@ def write_past(folder: Path) -> Path:
 
 
 def admin_handler(*, is_ready: bool) -> AdminHandler:
-    document = ApiDocument("", "", ADMIN_ENDPOINTS, frozenset)
+    document = ApiDocument(ADMIN_API, frozenset)
     return AdminHandler(CollectorRegistry(), Ready(is_ready=is_ready), document=document)
 
 
@@ -108,7 +108,7 @@ def decision_requests() -> Iterator[tuple[Place, Request]]:
 
 @pytest.fixture
 def description() -> ApiDescription:
-    return ApiDescription(describe_port("", "", DECISION_ENDPOINTS))
+    return ApiDescription(read_document(DECISION_API))
 
 
 async def test_decision_port_answers_as_described(
@@ -144,19 +144,23 @@ async def test_decision_port_answers_as_described(
             handlers[place] = decision_handler(place, log_dir)
         description.check(exchange_of(request, await handlers[place](request)))
     own = {
-        (endpoint.path, method, answer.status)
+        (endpoint.path, method, status)
         for endpoint in DECISION_ENDPOINTS
         for method in endpoint.methods
-        for answer in endpoint.answers
+        for status in endpoint.statuses
     }
     assert own - description.seen == set()
 
 
 def test_every_path_of_the_decision_port_is_described() -> None:
-    """A new path must be added to the table of endpoints."""
+    """A new path must be added to the document."""
     served = {path.removesuffix("/") for path in decision_handler(Place(None)).paths}
     described = {endpoint.path.partition("/{")[0] for endpoint in DECISION_ENDPOINTS}
     assert served == described
+
+
+def test_only_described_paths_need_no_credentials() -> None:
+    assert {each.path for each in DECISION_ENDPOINTS if each.is_open} == ANONYMOUS_PATHS
 
 
 @pytest.mark.parametrize(("path", "start"), [(ACLS_PATH, ""), (WATCH_PATH, "data: ")])
@@ -191,15 +195,15 @@ async def test_each_part_of_a_stream_is_described(
 
 
 async def test_admin_port_answers_as_described() -> None:
-    description = ApiDescription(describe_port("", "", ADMIN_ENDPOINTS))
+    description = ApiDescription(read_document(ADMIN_API))
     for handler in (admin_handler(is_ready=True), admin_handler(is_ready=False)):
         for request in (*example_requests(ADMIN_ENDPOINTS), ask("GET", "/"), ask("PUT", "/readyz")):
             description.check(exchange_of(request, await handler(request)))
     own = {
-        (endpoint.path, method, answer.status)
+        (endpoint.path, method, status)
         for endpoint in ADMIN_ENDPOINTS
         for method in endpoint.methods
-        for answer in endpoint.answers
+        for status in endpoint.statuses
     }
     assert description.seen == own
 
@@ -231,9 +235,7 @@ async def test_document_names_the_credentials_in_force(
         place.callers.require_credentials()
     answer = await handler(ask("GET", OPENAPI_PATH))
     assert isinstance(answer, Response)
-    assert answer.body == describe_port(
-        DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, place.callers.accepted_schemes()
-    )
+    assert answer.body == describe_port(DECISION_API, place.callers.accepted_schemes())
     document = json.loads(answer.body)
     assert document["paths"]["/access/v1/evaluation"]["post"]["security"] == security
 
@@ -243,7 +245,7 @@ async def test_port_that_trusts_everyone_describes_that_it_lists_no_acls(path: s
     """It does not know who calls. The document for all settings has the listing, too."""
     place = Place(None)
     accepted = place.callers.accepted_schemes()
-    description = ApiDescription(describe_port("", "", DECISION_ENDPOINTS, accepted))
+    description = ApiDescription(describe_port(DECISION_API, accepted))
     request = ask("GET", path)
     exchange = exchange_of(request, await decision_handler(place)(request))
     description.check(exchange)
@@ -251,9 +253,8 @@ async def test_port_that_trusts_everyone_describes_that_it_lists_no_acls(path: s
     assert exchange.status == 403
     assert own.keys().isdisjoint({"200", "410"})
     assert "refuses every request" in own["403"]["description"]
-    for schemes in (None, frozenset({"token"})):
-        document = ApiDescription(describe_port("", "", DECISION_ENDPOINTS, schemes)).document
-        assert "200" in document["paths"][path]["get"]["responses"]
+    for text in (read_document(DECISION_API), describe_port(DECISION_API, {"token"})):
+        assert "200" in json.loads(text)["paths"][path]["get"]["responses"]
 
 
 async def test_metrics_port_has_no_document() -> None:

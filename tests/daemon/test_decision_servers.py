@@ -12,11 +12,11 @@ import trio.testing
 from authorizerd.config.bounds import METRICS_CONNECTIONS_PER_IP_MAX
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decision_servers import (
+    ANONYMOUS_PATHS,
     new_decision_server,
     new_http_server,
     new_limits,
 )
-from authorizerd.daemon.decisions.endpoints import ANONYMOUS_PATHS
 from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, METRICS_HTTP
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.audit_filter import AuditRules
 from authorizerd.acl.audited_caller import AuditedCaller
-from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.api_requests import decision_handler, example_requests
@@ -21,6 +20,7 @@ from tests.daemon.opa_requests import asked, post
 from tests.daemon.stream_questions import MAY, MAY_NOT
 from tests.daemon.stream_service import new_server, start
 from tests.support.acls import acl
+from tests.support.api_documents import DECISION_ENDPOINTS
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 HEADERS = {b"x-request-id": b"r-1", b"traceparent": TRACE.encode()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from http.client import HTTPResponse
@@ -9,18 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.daemon.decisions.endpoints import (
-    DECISION_DESCRIPTION,
-    DECISION_ENDPOINTS,
-    DECISION_TITLE,
+from authorizerd.daemon.http.api_document import (
+    ADMIN_API,
+    DECISION_API,
+    OPENAPI_PATH,
+    describe_port,
 )
-from authorizerd.daemon.telemetry.endpoints import (
-    ADMIN_DESCRIPTION,
-    ADMIN_ENDPOINTS,
-    ADMIN_TITLE,
-)
-from authorizerd.protocol.http.endpoints import OPENAPI_PATH, SHARED_ANSWERS
-from authorizerd.protocol.http.openapi import describe_port
 from tests.support.api_description import ApiDescription, Exchange
 from tests.support.daemon_process import (
     ROOT,
@@ -64,16 +59,10 @@ def served(daemon: DaemonProcess) -> tuple[bytes, bytes]:
     return answers[0].body, answers[1].body
 
 
-def decision_document(*schemes: str) -> bytes:
-    return describe_port(
-        DECISION_TITLE, DECISION_DESCRIPTION, DECISION_ENDPOINTS, frozenset(schemes)
-    )
-
-
 def test_both_ports_serve_their_documents(daemon: DaemonProcess) -> None:
     decision, admin = served(daemon)
-    assert decision == decision_document()
-    assert admin == describe_port(ADMIN_TITLE, ADMIN_DESCRIPTION, ADMIN_ENDPOINTS, frozenset())
+    assert decision == describe_port(DECISION_API, ())
+    assert admin == describe_port(ADMIN_API, ())
 
 
 def test_workers_serve_the_document(tmp_path: Path) -> None:
@@ -82,7 +71,7 @@ def test_workers_serve_the_document(tmp_path: Path) -> None:
     config = {"authorizerd.workers": "2", "authorizerd.tokens.file": str(tokens)}
     with running(tmp_path, new_log(tmp_path), config) as daemon:
         decision, _ = served(daemon)
-    assert decision == decision_document("token", "tokenInQuery")
+    assert decision == describe_port(DECISION_API, ("token", "tokenInQuery"))
 
 
 @pytest.mark.parametrize(("request_bytes", "status"), INVALID_REQUESTS.items())
@@ -90,7 +79,7 @@ def test_invalid_http_is_answered_as_described(
     request_bytes: bytes, status: int, daemon: DaemonProcess
 ) -> None:
     """The server itself answers, before a handler sees the request."""
-    description = ApiDescription(decision_document())
+    description = ApiDescription(describe_port(DECISION_API, ()))
     with connect(daemon.ready["decision_http"]) as connection:
         connection.sendall(request_bytes)
         response = HTTPResponse(connection)
@@ -122,6 +111,7 @@ def test_shared_answers_are_those_of_the_server() -> None:
             r"(?:RefusedError|text_response)\(\s*(\d{3})", (ROOT / file).read_text()
         )
     }
-    described = {answer.status for answer in SHARED_ANSWERS.values()}
+    operation = json.loads(describe_port(DECISION_API, ()))["paths"]["/v1/watch"]["get"]
+    described = set(map(int, operation["responses"]))
     assert described == given | {401}  # the handlers answer 401
     assert set(INVALID_REQUESTS.values()) == given - {401, 500, 503}

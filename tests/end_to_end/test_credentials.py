@@ -24,14 +24,12 @@ from authorizerd.acl.model import AclFilter
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
 from authorizerd.daemon.console.requests import SECURE_COOKIE
 from authorizerd.daemon.console.setup import NAVIGATION, PLAN_PATH
-from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
-from authorizerd.daemon.telemetry.endpoints import ADMIN_ENDPOINTS
-from authorizerd.protocol.http.endpoints import Endpoint
 from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.scram import ScramMechanism
 from tests.support.acls import acl
+from tests.support.api_documents import ADMIN_ENDPOINTS, DECISION_ENDPOINTS, Endpoint
 from tests.support.certificates import Authority
 from tests.support.daemon_process import (
     SECONDS_MAX,
@@ -231,10 +229,7 @@ def example_of(endpoint: Endpoint) -> tuple[str, str, bytes]:
     return "POST", path, json.dumps(endpoint.example).encode()
 
 
-DECISION_ROWS: Final = [
-    (*example_of(each), each.path in OPEN_PATHS or not each.credentials)
-    for each in DECISION_ENDPOINTS
-]
+DECISION_ROWS: Final = [(*example_of(each), each.path in OPEN_PATHS) for each in DECISION_ENDPOINTS]
 NO_CREDENTIALS: Final[dict[str, dict[str, Any]]] = {
     "nothing": {},
     "an unknown token": {"Authorization": "Bearer nobody.guessed"},

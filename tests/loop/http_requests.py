@@ -13,6 +13,7 @@ from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
 from authorizerd.daemon.decisions.history import HISTORY_PATH
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
+from authorizerd.daemon.http.api_document import OPENAPI_PATH
 from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
 from authorizerd.protocol.decisions.discovery import (
     DISCOVERY_PATH,
@@ -20,7 +21,6 @@ from authorizerd.protocol.decisions.discovery import (
     EVALUATIONS_PATH,
     SEARCH_PATHS,
 )
-from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 
 BODY_BYTES: Final = next(
     int(str(key.default)) for key in OWN_KEYS if key.name == "authorizerd.http.request.max.bytes"

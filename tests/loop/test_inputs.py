@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from authorizerd.acl.steps import finish
 from authorizerd.daemon.decisions import acl_list, explain, opa
-from authorizerd.daemon.http.api_document import ApiDocument
+from authorizerd.daemon.http.api_document import ADMIN_API, ApiDocument
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions import discovery
@@ -69,7 +69,7 @@ def test_every_path_of_the_decision_port_is_played() -> None:
 
 
 async def test_every_path_of_the_admin_port_is_played() -> None:
-    document = ApiDocument("", "", (), frozenset)
+    document = ApiDocument(ADMIN_API, frozenset)
     handler = AdminHandler(CollectorRegistry(), cast(Readiness, None), document=document)
     answer = await handler(
         HttpMessage(method="GET", path="/", query="", headers={}, body=b"", keep_alive=True)

@@ -395,11 +395,11 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/daemon/test_api_documents.py::test_metrics_port_has_no_document",
     ),
     Mutant(
-        name="two structs of one name hide each other in a description",
-        file="protocol/http/openapi.py",
-        text='        if "." in name:',
-        becomes='        if "/" in name:',
-        found_by="tests/protocol/http/test_openapi.py::test_equal_names_of_structs_are_rejected",
+        name="a port that trusts all callers describes a listing of ACLs",
+        file="daemon/http/api_document.py",
+        text="    if not accepted:",
+        becomes="    if accepted is None:",
+        found_by="tests/daemon/test_api_documents.py::test_port_that_trusts_everyone_describes_that_it_lists_no_acls",
     ),
     Mutant(
         name="a question at once may repeat a key",

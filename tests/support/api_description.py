@@ -10,8 +10,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from authorizerd.protocol.http.endpoints import JSON, LINES
-from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.messages import JSON, LINES, Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 
 METHOD_NOT_ALLOWED, NOT_FOUND = 405, 404

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from authorizerd.protocol.http.endpoints import Endpoint
 from authorizerd.protocol.http.rights import Needs, Right
+from tests.support.api_documents import Endpoint
 
 
 def is_forbidden(

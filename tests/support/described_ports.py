@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
-from authorizerd.daemon.telemetry.endpoints import ADMIN_ENDPOINTS
-from authorizerd.protocol.http.endpoints import Endpoint
-from authorizerd.protocol.http.openapi import describe_port
+from authorizerd.daemon.http.api_document import ADMIN_API, DECISION_API
 from tests.support.api_description import ApiDescription, Exchange
+from tests.support.api_documents import read_document
 
 if TYPE_CHECKING:
     from tests.support.daemon_process import Answer
 
-_ENDPOINTS: Final[dict[str, Sequence[Endpoint]]] = {
-    "decision": DECISION_ENDPOINTS,
-    "admin": ADMIN_ENDPOINTS,
-}
+_DOCUMENTS: Final = {"decision": DECISION_API, "admin": ADMIN_API}
 
 
 @cache
 def _description_of(port: str) -> ApiDescription:
-    return ApiDescription(describe_port("", "", _ENDPOINTS[port]))
+    return ApiDescription(read_document(_DOCUMENTS[port]))
 
 
 def check_answer(port: str, method: str, path: str, body: bytes, answer: Answer) -> None:

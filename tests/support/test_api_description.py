@@ -2,54 +2,55 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
-import msgspec
 import pytest
 
-from authorizerd.protocol.http.endpoints import EVENTS, GET, LINES, POST, Answer, Endpoint
-from authorizerd.protocol.http.openapi import describe_port
+from authorizerd.protocol.http.messages import EVENTS, JSON, LINES
 from tests.support.api_description import ApiDescription, Exchange
 
-
-class Asked(msgspec.Struct):
-    """A request."""
-
-    count: int = 0
-
-
-class Answered(msgspec.Struct):
-    """An answer."""
-
-    total: int
+COUNTED = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+TOTAL = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+A_TOTAL = {"$ref": "#/components/schemas/Total"}
+PARTS = {"type": "string", "x-itemSchema": {"oneOf": [A_TOTAL]}}
 
 
-def endpoint(path: str, methods: tuple[str, ...], answer: Answer) -> Endpoint:
-    request = Asked if methods == POST else None
-    return Endpoint(
-        path=path,
-        methods=methods,
-        name=path.removeprefix("/"),
-        tag="t",
-        summary="Do it",
-        request=request,
-        required=("count",) if request else (),
-        answers=(answer,),
-        credentials=(),
-    )
+def response(schema: Any, media_type: str = "text/plain") -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return {"headers": {"X-Request-ID": {}}, "content": {media_type: {"schema": schema}}}
 
 
-DOCUMENT = describe_port(
-    "",
-    "",
-    (
-        endpoint("/sum", POST, Answer(200, "Done.", Answered)),
-        endpoint("/state", GET, Answer(200, "A line.")),
-        endpoint("/lines", GET, Answer(200, "Lines.", parts=(Answered,), media_type=LINES)),
-        endpoint("/events", GET, Answer(200, "Events.", parts=(Answered,), media_type=EVENTS)),
-        endpoint("/below/{rest}", GET, Answer(200, "A line.")),
-    ),
-)
+def operation(schema: Any = None, media_type: str = "text/plain", **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    shared = {"$ref": "#/components/responses/TooLong"}
+    busy = response({"type": "string"})
+    busy["headers"]["Retry-After"] = {}
+    refused = {"400": response({"type": "string"}), "413": shared, "503": busy}
+    return {
+        "responses": {"200": response(schema or {"type": "string"}, media_type)} | refused
+    } | fields
+
+
+GET = {"get": operation(), "head": operation()}
+DOCUMENT = json.dumps(
+    {
+        "paths": {
+            "/sum": {
+                "post": operation(
+                    A_TOTAL, JSON, requestBody={"content": {JSON: {"schema": COUNTED}}}
+                )
+            },
+            "/state": GET,
+            "/lines": {"get": operation(PARTS, LINES)},
+            "/events": {"get": operation(PARTS, EVENTS)},
+            "/below/{rest}": GET,
+        },
+        "components": {
+            "schemas": {"Total": TOTAL},
+            "responses": {"TooLong": response({"type": "string"})},
+        },
+    }
+).encode()
 
 
 def exchange(method: str, path: str, answer: bytes = b"a line\n", **fields: object) -> Exchange:

@@ -20,7 +20,7 @@ from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
-from authorizerd.daemon.telemetry.metrics import Measured, count_in_workers, sum_decisions
+from authorizerd.daemon.telemetry.measured import Measured, count_in_workers, sum_decisions
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.counters import Counted
 from authorizerd.protocol.decisions.acl_filters import check_names

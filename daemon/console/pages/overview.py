@@ -8,7 +8,7 @@ from typing import Final
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.console.visits import View, Visit
 from authorizerd.daemon.telemetry.build import describe_version
-from authorizerd.daemon.telemetry.metrics import Measured
+from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
 
 

@@ -16,7 +16,7 @@ from authorizerd.daemon.console.setup import new_console
 from authorizerd.daemon.decision_servers import new_decision_handler
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.watchers import Watchers
-from authorizerd.daemon.telemetry.metrics import Measured
+from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse

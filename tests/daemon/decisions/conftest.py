@@ -8,11 +8,10 @@ from importlib.util import find_spec
 import pytest
 
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
-from authorizerd.daemon.decisions.endpoints import DECISION_ENDPOINTS
 from authorizerd.daemon.decisions.http_surface import HttpSurface
 from authorizerd.daemon.decisions.opa import OpaHandler
+from authorizerd.daemon.http.api_document import DECISION_API
 from authorizerd.protocol.http.messages import Request, Response
-from authorizerd.protocol.http.openapi import describe_port
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -22,8 +21,9 @@ def _described() -> Iterator[None]:
         yield
         return
     from tests.support.api_description import ApiDescription, exchange_of
+    from tests.support.api_documents import read_document
 
-    description = ApiDescription(describe_port("", "", DECISION_ENDPOINTS))
+    description = ApiDescription(read_document(DECISION_API))
 
     def check_answers(handler: type[HttpSurface], patch: pytest.MonkeyPatch) -> None:
         answer = handler.__call__

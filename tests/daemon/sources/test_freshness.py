@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 import trio
 
@@ -7,9 +10,12 @@ from authorizerd.actors.record_applier import STOPPED, Message, Renew, Suspend
 from authorizerd.config.follow import SourceKind
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.telemetry.source_metrics import source_metrics
+from authorizerd.daemon.telemetry.measured import Scrape
+from authorizerd.daemon.telemetry.source_metrics import SOURCE_METRICS
 
 STALE_SECONDS = 10
+LIMIT = "authorizerd_source_stale_max_seconds"
+AGE = "authorizerd_source_contact_age_seconds"
 
 
 class Watched:
@@ -43,16 +49,16 @@ async def test_time_counts_from_the_start_before_any_contact(decides: bool) -> N
 
 async def test_metrics_tell_the_limit_and_the_age_that_an_alert_compares() -> None:
     watched = Watched()
-    limit, age = "authorizerd_source_stale_max_seconds", "authorizerd_source_contact_age_seconds"
-    assert values_of(watched.status).items() >= {limit: STALE_SECONDS, age: -1}.items()
+    assert values_of(watched.status) == {LIMIT: STALE_SECONDS, AGE: -1}
     await watched.freshness.confirm(watched.now)
     watched.now += 4
-    assert values_of(watched.status).items() >= {limit: STALE_SECONDS, age: 4}.items()
+    assert values_of(watched.status) == {LIMIT: STALE_SECONDS, AGE: 4}
 
 
-def values_of(status: SourceStatus) -> dict[str, float]:
-    metrics = source_metrics(status, applied_offset=-1)
-    return {each.name: each.samples[0].value for each in metrics}
+def values_of(status: SourceStatus) -> dict[str, object]:
+    scrape = cast(Scrape, SimpleNamespace(source=SimpleNamespace(status=status)))
+    read = {each.name: each.read for each in SOURCE_METRICS}
+    return {name: read[name](scrape) for name in (LIMIT, AGE)}
 
 
 async def test_each_contact_moves_the_deadline() -> None:

@@ -15,6 +15,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.daemon.console import sessions
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
 from authorizerd.daemon.decisions.opa import HEALTH_PATH
+from authorizerd.daemon.http.api_document import OPENAPI_PATH
 from authorizerd.protocol.decisions.acl_filters import (
     QueryError,
     parse_query,
@@ -24,7 +25,6 @@ from authorizerd.protocol.decisions.acl_filters import (
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH
 from authorizerd.protocol.decisions.opa import OpaError, token_in_query
 from authorizerd.protocol.http.connection import PAUSE, Event, Interim, Pause, ServerConnection
-from authorizerd.protocol.http.endpoints import OPENAPI_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
 from authorizerd.protocol.http.streamed import StreamedResponse

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ops.prometheus.catalogue import CATALOGUE
+from authorizerd.daemon.telemetry.metrics import METRICS
 from tests.ops.exported_metrics import sample_names
 from tests.ops.promtool import run_promtool
 
@@ -86,7 +86,7 @@ def test_runbook_names_each_cause_that_readyz_gives() -> None:
 
 def test_each_metric_of_a_lasting_fault_has_an_alert() -> None:
     asked = " ".join(alert["expr"] for alert in ALERTS)
-    faults = [entry.name for entry in CATALOGUE if re.search("_(failing|fault|newer)$", entry.name)]
+    faults = [entry.name for entry in METRICS if re.search("_(failing|fault|newer)$", entry.name)]
     assert len(faults) == 6
     assert [name for name in faults if name not in asked] == []
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ops.prometheus.catalogue import CATALOGUE
-from ops.prometheus.entry import MetricEntry
+from authorizerd.daemon.telemetry.family import MetricFamily
+from authorizerd.daemon.telemetry.metrics import METRICS
 from ops.prometheus.reference import reference
 from tests.ops.exported_metrics import Exported, exported, exposition, sample_names
 from tests.ops.promtool import run_promtool
@@ -13,10 +13,10 @@ from tests.ops.promtool import run_promtool
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
-def test_catalogue_lists_exactly_the_exported_metrics() -> None:
+def test_reference_lists_exactly_the_exported_metrics() -> None:
     ours = {name: what for name, what in exported().items() if name.startswith("authorizerd_")}
     assert ours == {
-        entry.name: Exported(entry.kind, frozenset(entry.labels), entry.help) for entry in CATALOGUE
+        entry.name: Exported(entry.kind, frozenset(entry.labels), entry.help) for entry in METRICS
     }
 
 
@@ -24,8 +24,8 @@ def test_document_is_generated() -> None:
     assert DOCUMENT.read_text() == reference()
 
 
-@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
-def test_help_and_advice_are_sentences_that_fit_a_table(entry: MetricEntry) -> None:
+@pytest.mark.parametrize("entry", METRICS, ids=lambda entry: entry.name)
+def test_help_and_advice_are_sentences_that_fit_a_table(entry: MetricFamily) -> None:
     for text in (entry.help, entry.advice):
         assert text[0] == text[0].upper()
         assert text.endswith(".")

@@ -1,0 +1,77 @@
+"""One statement for each metric: its name and texts, and where its values come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.metrics_core import Metric
+
+from authorizerd.daemon.kafka.request_latency import Histogram
+from authorizerd.daemon.telemetry.measured import Scrape
+
+_KINDS: Final = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
+_KINDS: Final = {
+    "counter": CounterMetricFamily,
+    "gauge": GaugeMetricFamily,
+    "histogram": HistogramMetricFamily,
+}
+Labels: TypeAlias = str | tuple[str, ...]
+Values: TypeAlias = float | Mapping[Any, float] | Mapping[str, Histogram]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricFamily:
+    """A metric, as the daemon exports it and as docs/metrics.md explains it.
+
+    Attributes:
+        name: the name of the sample, including ``_total`` for a counter. For a histogram, the name
+            of the family.
+        unit: what the value counts or measures.
+        help: the help text of the exposition, word for word.
+        advice: what an operator should do about unusual values.
+        condition: when the metric is exported, if not always.
+        read: returns the value, or with labels, the values by the labels' values (``Labels``).
+            None if the metric is not exported.
+    """
+
+    name: str
+    labels: tuple[str, ...] = ()
+    unit: str
+    help: str
+    advice: str
+    condition: str = ""
+    is_histogram: bool = False
+    read: Callable[[Scrape], Values | None]
+
+    @property
+    def kind(self) -> Literal["counter", "gauge", "histogram"]:
+        """Prometheus' name of the metric's type."""
+        if self.is_histogram:
+            return "histogram"
+        return "counter" if self.name.endswith("_total") else "gauge"
+
+    def collect(self, scrape: Scrape) -> Metric | None:
+        """Return the metric with its values now, or None if it is not exported."""
+        read = self.read(scrape)
+        if read is None:
+            return None
+        make: Any = _KINDS[self.kind]
+        metric = make(self.name, self.help, labels=self.labels)
+        for labels, value in (read if isinstance(read, Mapping) else {(): read}).items():
+            of = (labels,) if isinstance(labels, str) else labels
+            if isinstance(value, Histogram):
+                metric.add_metric(of, value.buckets(), value.sum_s)
+            else:
+                metric.add_metric(of, value)
+        return cast(Metric, metric)

@@ -1,0 +1,61 @@
+"""The structs of the decision port have the fields that its OpenAPI document describes."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import msgspec
+
+from authorizerd.acl.explanation.model import NearMissKind
+from authorizerd.daemon.http.api_document import DECISION_API
+from authorizerd.protocol import decisions
+from authorizerd.protocol.decisions.opa import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from tests.support.api_documents import read_document
+
+SCHEMAS = json.loads(read_document(DECISION_API))["components"]["schemas"]
+WITHOUT_STRUCT = {"AnswerContext", "EvaluationAnswer", "EvaluationAnswers", "Healthy", "OpaAnswer"}
+"""What is written as text; ``tests/daemon`` compares it with real answers."""
+READ_BY_PARTS = "Evaluations"
+
+
+def find_types() -> dict[str, type]:
+    """Return the described structs and enums by name."""
+    found: dict[str, type] = {"NearMissKind": NearMissKind}
+    for each in iter_modules(decisions.__path__, f"{decisions.__name__}."):
+        for name, value in vars(import_module(each.name)).items():
+            if isinstance(value, type) and issubclass(value, msgspec.Struct | Enum):
+                found[name.removeprefix("_")] = value
+    return {name: found[name] for name in SCHEMAS if name in found and name != READ_BY_PARTS}
+
+
+def shape(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
+    """Return a part of a schema without texts and without what msgspec does not know."""
+    if isinstance(schema, list | tuple):
+        return [shape(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema.replace("/_", "/") if isinstance(schema, str) else schema
+    ignored = {"description", "title", "const", *(("enum",) if "type" in schema else ())}
+    kept = {key: shape(value) for key, value in schema.items() if key not in ignored}
+    return {key: value for key, value in kept.items() if value not in ([], None)}
+
+
+def test_types_have_the_described_fields() -> None:
+    types = find_types()
+    assert SCHEMAS.keys() - types.keys() == {*WITHOUT_STRUCT, READ_BY_PARTS}
+    _, made = msgspec.json.schema_components(
+        types.values(), ref_template="#/components/schemas/{name}"
+    )
+    for name, schema in made.items():
+        assert shape(SCHEMAS[name.removeprefix("_")]) == shape(schema), name
+
+
+def test_names_of_opa_are_those_of_kafka() -> None:
+    properties = SCHEMAS["OpaAction"]["properties"] | SCHEMAS["OpaResourcePattern"]["properties"]
+    assert properties["operation"]["enum"] == [Operation(code).name for code in OPERATIONS]
+    assert properties["resourceType"]["enum"] == [
+        ResourceType(code).name for code in RESOURCE_TYPES
+    ]
