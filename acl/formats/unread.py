@@ -41,7 +41,7 @@ NEXT_STEPS: Final = (
         "a text in Terraform's language (*.tf, *.tfvars, a plan for people)",
         _TERRAFORM,
         re.compile(
-            r'^ *(?:[-+~/]{1,3} +)?[a-z]\w*(?: +"[^"\n]*"){1,2} *\{'
+            r'[a-z](?: +"[^"\n]*"){1,2} *\{'
             r"|^(?:check|import|inputs|locals|moved|removed|terraform) *=? *\{|^\w+ *= *[\[{]",
             re.MULTILINE,
         ),

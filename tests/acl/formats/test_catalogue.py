@@ -98,7 +98,7 @@ def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: 
     ('module "a" { source = "./a" }\n', ".yaml", "terraform plan -out tfplan &&"),
     ('{"@level":"info","@message":"x"}\n', ".json", "terraform plan -out tfplan &&"),
     *((text, suffix, "terraform plan -out tfplan &&") for text, suffix in (
-        ('  + resource "kafka_acl" "a" {\n', ""), ("# a\nacls = [\n  {},\n]\n", ".tfvars"),
+        ('\x1b[32m+\x1b[0m resource "a" "b" {\n', ""), ("# a\nacls = [\n  {},\n]\n", ".tfvars"),
         ('include "root" {\n}\n', ".hcl"), ("import {\n  to = kafka_acl.a\n}\n", ".tf"),
         ("inputs = {\n}\n", ".hcl"), ("Use:\n  # a\n  - resource \"kafka_acl\" \"a\" {\n", ""),
     )),
