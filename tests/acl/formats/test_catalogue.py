@@ -97,6 +97,13 @@ def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: 
     ('# a\nterraform {\n}\n', "", "terraform plan -out tfplan &&"),
     ('module "a" { source = "./a" }\n', ".yaml", "terraform plan -out tfplan &&"),
     ('{"@level":"info","@message":"x"}\n', ".json", "terraform plan -out tfplan &&"),
+    ('{"version":1,"acls":[{"principal":"User:a"}]}', "", "--from zookeeper://HOST:PORT"),
+    ('{"acls":[{"principal":"User:a"}],"version":1}', ".json", "--from zookeeper://HOST:PORT"),
+    ("Adding ACLs for resource `ResourcePattern(x)`: \n", "", "pass the output of kafka-acls"),
+    ('{"topicPlans": [], "aclPlans": []}', ".json", "pass its state file"),
+    ("roles:\n  - name: a\n", ".yaml", "append it to its topology, after a line with ---"),
+    ("kind: KafkaUser\napiVersion: a\nmetadata: {{ .Values.a }}\n", ".yaml", "run helm template"),
+    ("{{- if .Values.a }}\nacls: []\n", ".yaml", "run helm template, and pass the output"),
     *((text, suffix, "terraform plan -out tfplan &&") for text, suffix in (
         ('\x1b[32m+\x1b[0m resource "a" "b" {\n', ""), ("# a\nacls = [\n  {},\n]\n", ".tfvars"),
         ('include "root" {\n}\n', ".hcl"), ("import {\n  to = kafka_acl.a\n}\n", ".tf"),
@@ -107,13 +114,6 @@ def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: 
         ('{"version": 3, "deployment": {"acls": 1}}', ".json"), ("name: acls\nruntime: yaml\n", ""),
     )),
     ("   Principal | Permission | Operation\n", "", "pass the output of kafka-acls --list"),
-    ('{"version":1,"acls":[{"principal":"User:a"}]}', "", "--from zookeeper://HOST:PORT"),
-    ('{"acls":[{"principal":"User:a"}],"version":1}', ".json", "--from zookeeper://HOST:PORT"),
-    ("Adding ACLs for resource `ResourcePattern(x)`: \n", "", "pass the output of kafka-acls"),
-    ('{"topicPlans": [], "aclPlans": []}', ".json", "pass its state file"),
-    ("roles:\n  - name: a\n", ".yaml", "append it to its topology, after a line with ---"),
-    ("kind: KafkaUser\napiVersion: a\nmetadata: {{ .Values.a }}\n", ".yaml", "run helm template"),
-    ("{{- if .Values.a }}\nacls: []\n", ".yaml", "run helm template, and pass the output"),
     ("context: ${A}\nprojects: {}\n", ".yaml", "for example by envsubst"),
 ])  # fmt: skip
 def test_error_of_a_text_that_needs_a_step_names_it(text: str, suffix: str, step: str) -> None:
