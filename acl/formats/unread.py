@@ -38,26 +38,13 @@ NEXT_STEPS: Final = (
     ),
     NextStep("the log of terraform plan -json", _TERRAFORM, re.compile(r'\A\s*\{\s*"@level"')),
     NextStep(
-        "a text in Terraform's language (*.tf, *.tfvars, a plan for people)",
+        "a file of Terraform's language (*.tf)",
         _TERRAFORM,
         re.compile(
-            r'^ *(?:[-+~/]{1,3} +)?[a-z]\w*(?: +"[^"\n]*"){1,2} *\{'
+            r'[a-z](?: +"[^"\n]*"){1,2} *\{'
             r"|^(?:check|import|inputs|locals|moved|removed|terraform) *=? *\{|^\w+ *= *[\[{]",
             re.MULTILINE,
         ),
-    ),
-    NextStep(
-        "a file of Pulumi",
-        f"run pulumi up, and {LIST_STEP}",
-        re.compile(
-            r'"urn:pulumi:|\A\s*\{\s*"version":[^{}]*"deployment":|^runtime *:', re.MULTILINE
-        ),
-        is_certain=False,
-    ),
-    NextStep(
-        "the output of confluent kafka acl list, which names no hosts",
-        LIST_STEP,
-        re.compile(r"^ *Principal +\| *Permission +\|", re.MULTILINE),
     ),
     NextStep(
         "the JSON of one znode, which does not name its resource",
@@ -71,6 +58,19 @@ NEXT_STEPS: Final = (
         "the output of kafka-acls --add or --remove",
         LIST_STEP,
         re.compile(r"^[ \t]*(?:Adding|Removing) ACLs for resource `", re.MULTILINE),
+    ),
+    NextStep(
+        "a file of Pulumi",
+        f"run pulumi up, and {LIST_STEP}",
+        re.compile(
+            r'"urn:pulumi:|\A\s*\{\s*"version":[^{}]*"deployment":|^runtime *:', re.MULTILINE
+        ),
+        is_certain=False,
+    ),
+    NextStep(
+        "the output of confluent kafka acl list, which names no hosts",
+        LIST_STEP,
+        re.compile(r"^ *Principal +\| *Permission +\|", re.MULTILINE),
     ),
     NextStep(
         "a plan of kafka-gitops",

@@ -66,6 +66,10 @@ def _check_understood(path: Path, read: AclsRead) -> None:
                     "replace it first, for example by helm template or envsubst, or pass "
                     "--accept-losses if it is a part of the name"
                 )
+    if read.is_empty and read.losses:
+        raise StartError(
+            f"{path}: expected desired ACLs, found none that can be read: {read.losses[0]}"
+        )
     if read.is_empty:
         raise StartError(
             f"{path}: expected desired ACLs, found a file that neither has ACLs nor says whose: "

@@ -6,7 +6,7 @@ Another line has the decision itself.
 decision before or after it. So no name can make a decision look like one.
 
 Source: Kafka SimpleAclAuthorizer and AclAuthorizer (isSuperUser, isEmptyAclAndAuthorized and
-matchingAclExists).
+matchingAclExists); Confluent's LdapAuthorizer, which also names super groups.
 """
 
 from __future__ import annotations

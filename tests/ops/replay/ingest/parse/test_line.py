@@ -247,6 +247,9 @@ FOUND = (
     "operation=READ, permissionType=ALLOW)"
 )
 EXPLAINED = (
+    SUPER.replace(
+        "is a super user", "belongs to super group Group:b"
+    ),  # Confluent's LDAP authorizer
     *(SUPER, FOUND, "No acl found for resource Topic:LITERAL:t, authorized = false"),
     "operation = Write on resource = Topic:t from host = 10.0.0.1 is Allow based on acl = User:a "
     "has Allow permission for operations: Write from hosts: *",
