@@ -56,9 +56,9 @@ _JSON: Final = re.compile(
 _ONE_JSON_TIME: Final = b'{"time":"2000-01-01T00:00:00.000Z'
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 _is_sampled: Final = re.compile(
-    rb' \[sampleRate=[^\]]{1,20}\]\r*$|"sample_rate":(?!1(?:\.0)?[,}])'
+    rb' \[sampleRate=[^\]]{1,20}\](?:\r*$|(?:\\+[nr])*\\*")|"sample_rate\\*":(?!1(?:\.0)?[,}])'
 ).search
-"""This daemon's lines of a sample, in Kafka's format and in JSON."""
+"""This daemon's lines of a sample, in Kafka's format and in JSON, also in the text of a wrapper."""
 
 
 class Summand(NamedTuple):
