@@ -46,6 +46,7 @@ def test_spark_passes_unchanged_bytes_to_the_parser(spark: SparkSession, field: 
         else:
             assert row["reason"] == (expected or "")
             assert bytes(row["held"]) == line[: LINE_BYTES_MAX + 1]
-    reasons = {None: (Reason.BAD_JSON, Reason.NO_DECISION)}
-    expected_ends = reasons.get(field, (None, Reason.NO_LINE_FIELD))
-    assert [row["reason"] for row in rows[-3:]] == [*expected_ends, Reason.TOO_LONG]
+    ends: tuple[Reason | None, ...] = (Reason.BAD_JSON, Reason.NO_DECISION)
+    if field is not None:
+        ends = (None, Reason.NO_LINE_FIELD)
+    assert [row["reason"] for row in rows[-3:]] == [*ends, Reason.TOO_LONG]

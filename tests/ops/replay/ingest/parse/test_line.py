@@ -111,6 +111,7 @@ WRAPPERS: dict[str, dict[str, object]] = {
         "loggerName": "kafka.authorizer.logger", "message": DENIED, "endOfBatch": False,
     },
     "time first": {"time": LATER, "message": WHOLE},
+    "time as text": {"instant": TIME, "level": "INFO", "message": DENIED},
 }  # fmt: skip
 
 
@@ -160,11 +161,11 @@ def test_only_one_known_text_of_a_wrapper_is_read(record: object, expected: Reas
     ({"log": json.dumps({"msg": WHOLE}), "stream": "stdout"}, "msg", Event),
     ({"msg": json.dumps({"log": f"{WHOLE}\n", "stream": "stdout"})}, "msg", Event),
     ({"log": "x", "message": WHOLE}, "message", Event),
-    ({"allowed": True, "msg": WHOLE}, "msg", Event),
     ({"msg": f"{WHOLE} x"}, "msg", Reason.UNKNOWN_ENDING),
     ({"msg": WHOLE, "logtag": "P"}, "msg", Reason.PARTIAL_LINE),
     ({"message": WHOLE}, "msg", Reason.NO_LINE_FIELD),
     ({"log": "x", "message": WHOLE}, "msg", Reason.NO_LINE_FIELD),
+    ({"allowed": True, "msg": WHOLE}, "msg", Reason.NO_LINE_FIELD),
     ({"event": WHOLE}, "event.original", Reason.NO_LINE_FIELD),
     ({"event": [{"original": WHOLE}]}, "event.original", Reason.NO_LINE_FIELD),
     ({"msg": {"log": WHOLE}}, "msg", Reason.NO_LINE_FIELD),
@@ -187,6 +188,21 @@ def test_only_the_named_field_holds_a_line(
         assert (tally.first_ms, tally.last_ms) == (parsed.at_ms, parsed.at_ms)
     else:
         assert parsed is counted is expected
+
+
+def test_named_field_of_an_event_in_it_is_no_line() -> None:
+    """The event has a key of the same name, whose text clients may choose."""
+    record = {"time": "2026-11-21T16:26:26.966Z", "principal": "User:b", "allowed": False}
+    record |= {"operation": "READ", "resource_type": "TOPIC", "resource_name": f"{FORGED}t]"}
+    text = json.dumps(record)
+    event = parse_line(text.encode(), UTC)
+    assert isinstance(event, Event)
+    for line, expected in (
+        (text, Reason.NO_LINE_FIELD),
+        (json.dumps({"log": text}), Reason.NO_LINE_FIELD),
+        (json.dumps({"resource_name": text}), event),
+    ):
+        assert parse_line(line.encode(), UTC, field="resource_name") == expected
 
 
 @pytest.mark.parametrize("line", [WHOLE.encode(), format_json(AUDITED)])
