@@ -221,7 +221,7 @@ INGEST_MUTANTS: Final = (
                 "ops/replay/ingest/parse/wrapping.py",
                 "if field is not None and lacks_field else None",
                 "if field is not None else None",
-                "test_named_field_of_an_event_in_it_is_no_line",
+                "test_named_field_is_looked_up_only_once",
             ),
             (
                 "a line in a field that was named gets its wrapper's time",

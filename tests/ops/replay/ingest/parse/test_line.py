@@ -229,6 +229,13 @@ CONFLUENT_EVENT = Event(
 )  # fmt: skip
 
 
+def test_named_field_is_looked_up_only_once() -> None:
+    """The event in it may have a key of the same name, whose text clients may choose."""
+    text = json.dumps(CONFLUENT | {"subject": f"{FORGED}t]"})
+    line = json.dumps({"subject": text}).encode()
+    assert parse_line(line, UTC, field="subject") == CONFLUENT_EVENT
+
+
 @pytest.mark.parametrize(("old", "new", "expected"), [
     ("", "", CONFLUENT_EVENT),
     ("false", "true", replace(CONFLUENT_EVENT, allowed=True)),
