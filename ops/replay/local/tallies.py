@@ -28,8 +28,9 @@ from authorizerd.replay.ingest.parse.beginnings import (
     parse_second,
 )
 from authorizerd.replay.ingest.parse.event import Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.local.errors import NeedsSparkError
+from authorizerd.replay.plans import LineFormat
 
 V = TypeVar("V")
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineLayout, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.plans import LineLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

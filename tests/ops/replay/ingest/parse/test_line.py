@@ -15,9 +15,10 @@ from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.wrapping import DOCKER_BYTES
 from authorizerd.replay.local.tallies import Tallies
+from authorizerd.replay.plans import LineFormat
 from tests.ops.replay.ingest.parse.hostile_lines import FORGED, bytes_lines
 
 ACL = Acl(2, "a b", 3, "User:ü", "*", 3, 3)
