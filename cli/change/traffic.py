@@ -116,11 +116,10 @@ def compare_traffic(
         StartError: the traffic cannot be read, or is too much for one process.
     """
     # Imported here, because plans without recorded traffic need none of it.
-    from authorizerd.replay.ingest.parse.line import LineLayout
     from authorizerd.replay.local.errors import TrafficError
     from authorizerd.replay.local.evidence import judge_traffic, read_report
     from authorizerd.replay.local.traffic import read_traffic
-    from authorizerd.replay.plans import IngestPlan
+    from authorizerd.replay.plans import IngestPlan, LineLayout
 
     before, known = source.snapshot, source.settings
     try:

@@ -26,6 +26,7 @@ from ops.bench.replay_jobs import CORES, TABLE, ReplayReport, candidate_acls
 from ops.bench.replay_load import measure_load
 from ops.bench.replay_whatif import ProcessTime, run_whatif, time_process
 from ops.bench.sets import number_acls
+from ops.bench.wrapped_lines import measure_wrapped_lines
 
 SIZES: Final = (5_000_000,)
 _ACLS: Final = "candidate.tsv"
@@ -34,7 +35,7 @@ _TIMEOUT_SECONDS: Final = 900.0
 
 
 def measure_replay(log_dir: Path, directory: Path, sizes: tuple[int, ...] = SIZES) -> list[Line]:
-    """Return the lines for a log of each size, then those of ``replay load``.
+    """Return the lines of lines in JSON, of a log of each size, and then of ``replay load``.
 
     Args:
         log_dir: contains a checkpoint of the set ``kind``.
@@ -44,14 +45,15 @@ def measure_replay(log_dir: Path, directory: Path, sizes: tuple[int, ...] = SIZE
         DisagreementError: replay and the peer find different events.
         ProcessError: a job failed.
     """
+    lines = [*measure_wrapped_lines()]
     if shutil.which("java") is None:
-        return [Line(what="replay", unit="", ours=0, peer=Peer("Spark", None, "no java"))]
+        absent = Line(what="replay", unit="", ours=0, peer=Peer("Spark", None, "no java"))
+        return [*lines, absent]
     place = directory / "replay"
     place.mkdir(exist_ok=True)
     candidate = candidate_acls()
     write_acls(place / _ACLS, candidate)
     write_checkpoint(place / "acls", number_acls(candidate))
-    lines: list[Line] = []
     for size in sizes:
         log = place / "audit.log"
         audit_logs.write_audit_log(log, size)

@@ -12,13 +12,26 @@ writes last into ``out``. If ``overwrite`` is set, ``out`` may contain earlier r
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from authorizerd.replay.acl_set import AclSet
-from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.topics import Topic
+
+LineFormat = Literal["auto", "json", "kafka"]
+
+
+class LineLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """How the lines of a log are read.
+
+    ``time_zone`` applies to times without a zone. ``field`` is the JSON field that holds the line,
+    or None if only those of known wrappers do (``ingest.parse.wrapping``).
+    """
+
+    format: LineFormat = "auto"
+    time_zone: str = "UTC"
+    field: str | None = None
 
 
 class IngestPlan(msgspec.Struct, frozen=True, kw_only=True, tag="ingest"):

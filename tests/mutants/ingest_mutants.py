@@ -215,7 +215,7 @@ INGEST_MUTANTS: Final = (
             (
                 "one of two texts of a wrapper is read",
                 "ops/replay/ingest/parse/wrapping.py",
-                "if len(lines) > 1:",
+                "if len(lines) > 1 and not lacks_field:",
                 "if len(lines) > 2:",
                 "test_only_one_known_text_of_a_wrapper_is_read",
             ),
@@ -232,6 +232,13 @@ INGEST_MUTANTS: Final = (
                 "return Reason.NO_LINE_FIELD if lacks_field else text",
                 "return text",
                 "test_line_without_the_named_field_is_set_aside",
+            ),
+            (
+                "a name in the event of a named field is read as a line",
+                "ops/replay/ingest/parse/wrapping.py",
+                "if field is not None and lacks_field else None",
+                "if field is not None else None",
+                "test_named_field_is_looked_up_only_once",
             ),
             (
                 "a line in a field that was named gets its wrapper's time",

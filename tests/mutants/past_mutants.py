@@ -57,6 +57,38 @@ are those of now.\"\"\"
         found_by=f"{_PAST}::test_log_that_lags_is_not_used",
     ),
     Mutant(
+        name="a history is read in a log that ends before the newest state",
+        file="daemon/decisions/past.py",
+        text="            check_complete(history.end.offset, newest.offset)\n",
+        becomes="",
+        found_by=f"{_PAST}::test_log_that_lags_is_not_used",
+    ),
+    Mutant(
+        name="a history has changes that are not in force",
+        file="daemon/decisions/past.py",
+        text="[each for each in history.changes if each.offset <= newest.offset]",
+        becomes="[*history.changes]",
+        found_by=f"{_PAST}::test_log_may_be_ahead_of_the_decisions",
+    ),
+    Mutant(
+        name="a history begins at a moment that is not in force",
+        file="daemon/decisions/past.py",
+        text="""\
+            offset = log.find_offset(as_of, newest=newest.offset)
+            history""",
+        becomes="""\
+            offset = log.find_offset(as_of)
+            history""",
+        found_by=f"{_PAST}::test_log_may_be_ahead_of_the_decisions",
+    ),
+    Mutant(
+        name="a history keeps any number of ACLs",
+        file="daemon/decisions/past.py",
+        text="            if selected > CHANGES_MAX:\n",
+        becomes="            if selected > 9 * CHANGES_MAX + 9:\n",
+        found_by=f"{_REQUESTS}::test_acls_that_a_history_keeps_are_limited",
+    ),
+    Mutant(
         name="a time is looked up in a log that ends before the newest state",
         file="metadata/past.py",
         text="                check_complete(last, newest)\n",

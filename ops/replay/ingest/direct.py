@@ -25,10 +25,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.parse.columns import BLANK, SCHEMA, EventReader
-from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.ingest.parse.logs import read_log, read_part
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, SUMS_SCHEMA
 from authorizerd.replay.ingest.sums import TextSums
+from authorizerd.replay.plans import LineLayout
 
 TASK_BYTES_MIN: Final = 32 * 1024 * 1024
 TASK_BYTES_MAX: Final = 512 * 1024 * 1024

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Final, get_args
 
-from authorizerd.replay.ingest.parse.line import LineFormat, LineLayout
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.options import (
     parse_file,
@@ -15,7 +14,7 @@ from authorizerd.replay.options import (
     resolve_input,
     resolve_output,
 )
-from authorizerd.replay.plans import IngestPlan
+from authorizerd.replay.plans import IngestPlan, LineFormat, LineLayout
 from authorizerd.replay.topic_options import read_client_settings
 from authorizerd.replay.topics import SCHEME, Topic, parse_topic
 

@@ -20,9 +20,9 @@ from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.packed import packed_files, packed_rows
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, UNKNOWN_LEVEL, Reason
-from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.ingest.parse.logs import read_log
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS, ROWS_SCHEMA
+from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.files import escape_glob
 

@@ -20,10 +20,10 @@ from authorizerd.replay.ingest.direct import Places, are_here, plan_tasks, write
 from authorizerd.replay.ingest.inputs import Inputs
 from authorizerd.replay.ingest.parse.columns import BLANK
 from authorizerd.replay.ingest.parse.event import Reason
-from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.ingest.report import Ingested, count_lines
 from authorizerd.replay.ingest.schemas import EVENT_COLUMNS
 from authorizerd.replay.ingest.table import read_events
+from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.spark.files import escape_glob, local_path, remove_parquet
 from authorizerd.replay.spark.session import is_local
 

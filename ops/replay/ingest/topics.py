@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from authorizerd.replay.ingest.commit import Content
-from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.ingest.rows import parse_lines
+from authorizerd.replay.plans import LineLayout
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.failures import SPARK_ERRORS
 from authorizerd.replay.spark.topics import explain, find_ends, read_records

@@ -28,8 +28,9 @@ from authorizerd.replay.ingest.parse.beginnings import (
     parse_second,
 )
 from authorizerd.replay.ingest.parse.event import Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.local.errors import NeedsSparkError
+from authorizerd.replay.plans import LineFormat
 
 V = TypeVar("V")
 
@@ -56,9 +57,9 @@ _JSON: Final = re.compile(
 _ONE_JSON_TIME: Final = b'{"time":"2000-01-01T00:00:00.000Z'
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 _is_sampled: Final = re.compile(
-    rb' \[sampleRate=[^\]]{1,20}\]\r*$|"sample_rate":(?!1(?:\.0)?[,}])'
+    rb' \[sampleRate=[^\]]{1,20}\](?:\r*$|(?:\\+[nr])*\\*")|"sample_rate\\*":(?!1(?:\.0)?[,}])'
 ).search
-"""This daemon's lines of a sample, in Kafka's format and in JSON."""
+"""This daemon's lines of a sample, in Kafka's format and in JSON, also in the text of a wrapper."""
 
 
 class Summand(NamedTuple):

@@ -259,6 +259,12 @@ def test_record_of_denials_proves_little(folder: Path) -> None:
     ]
 
 
+def wrap(line: str, wrappers: int) -> str:
+    for _ in range(wrappers):
+        line = json.dumps({"log": line, "stream": "stdout"}) + "\n"
+    return line
+
+
 def test_line_in_a_named_field_is_evidence(folder: Path) -> None:
     text = line("User:alice", "WRITE", "orders").rstrip()
     (folder / "audit.log").write_text(json.dumps({"event": {"original": text}}) + "\n")
@@ -270,22 +276,29 @@ def test_line_in_a_named_field_is_evidence(folder: Path) -> None:
     ("ending", "is_sampled"),
     [("", False), (" [sampleRate=0.1]", True), (" [sampleRate=1e-05]", True), (" [t-1]", False)],
 )
-def test_sample_of_a_log_is_a_warning(ending: str, is_sampled: bool, folder: Path) -> None:
+@pytest.mark.parametrize("wrappers", [0, 1, 2])
+def test_sample_of_a_log_is_a_warning(
+    ending: str, is_sampled: bool, wrappers: int, folder: Path
+) -> None:
     text = line("User:alice", "READ", "orders").replace("\n", f"{ending}\n")
-    (folder / "audit.log").write_text(text)
+    (folder / "audit.log").write_text(wrap(text, wrappers))
     assert plan("desired.txt --traffic audit.log --out plan.json") == 10
     _, evidence = check_in(folder)
     assert any("is a sample" in warning for warning in evidence.warnings) is is_sampled
 
 
 @pytest.mark.parametrize(("rate", "is_sampled"), [(1.0, False), (0.5, True), (1e-05, True)])
-def test_sample_of_a_json_log_is_a_warning(rate: float, is_sampled: bool, folder: Path) -> None:
+@pytest.mark.parametrize("wrappers", [0, 1, 2])
+def test_sample_of_a_json_log_is_a_warning(
+    rate: float, is_sampled: bool, wrappers: int, folder: Path
+) -> None:
     event = {
         "version": 1, "time": "2026-11-21T16:26:26.966Z", "principal": "User:alice",
         "allowed": True, "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders",
         "host": "10.0.0.7", "sample_rate": rate,
     }  # fmt: skip
-    (folder / "audit.log").write_text(json.dumps(event, separators=(",", ":")) + "\n")
+    text = json.dumps(event, separators=(",", ":")) + "\n"
+    (folder / "audit.log").write_text(wrap(text, wrappers))
     assert plan("desired.txt --traffic audit.log --out plan.json") == 10
     _, evidence = check_in(folder)
     assert any("is a sample" in warning for warning in evidence.warnings) is is_sampled

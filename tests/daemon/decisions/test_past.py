@@ -122,8 +122,12 @@ async def test_log_may_be_ahead_of_the_decisions(small: Fixture) -> None:
     """Records that are written but not applied do not belong to the past."""
     small.snapshot.publish(replay(small.log_dir, 3))
     assert await small.at(AsOf(offset=2)) == replay(small.log_dir, 2)
+    answers = await small.past.read_answers(AsOf(offset=2), question(topic="topic-1"))
+    assert (answers.begin.offset, answers.allowed, answers.changes) == (2, True, ())
     with pytest.raises(PastRefusedError, match="the newest one is 3"):
         await small.at(AsOf(offset=4))
+    with pytest.raises(PastRefusedError, match="the newest one is 3"):
+        await small.past.read_answers(AsOf(offset=4), question(topic="topic-1"))
 
 
 async def test_log_that_lags_is_not_used(small: Fixture) -> None:
@@ -131,6 +135,8 @@ async def test_log_that_lags_is_not_used(small: Fixture) -> None:
     small.snapshot.publish(at_offset(replay(small.log_dir), 9))
     with pytest.raises(PastUnavailableError, match="end at offset 4, before the newest state"):
         await small.at(AsOf(offset=2))
+    with pytest.raises(PastUnavailableError, match="end at offset 4, before the newest state"):
+        await small.past.read_answers(AsOf(offset=2), question(topic="topic-1"))
 
 
 async def test_time_is_not_looked_up_in_a_log_that_lags(small: Fixture) -> None:

@@ -29,9 +29,10 @@ from authorizerd.daemon.console.denials import count_denials
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.parse.event import Event, Reason
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
-from authorizerd.replay.ingest.parse.line import LineFormat, parse_json, parse_line
+from authorizerd.replay.ingest.parse.line import parse_json, parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, find_suffix, read_log
 from authorizerd.replay.local.tallies import Summand, Tallies
+from authorizerd.replay.plans import LineFormat
 from tests.fuzz.target import LINES_IN_THREAD_MAX, Target, alone
 from tests.support.acls import acl
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from ops.bench import wrapped_lines
 from ops.bench.audit_logs import write_audit_log
 from ops.bench.decisions import DisagreementError
 from ops.bench.duckdb_peer import PeerReport, write_acls
@@ -17,6 +19,7 @@ from ops.bench.processes import Command
 from ops.bench.replay import check_agreement
 from ops.bench.replay_jobs import JobTime, ReplayReport, candidate_acls
 from ops.bench.sets import kind
+from ops.bench.wrapped_lines import measure_wrapped_lines
 
 TIME = JobTime(1.0, 1.0)
 OURS = ReplayReport(
@@ -43,6 +46,18 @@ def test_different_results_end_the_run() -> None:
     ):
         with pytest.raises(DisagreementError, match=f"of 10 events 3 would be denied; {name}"):
             check_agreement(OURS, theirs, by_command)
+
+
+def test_forms_of_a_line_must_have_the_same_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [*measure_wrapped_lines(500)]
+    assert [line.what.rpartition(": ")[2] for line in lines] == [
+        "Docker's",
+        wrapped_lines._NAMED,
+    ] * 2
+    assert all(line.peer is not None and line.ours > 0 for line in lines)
+    monkeypatch.setattr(wrapped_lines, "_tally", lambda lines, field: Counter({field is None: 500}))
+    with pytest.raises(DisagreementError, match="in this process: expected equal events"):
+        [*measure_wrapped_lines(500)]
 
 
 def test_same_acls_must_change_nothing() -> None:

@@ -11,8 +11,7 @@ from authorizerd.acl.model import Operation
 from authorizerd.cli.main import main as authorizerd
 from authorizerd.replay import cli
 from authorizerd.replay.acl_set import digest_of
-from authorizerd.replay.ingest.parse.line import LineLayout
-from authorizerd.replay.plans import FollowPlan, IngestPlan, Plan, UsagePlan, WhatIfPlan
+from authorizerd.replay.plans import FollowPlan, IngestPlan, LineLayout, Plan, UsagePlan, WhatIfPlan
 from authorizerd.replay.submit import submitter
 from authorizerd.replay.submit.options import SparkOptions
 from authorizerd.replay.topics import Topic

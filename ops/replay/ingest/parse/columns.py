@@ -26,10 +26,11 @@ from authorizerd.replay.ingest.parse.beginnings import (
     parse_second,
 )
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, LineLayout, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
 from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.plans import LineFormat, LineLayout
 
 SCHEMA: Final = pyarrow.schema(
     {

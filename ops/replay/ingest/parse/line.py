@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import tzinfo
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 
@@ -23,21 +23,7 @@ from authorizerd.replay.ingest.parse.explanations import is_explanation
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
 from authorizerd.replay.ingest.parse.times import find_head
 from authorizerd.replay.ingest.parse.wrapping import unwrap
-
-LineFormat = Literal["auto", "json", "kafka"]
-
-
-class LineLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """How the lines of a log are read.
-
-    ``time_zone`` applies to times without a zone. ``field`` is the JSON field that holds the line,
-    or None if only those of known wrappers do (``wrapping``).
-    """
-
-    format: LineFormat = "auto"
-    time_zone: str = "UTC"
-    field: str | None = None
-
+from authorizerd.replay.plans import LineFormat
 
 BYTE_ORDER_MARK: Final = "\ufeff"  # at the beginning of a file
 

@@ -58,7 +58,7 @@ class _Wrapper(msgspec.Struct, frozen=True):
     timestamp: Any = None
     ecs_time: Any = msgspec.field(name="@timestamp", default=None)
     splunk_time: Any = msgspec.field(name="_time", default=None)
-    instant: _Instant | None = None
+    instant: _Instant | str | float | None = None
 
 
 _decoder: Final = msgspec.json.Decoder(_Wrapper)
@@ -77,16 +77,17 @@ def unwrap(text: str, field: str | None = None) -> str | Reason:
         if _cri_json.match(text):
             text = text[text.index("{") :]
         wrapper = _decode(text) if text.startswith("{") else None
-        named = None if field is None else _find_text(text, field)
-        if named is not None:
-            wrapper, lines, lacks_field = wrapper or _Wrapper(), {named}, False
-        elif wrapper is not None:
-            texts = (wrapper.log, wrapper.message, wrapper.line, wrapper.raw)
-            lines = {each for each in texts if isinstance(each, str)}
-        if wrapper is None or not lines or (len(lines) > 1 and lacks_field):
+        if wrapper is None:
             break
-        if len(lines) > 1:
+        # Not once it is found: the line in it may be JSON with such a key, and a client's text.
+        named = _find_text(text, field) if field is not None and lacks_field else None
+        known = (wrapper.log, wrapper.message, wrapper.line, wrapper.raw)
+        lines = {each for each in (known if named is None else (named,)) if isinstance(each, str)}
+        lacks_field = lacks_field and named is None
+        if len(lines) > 1 and not lacks_field:
             return Reason.AMBIGUOUS
+        if len(lines) != 1:
+            break
         (line,) = lines
         is_cut = not line.endswith("\n") and len(line.encode("utf-8", "replace")) >= DOCKER_BYTES
         if wrapper.logtag == "P" or (is_cut and line == wrapper.log):
@@ -128,9 +129,10 @@ def _decode(text: str) -> _Wrapper | None:
 
 
 def _make_head(wrapper: _Wrapper, line: str) -> str:
-    times = (wrapper.time, wrapper.timestamp, wrapper.ecs_time, wrapper.splunk_time)
-    found = [each for each in times if isinstance(each, str) and _time.fullmatch(each)]
-    time = str(wrapper.instant) if wrapper.instant else next(iter(found), "")
+    instant = str(wrapper.instant) if isinstance(wrapper.instant, _Instant) else wrapper.instant
+    times = (instant, wrapper.time, wrapper.timestamp, wrapper.ecs_time, wrapper.splunk_time)
+    found = (each for each in times if isinstance(each, str) and _time.fullmatch(each))
+    time = next(found, "")
     level = next((each for each in (wrapper.level, wrapper.ecs_level) if each in LEVELS), "")
     needs_level = level and line.startswith((PRINCIPAL, *EXPLANATIONS))
     return f"{time} {level} " if needs_level else f"{time} " * bool(time)

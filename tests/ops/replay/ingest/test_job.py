@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from authorizerd.replay.ingest import direct, runs
 from authorizerd.replay.ingest.commit import Commit, Input
 from authorizerd.replay.ingest.parse.event import Event, Reason
-from authorizerd.replay.ingest.parse.line import LineLayout, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.report import Ingested, add_up, decode_ingested
-from authorizerd.replay.plans import IngestPlan
+from authorizerd.replay.plans import IngestPlan, LineLayout
 from authorizerd.replay.spark.errors import JobError
 from tests.ops.replay import recorded_events
 from tests.ops.replay.sessions import LOCAL

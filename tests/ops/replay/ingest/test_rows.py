@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineLayout, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.plans import LineLayout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,7 @@ def test_spark_passes_unchanged_bytes_to_the_parser(spark: SparkSession, field: 
         else:
             assert row["reason"] == (expected or "")
             assert bytes(row["held"]) == line[: LINE_BYTES_MAX + 1]
-    reasons = {None: (Reason.BAD_JSON, Reason.NO_DECISION)}
-    expected_ends = reasons.get(field, (None, Reason.NO_LINE_FIELD))
-    assert [row["reason"] for row in rows[-3:]] == [*expected_ends, Reason.TOO_LONG]
+    ends: tuple[Reason | None, ...] = (Reason.BAD_JSON, Reason.NO_DECISION)
+    if field is not None:
+        ends = (None, Reason.NO_LINE_FIELD)
+    assert [row["reason"] for row in rows[-3:]] == [*ends, Reason.TOO_LONG]

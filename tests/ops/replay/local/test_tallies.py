@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from authorizerd.replay.ingest.parse.beginnings import parse_second
 from authorizerd.replay.ingest.parse.columns import EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.times import find_zone
 from authorizerd.replay.local import tallies as tallies_module
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.tallies import Summand, Tallies
+from authorizerd.replay.plans import LineFormat
 from tests.ops.replay.ingest.parse.hostile_lines import (
     BEGINNINGS,
     FIELDS,

@@ -9,11 +9,10 @@ from threading import Thread
 import pytest
 from msgspec.structs import replace
 
-from authorizerd.replay.ingest.parse.line import LineLayout
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.tallies import Tallies
 from authorizerd.replay.local.traffic import LogEngine
-from authorizerd.replay.plans import IngestPlan, UsagePlan
+from authorizerd.replay.plans import IngestPlan, LineLayout, UsagePlan
 from authorizerd.replay.usage import evaluation
 from authorizerd.replay.usage.errors import UsageError
 from tests.ops.replay.acl_sets import acl_set_of, topic_read

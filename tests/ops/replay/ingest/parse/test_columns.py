@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from authorizerd.replay.ingest.parse import columns
 from authorizerd.replay.ingest.parse.columns import SCHEMA, EventReader
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, LineLayout, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.times import find_zone
+from authorizerd.replay.plans import LineFormat, LineLayout
 from tests.ops.replay.ingest.parse.hostile_lines import (
     BEGINNINGS,
     FIELDS,

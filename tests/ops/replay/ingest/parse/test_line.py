@@ -15,9 +15,10 @@ from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
 from authorizerd.replay.ingest.parse.event import LINE_BYTES_MAX, Event, Reason
-from authorizerd.replay.ingest.parse.line import LineFormat, parse_line
+from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.wrapping import DOCKER_BYTES
 from authorizerd.replay.local.tallies import Tallies
+from authorizerd.replay.plans import LineFormat
 from tests.ops.replay.ingest.parse.hostile_lines import FORGED, bytes_lines
 
 ACL = Acl(2, "a b", 3, "User:ü", "*", 3, 3)
@@ -111,6 +112,7 @@ WRAPPERS: dict[str, dict[str, object]] = {
         "loggerName": "kafka.authorizer.logger", "message": DENIED, "endOfBatch": False,
     },
     "time first": {"time": LATER, "message": WHOLE},
+    "time as text": {"instant": TIME, "level": "INFO", "message": DENIED},
 }  # fmt: skip
 
 
@@ -160,11 +162,11 @@ def test_only_one_known_text_of_a_wrapper_is_read(record: object, expected: Reas
     ({"log": json.dumps({"msg": WHOLE}), "stream": "stdout"}, "msg", Event),
     ({"msg": json.dumps({"log": f"{WHOLE}\n", "stream": "stdout"})}, "msg", Event),
     ({"log": "x", "message": WHOLE}, "message", Event),
-    ({"allowed": True, "msg": WHOLE}, "msg", Event),
     ({"msg": f"{WHOLE} x"}, "msg", Reason.UNKNOWN_ENDING),
     ({"msg": WHOLE, "logtag": "P"}, "msg", Reason.PARTIAL_LINE),
     ({"message": WHOLE}, "msg", Reason.NO_LINE_FIELD),
     ({"log": "x", "message": WHOLE}, "msg", Reason.NO_LINE_FIELD),
+    ({"allowed": True, "msg": WHOLE}, "msg", Reason.NO_LINE_FIELD),
     ({"event": WHOLE}, "event.original", Reason.NO_LINE_FIELD),
     ({"event": [{"original": WHOLE}]}, "event.original", Reason.NO_LINE_FIELD),
     ({"msg": {"log": WHOLE}}, "msg", Reason.NO_LINE_FIELD),
@@ -189,6 +191,21 @@ def test_only_the_named_field_holds_a_line(
         assert parsed is counted is expected
 
 
+def test_named_field_of_an_event_in_it_is_no_line() -> None:
+    """The event has a key of the same name, whose text clients may choose."""
+    record = {"time": "2026-11-21T16:26:26.966Z", "principal": "User:b", "allowed": False}
+    record |= {"operation": "READ", "resource_type": "TOPIC", "resource_name": f"{FORGED}t]"}
+    text = json.dumps(record)
+    event = parse_line(text.encode(), UTC)
+    assert isinstance(event, Event)
+    for line, expected in (
+        (text, Reason.NO_LINE_FIELD),
+        (json.dumps({"log": text}), Reason.NO_LINE_FIELD),
+        (json.dumps({"resource_name": text}), event),
+    ):
+        assert parse_line(line.encode(), UTC, field="resource_name") == expected
+
+
 @pytest.mark.parametrize("line", [WHOLE.encode(), format_json(AUDITED)])
 def test_line_without_the_named_field_is_set_aside(line: bytes) -> None:
     assert isinstance(parse_line(line, UTC), Event)
@@ -211,6 +228,13 @@ CONFLUENT_EVENT = Event(
     operation="DESCRIBE_CONFIGS", resource_type="TRANSACTIONAL_ID", resource_name="t",
     pattern_type="LITERAL", request="Fetch", reference_count=None, rule=None, level="UNKNOWN",
 )  # fmt: skip
+
+
+def test_named_field_is_looked_up_only_once() -> None:
+    """The event in it may have a key of the same name, whose text clients may choose."""
+    text = json.dumps(CONFLUENT | {"subject": f"{FORGED}t]"})
+    line = json.dumps({"subject": text}).encode()
+    assert parse_line(line, UTC, field="subject") == CONFLUENT_EVENT
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), [
