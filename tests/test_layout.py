@@ -1,13 +1,15 @@
-"""Rules for the tests' modules: helpers are in modules other than ``test_*.py``."""
+"""Rules for modules: imports form no circle, and tests share helpers in modules of their own."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import cast
 from unittest.mock import Mock
 
+import grimp
 import pytest
 
 from tests.conftest import LONGEST_PLACES, SLOW_PLACES, pytest_collection_modifyitems
@@ -52,6 +54,13 @@ def test_no_module_imports_a_test_module() -> None:
         if is_test_module(name)
     }
     assert found == set(), "move what they share to a module of another name, or to tests/support"
+
+
+def test_imports_form_no_circle() -> None:
+    """Imports for types count, too. A CycleError names the modules."""
+    graph = grimp.build_graph("authorizerd", cache_dir=None)
+    imports = {each: graph.find_modules_directly_imported_by(each) for each in graph.modules}
+    TopologicalSorter(imports).prepare()
 
 
 @pytest.mark.parametrize("place", [*SLOW_PLACES, *LONGEST_PLACES])

@@ -2,7 +2,9 @@
 
 **Invariant:** a document that is read leads from exactly one state to exactly one other: its steps
 account for the difference of the two digests, and its checksum covers every value. So a plan that
-was edited by hand is rejected. The same plan always has the same bytes.
+was edited by hand is rejected. The same plan always has the same bytes. The checksum depends on the
+values only, not on blanks or on the order of keys. It is not a signature: a person who can write
+the file can also compute it.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -19,7 +22,6 @@ from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.plan.changes import STEPS, AclChanges, StepName
-from authorizerd.acl.plan.checksum import CHECKSUM, compute_checksum
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.names import PlannedAcl, name_acl, parse_acl
 from authorizerd.acl.plan.selector import Everything, Managed, Selector, check_entry
@@ -34,6 +36,8 @@ VERSION: Final = 1
 Digest: TypeAlias = Annotated[str, msgspec.Meta(pattern=f"^[0-9a-f]{{{DIGEST_DIGITS}}}$")]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
+_CHECKSUM: Final = "sha256"
+"""The key of the checksum in the document. It is not a part of what it covers."""
 _MAKE_ANEW: Final = "make the plan again with 'authorizerd acls plan'"
 _EXPECTED: Final = "expected a plan, as 'authorizerd acls plan --out' writes it"
 _PLACE: Final = re.compile(r"(.*) - at `\$\.?(.*)`", re.DOTALL)
@@ -153,7 +157,7 @@ def name_steps(changes: AclChanges) -> PlanSteps:
 def encode_plan(plan: Plan) -> bytes:
     """Return the document: JSON with one ACL in each line."""
     document = msgspec.to_builtins(plan)
-    document[CHECKSUM] = compute_checksum(document)
+    document[_CHECKSUM] = _compute_checksum(document)
     return f"{_lay_out(document, '')}\n".encode()
 
 
@@ -198,18 +202,18 @@ def decode_plan(data: bytes) -> Plan:
         reason = f"expected text, found half of a surrogate pair: {_MAKE_ANEW}"
         raise PlanError("document", reason) from error
     _check_version(value)
-    checksum = value.pop(CHECKSUM, None)
+    checksum = value.pop(_CHECKSUM, None)
     try:
         plan = msgspec.convert(value, Plan)
     except msgspec.ValidationError as error:
         raise _invalid(error) from error
     _check_manages(plan)
     _check_steps(plan)
-    if checksum != compute_checksum(value):
+    if checksum != _compute_checksum(value):
         reason = (
             f"it does not fit the content, so the plan was changed after it was made: {_MAKE_ANEW}"
         )
-        raise PlanError(CHECKSUM, reason)
+        raise PlanError(_CHECKSUM, reason)
     return plan
 
 
@@ -281,3 +285,10 @@ def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
         except InvalidAclError as error:
             return f"Kafka would refuse to create it ({error})"
     return None
+
+
+def _compute_checksum(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a document of JSON values, in hexadecimal digits."""
+    covered = {key: value for key, value in document.items() if key != _CHECKSUM}
+    text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()

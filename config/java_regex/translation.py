@@ -1,7 +1,11 @@
-r"""Translate a Java regular expression to one of RE2.
+r"""Translate a Java regular expression to one of RE2, which never backtracks.
 
-The parser follows java.util.regex.Pattern. It resolves flags and classes itself, so the result has
-no flags. Some constructs are rejected, although Java accepts them:
+**Invariant:** a translated pattern matches what it matches in Java, and its time grows linearly
+with the text. A pattern that cannot be translated is an InvalidValueError that names the construct
+and its position.
+
+Flags and classes are resolved here, so the result has no flags. Some constructs are rejected,
+although Java accepts them:
 
 - those that RE2 cannot express without backtracking: look-around, back references, possessive
   quantifiers and atomic groups;
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 from unicodedata import ucd_3_2_0
@@ -25,8 +29,7 @@ from unicodedata import ucd_3_2_0
 import re2
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.java_regex.character_class import ClassReader, write_range
-from authorizerd.config.java_regex.pattern_text import END, PatternText
+from authorizerd.config.java_regex.characters import CharacterReader
 
 Pattern = re.Pattern[str]
 """A pattern of RE2, whose Python interface is that of ``re``."""
@@ -38,12 +41,25 @@ PROGRAM_SIZE_MAX: Final = 5000
 _MEMORY_MAX: Final = 2**20  # in bytes; RE2 keeps states of its automaton in it
 _DEPTH_MAX: Final = 50
 _REPETITIONS_MAX: Final = 1000  # as in RE2
-_GROUP_NAME: Final = re.compile("([a-zA-Z][a-zA-Z0-9]*)>")
-_FLAGS: Final = re.compile(r"([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
-_FLAG_NAMES: Final = {"i": "ignore_case", "s": "dot_all"}
-_QUANTIFIER: Final = re.compile(r"(?:([?*+])|\{([0-9]+)(?:(,)([0-9]*))?\})([?+]?)")
 _ANY: Final = "(?s:.)"
 _NO_LINE_END: Final = r"[^\n\r\x{85}\x{2028}\x{2029}]"
+
+_QUOTED: Final = re.compile(r"\\Q(.*?)(?:(\\E)|\Z)", re.DOTALL)
+_GROUP: Final = re.compile(r"\((?!\?)|\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
+_FLAGS: Final = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])")
+_FLAG_NAMES: Final = "is"
+_QUANTIFIER: Final = re.compile(r"(?:([?*+])|\{([0-9]+)(?:(,)([0-9]*))?\})([?+]?)")
+_REFUSED: Final = tuple(
+    (re.compile(construct), reason)
+    for construct, reason in (
+        (r"\(\?(?:<?[=!]|>)", "look-around and atomic groups are not supported"),
+        (r"\(\?<", "expected (?<name> with letters and digits, once"),
+        (r"(?s)\(\?.?", "unknown kind of group"),
+        (r"[?*+{]", "expected an expression before the quantifier"),
+        (r"\\[1-9k]", "back references are not supported"),
+        (r"\\[bB](?=\{)", "grapheme boundaries are not supported"),
+    )
+)
 
 Doubt = tuple[str, Callable[[str], bool]]
 """A construct, and whether Java may treat a text differently because of it."""
@@ -69,30 +85,6 @@ class Translation:
         return next((construct for construct, holds in self.doubts if holds(text)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A translated part of the pattern.
-
-    ``may_be_empty`` means that it can match the empty string, ``captures`` that it has a capturing
-    group, ``captures_inside`` that this group is not the piece itself, and ``fixed`` that no
-    quantifier may follow.
-    """
-
-    text: str
-    may_be_empty: bool = False
-    captures: bool = False
-    captures_inside: bool = False
-    fixed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Flags:
-    """The flags that apply at one place of a pattern."""
-
-    ignore_case: bool = False
-    dot_all: bool = False
-
-
 def translate(pattern: str) -> Translation:
     """Return the translation of a Java pattern.
 
@@ -101,7 +93,7 @@ def translate(pattern: str) -> Translation:
             construct and its position.
     """
     parser = _Parser(pattern)
-    text = parser.parse().text
+    text = parser.parse()
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY_MAX
@@ -115,214 +107,181 @@ def translate(pattern: str) -> Translation:
             f"invalid pattern '{pattern}': RE2 needs {compiled.programsize} instructions for it, "
             f"expected at most {PROGRAM_SIZE_MAX}: use smaller numbers of repetitions"
         )
-    return Translation(compiled, MappingProxyType(parser.group_names), parser.doubts)
+    doubts = (*parser.doubts, _CATEGORY) if parser.has_category else tuple(parser.doubts)
+    return Translation(compiled, MappingProxyType(parser.group_names), doubts)
 
 
-class _Parser:
-    """Translate one pattern, by recursive descent."""
+@dataclass(slots=True)
+class _Group:
+    """An open group: ``head`` with what was written, and the flags outside of it.
+
+    ``is_empty`` is True while the last alternative can match the empty string, ``may_be_empty`` if
+    an earlier one can.
+    """
+
+    start: int
+    head: str
+    flags: frozenset[str]
+    written: list[str] = field(default_factory=list)
+    is_empty: bool = True
+    may_be_empty: bool = False
+    captures: bool = False
+
+
+class _Parser(CharacterReader):
+    """Translate one pattern."""
 
     def __init__(self, pattern: str) -> None:
-        self._text = PatternText(pattern)
-        self._classes = ClassReader(self._text)
-        self._flags = _Flags()
+        super().__init__(pattern)
+        self._open = [_Group(0, "", self.flags)]
         self._groups = 0
-        self._depth = 0
-        self._doubts: list[Doubt] = []
         self.group_names: dict[str, int] = {}
+        self.doubts: dict[Doubt, None] = {}
 
-    @property
-    def doubts(self) -> tuple[Doubt, ...]:
-        """Return when Java may treat a text differently."""
-        return (*self._doubts, _CATEGORY) if self._classes.has_category else (*self._doubts,)
+    def parse(self) -> str:
+        """Return the whole pattern for RE2."""
+        while self.at < len(self.pattern):
+            start, group = self.at, self._open[-1]
+            if self.skip("|"):
+                group.written.append("|")
+                group.may_be_empty |= group.is_empty
+                group.is_empty = True
+            elif self.skip(")"):
+                self._close_group()
+            elif (quoted := self.match(_QUOTED)) is not None:
+                for character in quoted[1][:-1]:
+                    self._add(self.write_literal(ord(character)))
+                if quoted[1]:
+                    self._add(self.write_literal(ord(quoted[1][-1])), start)
+            elif not self._open_group():
+                self._read_piece()
+        if len(self._open) > 1:
+            raise self.error(self._open[-1].start, "this group is not closed")
+        return "".join(self._open[0].written)
 
-    def parse(self) -> _Piece:
-        """Return the whole pattern."""
-        whole = self._read_alternatives()
-        if self._text.peek() != END:
-            raise self._text.error(self._text.position, "no group is open here")
-        return whole
-
-    def _read_alternatives(self) -> _Piece:
-        """Read up to a closing parenthesis, which is not consumed, or to the end."""
-        sequences = [self._read_sequence()]
-        while self._text.skip("|"):
-            sequences.append(self._read_sequence())
-        return _Piece(
-            "|".join(each.text for each in sequences),
-            may_be_empty=any(each.may_be_empty for each in sequences),
-            captures=any(each.captures for each in sequences),
-        )
-
-    def _read_sequence(self) -> _Piece:
-        pieces: list[_Piece] = []
-        while self._text.peek() not in ("|", ")", END):
-            start = self._text.position
-            if self._text.skip("\\Q"):
-                pieces += self._read_quoted(start)
-            elif (piece := self._read_piece()) is not None:  # else it was a group of flags
-                pieces.append(self._read_quantifier(start, piece))
-        return _Piece(
-            "".join(each.text for each in pieces),
-            may_be_empty=all(each.may_be_empty for each in pieces),
-            captures=any(each.captures for each in pieces),
-        )
-
-    def _read_quoted(self, start: int) -> list[_Piece]:
-        r"""Read the rest of ``\Q…\E``. A quantifier after it is for the last character."""
-        pieces: list[_Piece] = []
-        while self._text.peek() != END:
-            if self._text.skip("\\E"):
-                return [*pieces[:-1], *(self._read_quantifier(start, each) for each in pieces[-1:])]
-            pieces.append(self._literal(ord(self._text.read())))
-        return pieces
-
-    def _read_piece(self) -> _Piece | None:
-        start = self._text.position
-        match self._text.peek():
-            case "(":
-                return self._read_group()
-            case "[":
-                ignore_case = self._flags.ignore_case
-                return _Piece(self._classes.read_bracketed(ignore_case=ignore_case))
-            case "?" | "*" | "+" | "{":
-                self._text.position += 1
-                raise self._text.error(start, "expected an expression before the quantifier")
-        match self._text.read():
-            case "\\":
-                return self._read_escape(start)
-            case "^":
-                return _Piece("\\A", may_be_empty=True, fixed=True)
-            case "$":
-                return self._read_end()
-            case ".":
-                return _Piece(_ANY if self._flags.dot_all else _NO_LINE_END)
-            case character:
-                return self._literal(ord(character))
-
-    # Characters and escapes
-
-    def _literal(self, code_point: int) -> _Piece:
-        ignore_case = self._flags.ignore_case
-        return _Piece(f"[{write_range(code_point, code_point, ignore_case=ignore_case)}]")
-
-    def _read_escape(self, start: int) -> _Piece:
-        code_point = self._text.read_character_escape(start)
-        if code_point is not None:
-            return self._literal(code_point)
-        letter = self._text.peek()
-        if letter in "123456789k":
-            self._text.position += 1
-            raise self._text.error(start, "back references are not supported")
-        if letter in "AbBzZ":
-            return self._read_assertion(start)
-        return _Piece(f"[{self._classes.read_escape(start, self._flags.ignore_case)}]")
-
-    def _read_assertion(self, start: int) -> _Piece:
-        letter = self._text.read()
-        if letter == "Z":
-            return self._read_end()
-        if letter in "bB":
-            if self._text.peek() == "{":
-                raise self._text.error(start, "grapheme boundaries are not supported")
-            self._doubts.append(_BOUNDARY)
-        return _Piece(f"\\{letter}", may_be_empty=True, fixed=True)
-
-    def _read_end(self) -> _Piece:
-        """Translate what matches at the end, and for Java also before a final line terminator."""
-        self._doubts.append(_END)
-        return _Piece("\\z", may_be_empty=True, fixed=True)
-
-    # Groups
-
-    def _read_group(self) -> _Piece | None:
-        start = self._text.position
-        self._text.position += 1
-        flags = self._flags
-        self._depth += 1
-        if self._depth > _DEPTH_MAX:
-            raise self._text.error(start, f"groups are nested more than {_DEPTH_MAX} deep")
-        if not self._text.skip("?"):
-            group: _Piece | None = self._read_capture(start)
+    def _open_group(self) -> bool:
+        """Consume the head of a group, or the flags of ``(?i)``; False if there is neither."""
+        start, flags = self.at, self.flags
+        if (found := self.match(_GROUP)) is not None:
+            self._groups += 1
+            if found[1] in self.group_names:
+                raise self.error(start, "expected (?<name> with letters and digits, once")
+            if found[1] is not None:
+                self.group_names[found[1]] = self._groups
+        elif (found := self.match(_FLAGS)) is not None:
+            on, off = found[1], found[2] or ""
+            for letter in on:
+                if letter not in _FLAG_NAMES:
+                    raise self.error(start, f"the flag {letter} is not supported: use i or s")
+            self.flags = flags.union(on).difference(off)
+            if found[3] == ")":
+                return True
         else:
-            group = self._read_special_group(start)
-        self._depth -= 1
-        if group is not None:
-            self._flags = flags
-        return group
+            return False
+        if len(self._open) > _DEPTH_MAX:
+            raise self.error(start, f"groups are nested more than {_DEPTH_MAX} deep")
+        self._open.append(_Group(start, "(?:" if found.re is _FLAGS else "(", flags))
+        return True
 
-    def _read_special_group(self, start: int) -> _Piece | None:
-        for head in ("=", "!", "<=", "<!", ">"):
-            if self._text.skip(head):
-                raise self._text.error(start, "look-around and atomic groups are not supported")
-        if self._text.skip("<"):
-            name = self._text.match(_GROUP_NAME)
-            if name is None or name[1] in self.group_names:
-                raise self._text.error(start, "expected (?<name> with letters and digits, once")
-            self.group_names[name[1]] = self._groups + 1
-            return self._read_capture(start)
-        if not self._read_flags(start):
-            return None
-        body = self._read_body(start)
-        return replace(body, text=f"(?:{body.text})", captures_inside=body.captures)
-
-    def _read_body(self, start: int) -> _Piece:
-        body = self._read_alternatives()
-        if not self._text.skip(")"):
-            raise self._text.error(start, "this group is not closed")
-        return body
-
-    def _read_capture(self, start: int) -> _Piece:
-        self._groups += 1
-        body = self._read_body(start)
-        inside = body.captures
-        return replace(body, text=f"({body.text})", captures=True, captures_inside=inside)
-
-    def _read_flags(self, start: int) -> bool:
-        """Set the flags of ``(?i)`` or ``(?i:``, and return True if a group follows."""
-        found = self._text.match(_FLAGS)
-        if found is None:
-            self._text.position += 1
-            raise self._text.error(start, "unknown kind of group")
-        for letter in found[1]:
-            if letter not in _FLAG_NAMES:
-                raise self._text.error(start, f"the flag {letter} is not supported: use i or s")
-        on = dict.fromkeys((_FLAG_NAMES[each] for each in found[1]), True)
-        off = dict.fromkeys(
-            (_FLAG_NAMES[each] for each in found[2] or "" if each in _FLAG_NAMES), False
+    def _close_group(self) -> None:
+        group = self._open.pop()
+        if not self._open:
+            raise self.error(self.at - 1, "no group is open here")
+        self.flags = group.flags
+        self._add(
+            f"{group.head}{''.join(group.written)})",
+            group.start,
+            is_empty=group.is_empty or group.may_be_empty,
+            captures=group.captures or group.head == "(",
+            captures_inside=group.captures,
         )
-        self._flags = replace(self._flags, **(on | off))
-        return found[3] == ":"
 
-    # Quantifiers
+    def _read_piece(self) -> None:
+        start = self.at
+        for construct, reason in _REFUSED:
+            if self.match(construct) is not None:
+                raise self.error(start, reason)
+        match self.read():
+            case "[":
+                self._add(self.read_class(start), start)
+            case "\\":
+                self._add_escape(start)
+            case "^":
+                self._add("\\A", start, is_empty=True, is_fixed=True)
+            case "$":
+                self._add_end(start)
+            case ".":
+                self._add(_ANY if "s" in self.flags else _NO_LINE_END, start)
+            case character:
+                self._add(self.write_literal(ord(character)), start)
 
-    def _read_quantifier(self, start: int, piece: _Piece) -> _Piece:
-        if self._text.peek() not in ("?", "*", "+", "{"):
-            return piece
-        found = self._text.match(_QUANTIFIER)
+    def _add_end(self, start: int) -> None:
+        """Add what matches at the end, and for Java also before a final line terminator."""
+        self.doubts[_END] = None
+        self._add("\\z", start, is_empty=True, is_fixed=True)
+
+    def _add(
+        self,
+        text: str,
+        start: int | None = None,
+        *,
+        is_empty: bool = False,
+        captures: bool = False,
+        captures_inside: bool = False,
+        is_fixed: bool = False,
+    ) -> None:
+        """Add a piece of the pattern, with its quantifier if ``start`` is not None.
+
+        Args:
+            is_empty: it can match the empty string.
+            captures: it has a capturing group.
+            captures_inside: this group is not the piece itself.
+            is_fixed: no quantifier may follow.
+        """
+        count = "" if start is None else self._read_quantifier(start)
+        if count:
+            assert start is not None
+            is_repeated = count.rstrip("?") not in ("", "{0}", "{1}", "{0,1}", "{1,1}")
+            if is_fixed or (is_empty and is_repeated):
+                raise self.error(start, "quantifiers after what may be empty are not supported")
+            if captures_inside and is_repeated:
+                raise self.error(start, "capturing groups in a repeated group are not supported")
+        group = self._open[-1]
+        group.written.append(text + count)
+        group.is_empty &= is_empty or count.startswith(("?", "*", "{0"))
+        group.captures |= captures
+
+    def _read_quantifier(self, start: int) -> str:
+        """Return the quantifier as RE2 reads it, or an empty text."""
+        if self.pattern[self.at : self.at + 1] not in ("?", "*", "+", "{"):
+            return ""
+        found = self.match(_QUANTIFIER)
         if found is None:
-            self._text.position += 1
-            raise self._text.error(start, "expected {n}, {n,} or {n,m}")
+            self.at += 1
+            raise self.error(start, "expected {n}, {n,} or {n,m}")
         if found[5] == "+":
-            raise self._text.error(start, "possessive quantifiers are not supported")
-        count = found[1] or self._check_count(start, found)
-        is_repeated = count not in ("?", "{0}", "{1}", "{0,1}", "{1,1}")
-        if piece.fixed or (piece.may_be_empty and is_repeated):
-            raise self._text.error(start, "quantifiers after what may be empty are not supported")
-        if piece.captures_inside and is_repeated:
-            raise self._text.error(start, "capturing groups in a repeated group are not supported")
-        return _Piece(
-            f"{piece.text}{count}{found[5]}",
-            may_be_empty=piece.may_be_empty or count in "?*" or count.startswith("{0"),
-            captures=piece.captures,
-        )
-
-    def _check_count(self, start: int, found: re.Match[str]) -> str:
-        """Return ``{n}``, ``{n,}`` or ``{n,m}`` as RE2 reads it."""
+            raise self.error(start, "possessive quantifiers are not supported")
+        if found[1]:
+            return found[1] + found[5]
         if max(len(found[2]), len(found[4] or "")) > len(str(_REPETITIONS_MAX)):
-            raise self._text.error(start, "the numbers of this quantifier are too large")
+            raise self.error(start, "the numbers of this quantifier are too large")
         least, most = int(found[2]), int(found[4] or found[2])
         if not least <= most <= _REPETITIONS_MAX:
-            raise self._text.error(start, "expected {n,m} with n not above m, and m up to 1000")
-        if not found[3]:
-            return f"{{{least}}}"
-        return f"{{{least},{most if found[4] else ''}}}"
+            raise self.error(start, "expected {n,m} with n not above m, and m up to 1000")
+        rest = f",{most if found[4] else ''}" if found[3] else ""
+        return f"{{{least}{rest}}}{found[5]}"
+
+    def _add_escape(self, start: int) -> None:
+        """Add what follows a backslash outside of brackets."""
+        letter = self.pattern[self.at : self.at + 1]
+        if letter not in ("A", "b", "B", "z", "Z"):
+            read = self.read_escape(start)
+            self._add(self.write_literal(read) if isinstance(read, int) else f"[{read}]", start)
+            return
+        self.at += 1
+        if letter == "Z":
+            self._add_end(start)
+            return
+        if letter in "bB":
+            self.doubts[_BOUNDARY] = None
+        self._add(f"\\{letter}", start, is_empty=True, is_fixed=True)

@@ -13,7 +13,7 @@ from authorizerd.acl.model import Question
 from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.http_surface import HttpSurface
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.protocol.decisions.authzen import (
@@ -23,7 +23,7 @@ from authorizerd.protocol.decisions.authzen import (
     build_question,
     decode_evaluation,
 )
-from authorizerd.protocol.http.messages import Request, Response, Route, bearer_token
+from authorizerd.protocol.http.messages import JSON, Request, Response, Route, bearer_token
 from authorizerd.protocol.http.rights import Needs
 
 

@@ -28,7 +28,7 @@ from authorizerd.actors.decider import DecisionContext, DecisionCounts, Decision
 from authorizerd.actors.published import View
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.http_surface import JSON, HttpSurface
+from authorizerd.daemon.decisions.http_surface import HttpSurface
 from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.requester import PortRequester
@@ -67,7 +67,7 @@ from authorizerd.protocol.decisions.searches import (
     decode_search,
     encode_search_answer,
 )
-from authorizerd.protocol.http.messages import Request, Response, Route, bearer_token
+from authorizerd.protocol.http.messages import JSON, Request, Response, Route, bearer_token
 from authorizerd.protocol.http.rights import OWN_SEARCHES, SEARCHES_OF_ALL, Needs
 
 SURFACE: Final = "Search"

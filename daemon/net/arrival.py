@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import socket
+from enum import Enum, auto
 from typing import Final
 
-from authorizerd.daemon.net.connection import Ending, peer_address
+import trio
+
+from authorizerd.acl.hosts import host_address
 from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
 from authorizerd.tls.server import RetriedHello
+
+
+class Ending(Enum):
+    """Why a server ended a connection."""
+
+    TIMED_OUT = auto()
+    EXPIRED = auto()
+    EVICTED = auto()
+    DRAINED = auto()
 
 
 class Arrival:
@@ -30,3 +42,23 @@ class Arrival:
 
     def end(self, _: Ending) -> None:
         self.socket.close()
+
+
+def peer_address(connected: trio.socket.SocketType | socket.socket) -> str | None:
+    """Return the peer's address in the form that Kafka compares, None if the peer has none.
+
+    A link-local address ends with the number of its zone.
+
+    Raises:
+        BrokenResourceError: the peer has already disconnected.
+    """
+    if connected.family not in (socket.AF_INET, socket.AF_INET6):
+        return None
+    try:
+        text, _, *flow_and_zone = connected.getpeername()
+    except OSError as error:
+        raise trio.BrokenResourceError(str(error)) from error
+    if any(flow_and_zone[1:]):
+        text = f"{text}%{flow_and_zone[1]}"
+    host = host_address(text)
+    return text if host is None else host

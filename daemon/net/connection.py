@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import math
 import select
-import socket
 import time
+from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import trio
 
-from authorizerd.acl.hosts import host_address
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
 from authorizerd.daemon.errors import ClosingError, MemoryBudgetError
-from authorizerd.daemon.net.connection_limits import network_of
+from authorizerd.daemon.net.arrival import Arrival, Ending, peer_address
+from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
-from authorizerd.daemon.net.memory_budget import Reservation
+from authorizerd.daemon.net.memory_budget import MemoryBudget, Reservation
 from authorizerd.daemon.net.socket_stream import SocketStream
 from authorizerd.daemon.net.turns import current_turns
-
-if TYPE_CHECKING:
-    from authorizerd.daemon.net.arrival import Arrival
-    from authorizerd.daemon.net.connection_server import ConnectionServer
 
 FRAME_SIZE_BYTES: Final = 4
 LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
@@ -48,13 +45,19 @@ class Phase(Enum):
     """A live answer has begun, and its next part is not there yet. No timeout applies."""
 
 
-class Ending(Enum):
-    """Why a server ended a connection."""
+class Owner(Protocol):
+    """What a connection needs of its server; see ``ConnectionServer``."""
 
-    TIMED_OUT = auto()
-    EXPIRED = auto()
-    EVICTED = auto()
-    DRAINED = auto()
+    statistics: ConnectionStatistics
+    limits: ConnectionLimits
+    next_sweep: float
+    is_draining: bool
+
+    @property
+    def memory(self) -> MemoryBudget: ...
+    @property
+    def turn_ms_max(self) -> float: ...
+    def free_memory(self, newcomer: Connection, hold: Callable[[], bool]) -> bool: ...
 
 
 class Connection:
@@ -91,7 +94,7 @@ class Connection:
 
     def __init__(
         self,
-        server: ConnectionServer,
+        server: Owner,
         stream: trio.abc.HalfCloseableStream,
         *,
         is_confined: bool = False,
@@ -292,23 +295,3 @@ class Connection:
         poll = select.poll()
         poll.register(self._socket, select.POLLRDHUP)  # POLLHUP and POLLERR are reported anyway
         return bool(poll.poll(0))
-
-
-def peer_address(connected: trio.socket.SocketType | socket.socket) -> str | None:
-    """Return the peer's address in the form that Kafka compares, None if the peer has none.
-
-    A link-local address ends with the number of its zone.
-
-    Raises:
-        BrokenResourceError: the peer has already disconnected.
-    """
-    if connected.family not in (socket.AF_INET, socket.AF_INET6):
-        return None
-    try:
-        text, _, *flow_and_zone = connected.getpeername()
-    except OSError as error:
-        raise trio.BrokenResourceError(str(error)) from error
-    if any(flow_and_zone[1:]):
-        text = f"{text}%{flow_and_zone[1]}"
-    host = host_address(text)
-    return text if host is None else host

@@ -23,9 +23,9 @@ import trio
 from authorizerd.config.configuration import Reloadable
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.net.accepting import Accepted, accept_all
-from authorizerd.daemon.net.arrival import Arrival
+from authorizerd.daemon.net.arrival import Arrival, Ending
 from authorizerd.daemon.net.arrivals import Arrivals, Opening, has_ended, to_stream
-from authorizerd.daemon.net.connection import Connection, Ending, Phase
+from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.memory_budget import MemoryBudget

@@ -21,12 +21,6 @@ _KINDS: Final = {
     "gauge": GaugeMetricFamily,
     "histogram": HistogramMetricFamily,
 }
-_KINDS: Final = {
-    "counter": CounterMetricFamily,
-    "gauge": GaugeMetricFamily,
-    "histogram": HistogramMetricFamily,
-}
-Labels: TypeAlias = str | tuple[str, ...]
 Values: TypeAlias = float | Mapping[Any, float] | Mapping[str, Histogram]
 
 
@@ -41,8 +35,8 @@ class MetricFamily:
         help: the help text of the exposition, word for word.
         advice: what an operator should do about unusual values.
         condition: when the metric is exported, if not always.
-        read: returns the value, or with labels, the values by the labels' values (``Labels``).
-            None if the metric is not exported.
+        read: returns the value; with one label, the values by its values; with several labels, the
+            values by tuples of theirs; None if the metric is not exported.
     """
 
     name: str

@@ -1,11 +1,15 @@
 """The texts of ``GET /v1/acls`` and ``GET /v1/watch``: ACLs and their changes as JSON.
 
 **Invariant:** an event of a batch's changes has an id only if it completes the batch. So a client
-that resumes never misses the rest of a batch.
+that resumes never misses the rest of a batch. An event is read back exactly as it was written,
+because no field contains a line break.
+
+Source: WHATWG HTML, section 9.2 (server-sent events).
 """
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from typing import Final, Literal
@@ -15,11 +19,6 @@ import msgspec
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer
-from authorizerd.protocol.http.server_sent_events import (
-    encode_comment,
-    encode_event,
-    encode_retry,
-)
 
 RETRY_MS: Final = 1000
 """How long clients wait before they connect again."""
@@ -124,20 +123,45 @@ def encode_changes(
         for is_added, acl_id, acl in changes
     )
     data = _encode(AclsEvent(offset, not is_last, listed))
-    return encode_event(ACLS, data, id=offset if is_last else None)
+    return _encode_event(ACLS, data, id=offset if is_last else None)
 
 
 def encode_begin(after: int, offset: int) -> bytes:
     """Return the first event. Its id is ``after``: a client that gets no other resumes there."""
     data = _encode(BeginEvent(after, offset))
-    return encode_retry(RETRY_MS) + encode_event(BEGIN, data, id=after)
+    return _encode_retry(RETRY_MS) + _encode_event(BEGIN, data, id=after)
 
 
 def encode_state(name: str, offset: int, reason: str = "") -> bytes:
     """Return an event that is not about changes: SUSPENDED, RESUMED, EXPIRED or CLOSED."""
-    return encode_event(name, _encode(StateEvent(offset, reason)))
+    return _encode_event(name, _encode(StateEvent(offset, reason)))
 
 
 def encode_heartbeat(offset: int | None) -> bytes:
     """Return what shows that the watch is alive. With an offset, clients resume from there."""
-    return encode_comment("heartbeat", id=offset)
+    return _encode_comment("heartbeat", id=offset)
+
+
+def _encode_event(name: str, data: bytes, *, id: int | None = None) -> bytes:
+    """Return one event.
+
+    Args:
+        data: one line of text.
+        id: the place from which a client resumes after this event; None keeps its previous place.
+    """
+    assert not re.search(rb"[\r\n]", data), "a line break would end the field"
+    return b"%bevent: %b\ndata: %b\n\n" % (_encode_id(id), name.encode(), data)
+
+
+def _encode_retry(milliseconds: int) -> bytes:
+    """Return the field that tells clients how long to wait before they connect again."""
+    return b"retry: %d\n" % milliseconds
+
+
+def _encode_comment(text: str, *, id: int | None = None) -> bytes:
+    """Return a block that clients do not see as an event. With ``id``, it moves their place."""
+    return b": %b\n%b\n" % (text.encode(), _encode_id(id))
+
+
+def _encode_id(id: int | None) -> bytes:
+    return b"" if id is None else b"id: %d\n" % id

@@ -54,8 +54,8 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     Mutant(
         name="an unknown flag of a Java pattern is ignored",
         file="config/java_regex/translation.py",
-        text="            if letter not in _FLAG_NAMES:",
-        becomes='            if letter not in {*_FLAG_NAMES, *"uxU"}:',
+        text="                if letter not in _FLAG_NAMES:",
+        becomes='                if letter not in {*_FLAG_NAMES, *"uxU"}:',
         found_by="tests/config/java_regex/test_translation.py"
         "::test_unsupported_construct_is_rejected_with_its_place",
     ),

@@ -41,7 +41,7 @@ PLAN_MUTANTS: Final = (
     Mutant(
         name="a plan that would break something can be edited so that it does not",
         file="acl/plan/document.py",
-        text="    if checksum != compute_checksum(value):",
+        text="    if checksum != _compute_checksum(value):",
         becomes="    if checksum is None:",
         found_by=_DOCUMENT,
     ),

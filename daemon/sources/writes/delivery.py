@@ -40,7 +40,6 @@ from authorizerd.daemon.sources.writes.answers import (
 )
 from authorizerd.daemon.sources.writes.destination import Destination
 from authorizerd.daemon.sources.writes.evidence import find_created, find_removed
-from authorizerd.daemon.sources.writes.reported import Reported
 from authorizerd.daemon.sources.writes.requests import (
     Answered,
     Creations,
@@ -64,12 +63,38 @@ SENT_AT_ONCE_MAX: Final = 16
 arrive together at once, so one at a time would reach only a fraction of its rate.
 """
 INTERRUPTED: Final = "the daemon is shutting down"
+REPEAT_SECONDS: Final = 60.0
+REASONS_MAX: Final = 100
+"""Bound on the reasons that are remembered, since servers choose their error codes and texts."""
 _PAUSE_FIRST_SECONDS: Final = 0.05
 _PAUSE_LAST_SECONDS: Final = 1.0
 _NO_ANSWER: Final = "no answer came in time"
 _NOBODY: Final = NotSent("no active controller or broker is known", is_lost=False)
 
 _logger = logging.getLogger(__name__)
+
+
+class Reported:
+    """Remember when each warning was last logged, so that callers cannot fill the log."""
+
+    def __init__(self) -> None:
+        self._logged_at: dict[str, float] = {}
+
+    def is_due(self, reason: str) -> bool:
+        """Return True if ``reason`` was not logged in the last minute, and note that it is now.
+
+        Return False for further reasons while ``REASONS_MAX`` are remembered.
+        """
+        now = trio.current_time()
+        if now - self._logged_at.get(reason, -REPEAT_SECONDS) < REPEAT_SECONDS:
+            return False
+        if len(self._logged_at) >= REASONS_MAX:
+            recent = {k: at for k, at in self._logged_at.items() if now - at < REPEAT_SECONDS}
+            self._logged_at = recent
+            if len(recent) >= REASONS_MAX:
+                return False
+        self._logged_at[reason] = now
+        return True
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.net import arrival
-from authorizerd.daemon.net.connection import peer_address
+from authorizerd.daemon.net.arrival import peer_address
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame

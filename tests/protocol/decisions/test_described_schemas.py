@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from authorizerd.acl.explanation.model import NearMissKind
+from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
 from authorizerd.daemon.http.api_document import DECISION_API
 from authorizerd.protocol import decisions
-from authorizerd.protocol.decisions.opa import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
 from tests.support.api_documents import read_document
 
 SCHEMAS = json.loads(read_document(DECISION_API))["components"]["schemas"]

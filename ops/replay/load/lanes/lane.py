@@ -14,13 +14,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-import msgspec
-
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.replay.load.errors import LoadError
 from authorizerd.replay.load.lanes.connection import reason_of
 from authorizerd.replay.load.lanes.surfaces import Answer, Surface
-from authorizerd.replay.load.lanes.tally import Tally
+from authorizerd.replay.load.lanes.tally import Sent, Tally
 from authorizerd.replay.load.plan.frames import Frame
 from authorizerd.replay.plans import LoadPlan
 
@@ -36,14 +34,6 @@ class Line(Protocol):
     def send(self, data: bytes | memoryview) -> int: ...
     def receive(self) -> bytes | None: ...
     def wait(self, until_ns: int, *, to_send: bool) -> bool: ...
-
-
-class Sent(msgspec.Struct, frozen=True, gc=False):
-    """A frame in flight."""
-
-    frame: Frame
-    due_ns: int
-    sent_ns: int
 
 
 class BlockedTime:

@@ -6,7 +6,7 @@ Latencies and rates exclude the warm-up; counts and comparisons include it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -17,9 +17,6 @@ from authorizerd.replay.load.plan.frames import Frame, LaneDigest
 from authorizerd.replay.load.plan.questions import question_at
 from authorizerd.replay.plans import LoadPlan
 
-if TYPE_CHECKING:
-    from authorizerd.replay.load.lanes.lane import Sent
-
 NOT_READY_QUESTION: Final = "not ready"
 NOT_VALID: Final = "not a valid question"
 NS_PER_S: Final = 1_000_000_000
@@ -27,6 +24,14 @@ COUNTS: Final = (
     "sent", "answered", "not_ready", "unanswered", "dropped", "late", "warm_up", "mismatches"
 )  # fmt: skip
 """The fields of a ``LaneResult`` that are sums over its questions."""
+
+
+class Sent(msgspec.Struct, frozen=True, gc=False):
+    """A frame in flight."""
+
+    frame: Frame
+    due_ns: int
+    sent_ns: int
 
 
 class Mismatch(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from authorizerd.daemon.sources.writes.reported import REASONS_MAX, REPEAT_SECONDS, Reported
+from authorizerd.daemon.sources.writes.delivery import REASONS_MAX, REPEAT_SECONDS, Reported
 
 
 async def test_a_reason_is_due_once_a_minute(autojump_clock: MockClock) -> None:
