@@ -97,7 +97,11 @@ Kafka is too old: ACLs are read from Kafka 2.0 on.
 """,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: """\
 listing ACLs needs DESCRIBE on the cluster, and changing them needs ALTER. Log in as a user who has
-the right (--command-config), or let a user who may change ACLs grant it.
+the right (--command-config), or let a user who may change ACLs grant it. If this is a daemon that
+follows a cluster, do both on a broker of the cluster.
+""",
+    ErrorCode.AUTHORIZER_NOT_READY: """\
+/readyz on the daemon's admin port says why. Ask another daemon, or a broker of the cluster.
 """,
 }
 
