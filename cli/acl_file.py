@@ -12,6 +12,7 @@ from typing import Final
 from authorizerd.acl.builder import build
 from authorizerd.acl.formats.catalogue import read_acl_text
 from authorizerd.acl.formats.model import AclsRead, AclTextError
+from authorizerd.acl.formats.unread import decode_text
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.printable import escape_unprintable
@@ -60,11 +61,11 @@ def read_text(path: Path) -> str:
         StartError: the file cannot be read, or is not UTF-8.
     """
     try:
-        return read_file(path).decode("utf-8-sig")
+        return decode_text(read_file(path))
     except OSError as error:
         raise StartError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise StartError(f"{path}: byte {error.start}: not valid UTF-8") from error
+    except AclTextError as error:
+        raise StartError(f"{path}: {error}") from error
 
 
 def parse_acls(path: Path, text: str) -> AclsRead:

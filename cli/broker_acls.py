@@ -29,7 +29,7 @@ from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_rel
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import BrokerAnswer
-from authorizerd.cli.acls.advice import ADVICE
+from authorizerd.cli.acls.advice import advise
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.connection_settings import read_settings
 from authorizerd.cli.acls.errors import CommandError
@@ -86,10 +86,6 @@ AUTHORIZER: Final = "authorizer.class.name"
 _UNLISTABLE: Final = """\
 a broker lists no ACLs at all if one of them has a code that its Kafka version does not know.
 Its server.log names the cause. Its log directory can be read (--log-dir).
-"""
-_NO_BROKER: Final = """\
-a controller does not serve this, nor does a broker before Kafka 2.1: name the address of a broker
-with --bootstrap-server.
 """
 LISTING_OFFSET: Final = -1
 """The offset of a snapshot that a broker listed: a listing has none."""
@@ -254,16 +250,15 @@ class BrokerReader:
             reason = "the broker has no authorizer, so it has no ACLs: everyone may do anything"
             return StartError(_describe(self._place, reason))
         if error.cause is None:
-            if error.error.code == ErrorCode.UNSUPPORTED_VERSION:
-                return StartError(_describe(self._place, str(error), _NO_BROKER))
             is_odd = right is LISTING and error.error.code == ErrorCode.UNKNOWN_SERVER_ERROR
-            return StartError(_describe(self._place, str(error), _UNLISTABLE if is_odd else ""))
+            advice = _UNLISTABLE if is_odd else advise(error)
+            return StartError(_describe(self._place, str(error), advice))
         if HTTP_FOUND in str(error):
             reason = "this is an HTTP port, not a Kafka listener: name an address of its listeners"
             return StartError(_describe(self._place, reason))
         # The advice says more than the name of the error's code.
         reason = (error.error.message or error.error.name).removeprefix(f"{self._servers}: ")
-        return StartError(_describe(self._place, reason, ADVICE[error.cause]))
+        return StartError(_describe(self._place, reason, advise(error)))
 
     def _explain_missing_right(self, right: Right) -> tuple[str, str]:
         principal = "PRINCIPAL" if self._user is None else f"User:{self._user}"

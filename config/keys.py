@@ -6,6 +6,7 @@ one.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
@@ -55,13 +56,15 @@ def find_meant_key(name: str) -> str | None:
         listener, dot, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
         if listener != listener.lower():
             return f"{LISTENER_PREFIX}{listener.lower()}{dot}{rest}"
-    if name in KEYS_BY_NAME:
+    return find_typo(name, KEYS_BY_NAME)
+
+
+def find_typo(name: str, keys: Collection[str]) -> str | None:
+    """Return the key of which ``name`` is probably a typo; None if it is one of ``keys``."""
+    if name in keys:
         return None
     # Why not get_close_matches? For log.segment.bytes, it finds metadata.log.segment.bytes.
-    for known in KEYS_BY_NAME:
-        if _edits(name.lower(), known) <= TYPO_EDITS_MAX:
-            return known
-    return None
+    return next((key for key in keys if _edits(name.lower(), key) <= TYPO_EDITS_MAX), None)
 
 
 def _edits(name: str, known: str) -> int:

@@ -189,7 +189,7 @@ class KafkaClient:
                         raise
                     unserved, not_ready = 0, error
                     self._print_held()
-                    self._warn_once(f"{error}; retrying")
+                    self._warn_once(f"{str(error).rstrip('.')}; retrying")
                 except ConnectionFailedError as error:
                     unserved, not_ready = 0, None
                     self._print_held()

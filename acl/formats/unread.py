@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from authorizerd.acl.formats.model import AclTextError
+
 _TERRAFORM: Final = (
     "run terraform plan -out tfplan && terraform show -json tfplan, and pass the output"
 )
@@ -37,6 +39,22 @@ NEXT_STEPS: Final = (
         re.compile(r'\A\s*\{(?=.*"terraform_version"\s*:)(?=.*"lineage"\s*:)', re.DOTALL),
     ),
     NextStep("the log of terraform plan -json", _TERRAFORM, re.compile(r'\A\s*\{\s*"@level"')),
+    NextStep(
+        "the text that terraform plan prints",
+        _TERRAFORM,
+        re.compile(r"^(?:Terraform|OpenTofu) (?:used the selected|will perform)", re.MULTILINE),
+    ),
+    NextStep(
+        "a saved plan of Terraform, or another zip file",
+        "run terraform show -json FILE, and pass the output",
+        re.compile(r"\APK\x03\x04"),
+    ),
+    NextStep("a file of gzip", "decompress it", re.compile(r"\A\x1f\x8b")),
+    NextStep(
+        "a text in UTF-16, as > of Windows PowerShell writes",
+        "write it as UTF-8, with Out-File -Encoding utf8",
+        re.compile(r"\A(?:\xff\xfe|\xfe\xff)"),
+    ),
     NextStep(
         "a file of Terraform's language (*.tf)",
         _TERRAFORM,
@@ -97,12 +115,29 @@ NEXT_STEPS: Final = (
     ),
 )
 
+_HEAD_BYTES: Final = 1000
 _PLACEHOLDER: Final = re.compile(r"\$\{[^{}]*\}|\{\{[^{}]*\}\}")
 
 
 def find_step(text: str) -> NextStep | None:
     """Return the kind of a text that could not be read; None if it is unknown."""
     return next((each for each in NEXT_STEPS if each.mark.search(text)), None)
+
+
+def decode_text(data: bytes) -> str:
+    """Return the text of a file.
+
+    Raises:
+        AclTextError: it is not UTF-8. The error names the step that makes one, if it is known.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        reason = "not valid UTF-8"
+        step = find_step(data[:_HEAD_BYTES].decode("latin-1"))
+        if step and step.is_certain:
+            reason = f"{step.what} is not read: {step.step}"
+        raise AclTextError(f"byte {error.start}", reason) from error
 
 
 def find_placeholder(name: str) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.cli.acls.advice import ADVICE
+from authorizerd.cli.acls.advice import advise
 from authorizerd.cli.acls.errors import CommandError, handshake_error, request_error
 from authorizerd.cli.acls.runner import Removed
 from authorizerd.kafka_client.client import KafkaClient
@@ -85,7 +85,7 @@ class KafkaAclAdmin:
 
 
 def _describe(error: RequestFailedError) -> CommandError:
-    advice = "" if error.cause is None else ADVICE[error.cause]
+    advice = advise(error)
     if isinstance(error, HandshakeFailedError):
         return handshake_error(error.text, advice, is_late=error.is_late)
     return request_error(error.error, advice=advice)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from authorizerd.kafka_client.errors import Cause
+from authorizerd.kafka_client.errors import Cause, RequestFailedError
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 _LOG_IN: Final = """\
   sasl.mechanism=SCRAM-SHA-512
@@ -84,3 +85,29 @@ compare ssl.enabled.protocols and ssl.cipher.suites with those of the listener. 
 end the handshake in this way if it requires a client certificate: see ssl.keystore.location.
 """,
 }
+
+_BY_CODE: Final[Mapping[int, str]] = {
+    ErrorCode.UNSUPPORTED_VERSION: """\
+a controller does not serve this request: name the address of a broker with --bootstrap-server, or
+ask the controller by 'authorizerd acls --bootstrap-controller'. If the address is a broker's, its
+Kafka is too old: ACLs are read from Kafka 2.0 on.
+""",
+    ErrorCode.MISMATCHED_ENDPOINT_TYPE: """\
+--bootstrap-controller needs the address of a controller. Name a broker with --bootstrap-server.
+""",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: """\
+listing ACLs needs DESCRIBE on the cluster, and changing them needs ALTER. Log in as a user who has
+the right (--command-config), or let a user who may change ACLs grant it. If this is a daemon that
+follows a cluster, do both on a broker of the cluster.
+""",
+    ErrorCode.AUTHORIZER_NOT_READY: """\
+/readyz on the daemon's admin port says why. Ask another daemon, or a broker of the cluster.
+""",
+}
+
+
+def advise(error: RequestFailedError) -> str:
+    """Return what to do about a failed request, or an empty text if nothing is known."""
+    if error.cause is not None:
+        return ADVICE[error.cause]
+    return _BY_CODE.get(error.error.code, "")

@@ -1,7 +1,8 @@
 """The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
 The command reads Kafka's client properties for the servers, the log-in and TLS, and ignores all
-others. The module ``security`` reads those for the log-in and TLS. Errors never contain a password.
+others; a key that is probably a typo gets a warning. The module ``security`` reads those for the
+log-in and TLS. Errors never contain a password.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
 """
@@ -21,8 +22,15 @@ from authorizerd.cli.acls.errors import (
     configuration_error,
     invalid_value,
 )
-from authorizerd.cli.acls.security import read_credentials, read_security_protocol, read_tls
+from authorizerd.cli.acls.security import (
+    SECURITY_KEYS,
+    read_credentials,
+    read_security_protocol,
+    read_tls,
+)
+from authorizerd.cli.question_words import warn_of
 from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.keys import find_typo
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.providers import resolve_placeholders
 from authorizerd.kafka_client.address import Address
@@ -33,6 +41,7 @@ _CONTROLLERS: Final = "bootstrap.controllers"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _JAAS: Final = "sasl.jaas.config"  # its errors quote nothing of it
 _API_TIMEOUT: Final = "default.api.timeout.ms"
+_KEYS: Final = (*SECURITY_KEYS, _SERVERS, _CONTROLLERS, _REQUEST_TIMEOUT, _API_TIMEOUT, "client.id")
 
 _PORT_MAX: Final = 65535
 _INT_MAX: Final = 2**31 - 1
@@ -107,6 +116,12 @@ def _read_properties(path: str | None, provided: set[str]) -> dict[str, str]:
         raise CommandError(("java.io.IOException", reason), advice=advice) from None
     except (ConfigurationError, ValueError) as error:
         raise CommandError((ILLEGAL_ARGUMENT, str(error))) from None
+    typos = {key: find_typo(key, _KEYS) for key in properties}
+    warn_of(
+        f"--command-config: {path}: {key} is ignored; did you mean {meant}?"
+        for key, meant in typos.items()
+        if meant is not None
+    )
     provided.update(key for key, each in properties.items() if each.is_provided)
     return {key: each.value for key, each in properties.items()}
 

@@ -32,6 +32,7 @@ _MECHANISM: Final = "sasl.mechanism"
 _JAAS: Final = "sasl.jaas.config"
 _KAFKAS_DEFAULT: Final = "GSSAPI"
 _TLS_KEYS: Final = (*CLIENT_SSL_KEYS, *REJECTED_SSL_KEYS)
+SECURITY_KEYS: Final = (_PROTOCOL, _MECHANISM, _JAAS, *(key.name for key in _TLS_KEYS))
 
 
 def read_security_protocol(properties: Mapping[str, str]) -> SecurityProtocol:

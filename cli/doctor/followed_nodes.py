@@ -20,6 +20,7 @@ from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 from authorizerd.acl.model import AclFilter, Operation, PatternType, ResourceType
 from authorizerd.config.follow import FollowSettings, Server, SourceKind
 from authorizerd.daemon.sources.nodes import NodeOpener
+from authorizerd.daemon.sources.remedies import WRONG_NODES
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call, Node, entity_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
@@ -41,16 +42,6 @@ _MISPLACED: Final = (
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
 )
-_WRONG_NODES: Final = {
-    SourceKind.QUORUM: (
-        "expected a controller's listener, found a broker's",
-        "name controllers in controller.quorum.bootstrap.servers",
-    ),
-    SourceKind.BROKERS: (
-        "expected a broker's listener, found a controller's",
-        "name brokers in authorizerd.source.bootstrap.servers",
-    ),
-}
 _ENDPOINT_TYPES: Final = {SourceKind.BROKERS: 1, SourceKind.QUORUM: 2}
 _BEGINNING: Final = FetchPosition(offset=0, last_epoch=0, leader_epoch=0)
 _NO_ACL: Final = AclFilter(
@@ -136,7 +127,7 @@ async def _ask(node: Node, settings: FollowSettings, cluster_id: str | None) -> 
     # Controllers describe their cluster only to those who may ALTER it; brokers do it to everyone.
     is_hidden = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if code and not (is_hidden and settings.kind is SourceKind.QUORUM):
-        wrong = _WRONG_NODES[settings.kind] if code in _MISPLACED else (ApiError(code), "")
+        wrong = WRONG_NODES[settings.kind] if code in _MISPLACED else (ApiError(code), "")
         failure = ConnectionFailedError(f"{node.address}: {wrong[0]}")
         return NodeAnswer(address=node.address, failure=failure, advice=wrong[1])
     return NodeAnswer(

@@ -15,6 +15,7 @@ from msgspec.structs import astuple
 
 from authorizerd.acl.formats.catalogue import FORMATS, read_acl_text
 from authorizerd.acl.formats.model import AclTextError, Format, Loss
+from authorizerd.acl.formats.unread import decode_text
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.transfer.locator import Locator
@@ -44,8 +45,9 @@ class TextSource:
         return STANDARD_INPUT if self._locator.is_standard else str(self._locator.path)
 
     def read(self) -> AclsFound:
-        text = self._read_text()
+        data = self._read_data()
         try:
+            text = decode_text(data)
             if self._format is None:
                 found = read_acl_text(text, self._locator.path.suffix)
             else:
@@ -55,17 +57,13 @@ class TextSource:
             raise StartError(escape_unprintable(reason)) from error
         return AclsFound(found.acls, losses=found.losses)
 
-    def _read_text(self) -> str:
+    def _read_data(self) -> bytes:
         try:
             if self._locator.is_standard:
-                data = read_stream(sys.stdin.buffer)
-            else:
-                data = read_file(self._locator.path)
-            return data.decode("utf-8-sig")
+                return read_stream(sys.stdin.buffer)
+            return read_file(self._locator.path)
         except OSError as error:
             raise StartError(f"{self.name}: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise StartError(f"{self.name}: byte {error.start}: not valid UTF-8") from error
 
 
 class TextTarget:

@@ -240,7 +240,8 @@ class HttpServer(ConnectionServer):
         return text_response(
             403,
             f"host not allowed: {key}: expected a request for localhost, 127.0.0.1 or [::1] "
-            f"on any port, found Host {escape_unprintable(found)!r}",
+            f"on any port, found Host {escape_unprintable(found)!r}: use one of these in the URL, "
+            "or let the proxy set it",
         )
 
 

@@ -69,6 +69,18 @@ _REMEDIES: Final[Mapping[Cause, str]] = {
     ),
 }
 
+WRONG_NODES: Final[Mapping[SourceKind, tuple[str, str]]] = {
+    SourceKind.QUORUM: (
+        "expected a controller's listener, found a broker's",
+        "name controllers in controller.quorum.bootstrap.servers",
+    ),
+    SourceKind.BROKERS: (
+        "expected a broker's listener, found a controller's",
+        "name brokers in authorizerd.source.bootstrap.servers",
+    ),
+}
+"""The reason and the remedy for the address of a node of the other kind."""
+
 _RIGHTS: Final[Mapping[SourceKind, Operation]] = {
     SourceKind.QUORUM: Operation.CLUSTER_ACTION,
     SourceKind.BROKERS: Operation.DESCRIBE,

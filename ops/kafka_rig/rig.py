@@ -269,6 +269,7 @@ def run_to_end(command: Sequence[Argument], *, written: str = "", timeout_second
             if process.poll() is None:
                 # Kill the whole group: Maven may be a script that waits for a JVM.
                 os.killpg(process.pid, signal.SIGKILL)
+                process.wait()  # Popen's own exit does not wait after Ctrl-C
     return Output(process.returncode, stdout, stderr)
 
 

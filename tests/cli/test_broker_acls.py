@@ -212,9 +212,11 @@ async def test_other_authorizer_is_reported(
             [
                 "--bootstrap-server broker:9092: UNSUPPORTED_VERSION: The version of API is not "
                 "supported.",
-                "a controller does not serve this, nor does a broker before Kafka 2.1: name the "
-                "address of a broker",
-                "with --bootstrap-server.",
+                "a controller does not serve this request: name the address of a broker with "
+                "--bootstrap-server, or",
+                "ask the controller by 'authorizerd acls --bootstrap-controller'. If the address "
+                "is a broker's, its",
+                "Kafka is too old: ACLs are read from Kafka 2.0 on.",
             ],
         ),
     ],

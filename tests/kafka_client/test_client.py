@@ -433,7 +433,7 @@ async def test_authorizer_that_is_not_ready_is_asked_again(
     cluster.add(FIRST, NOT_READY, NOT_READY, described())
     async with connected(cluster) as client:
         assert await client.describe() == []
-        assert client.warned == ["AUTHORIZER_NOT_READY: Not loaded.; retrying"]
+        assert client.warned == ["AUTHORIZER_NOT_READY: Not loaded; retrying"]
     cluster.add(SECOND, NOT_READY)
     cluster.add(THIRD, described())
     async with connected(cluster, SECOND, THIRD) as client:

@@ -25,7 +25,7 @@ from authorizerd.daemon.sources.brokers.messages import (
     Target,
     Unserved,
 )
-from authorizerd.daemon.sources.remedies import missing_right
+from authorizerd.daemon.sources.remedies import WRONG_NODES, missing_right
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.kafka_client.address import Address
@@ -108,7 +108,11 @@ class Exchange:
             cluster_id = metadata.cluster_id
             if cluster_id is not None and not is_cluster_id(cluster_id):
                 raise _BrokenError(f"expected a cluster id, found {cluster_id!r}")
-        except (ConnectionFailedError, RequestFailedError, _BrokenError) as error:
+        except RequestFailedError as error:
+            if error.error.code != ErrorCode.UNSUPPORTED_VERSION:
+                return await self._break(error)
+            return await self._break(_BrokenError("; ".join(WRONG_NODES[SourceKind.BROKERS])))
+        except (ConnectionFailedError, _BrokenError) as error:
             return await self._break(error)
         return Opened(cluster_id, _read_brokers(metadata))
 

@@ -12,7 +12,7 @@ from authorizerd.config.follow_keys import CLUSTER_ID
 from authorizerd.daemon.sources.failure_log import FailureLog
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import CountFailure
-from authorizerd.daemon.sources.remedies import missing_right
+from authorizerd.daemon.sources.remedies import WRONG_NODES, missing_right
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -34,6 +34,8 @@ class ContactReport:
         reason, text = failure.reason, failure.text
         if reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
             text = f"{text} {missing_right(SourceKind.QUORUM, self._user)}"
+        elif reason == ErrorCode.MISMATCHED_ENDPOINT_TYPE.name:
+            text = f"{text}; {WRONG_NODES[SourceKind.QUORUM][1]}"
         self._status.count_error(reason)
         self._status.last_error = text
         if self._failures.is_due(reason):

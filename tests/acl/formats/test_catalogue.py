@@ -9,6 +9,7 @@ from authorizerd.acl.formats.catalogue import (
     read_acl_text,
 )
 from authorizerd.acl.formats.model import AclTextError, Loss, Scope
+from authorizerd.acl.formats.unread import decode_text
 from authorizerd.acl.model import Acl
 from tests.support.acls import acl
 
@@ -97,6 +98,9 @@ def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: 
     ('# a\nterraform {\n}\n', "", "terraform plan -out tfplan &&"),
     ('module "a" { source = "./a" }\n', ".yaml", "terraform plan -out tfplan &&"),
     ('{"@level":"info","@message":"x"}\n', ".json", "terraform plan -out tfplan &&"),
+    ("\nTerraform will perform the following actions:\n\n  # a.b\n", "", "terraform plan -out"),
+    ("\nOpenTofu used the selected providers to\n", ".txt", "terraform plan -out tfplan &&"),
+    ("PK\x03\x04\x14", "", "run terraform show -json FILE, and pass the output"),
     ('{"version":1,"acls":[{"principal":"User:a"}]}', "", "--from zookeeper://HOST:PORT"),
     ('{"acls":[{"principal":"User:a"}],"version":1}', ".json", "--from zookeeper://HOST:PORT"),
     ("Adding ACLs for resource `ResourcePattern(x)`: \n", "", "pass the output of kafka-acls"),
@@ -120,6 +124,23 @@ def test_error_of_a_text_that_needs_a_step_names_it(text: str, suffix: str, step
     with pytest.raises(AclTextError) as refused:
         read_acl_text(text, suffix)
     assert step in refused.value.reason
+
+
+@pytest.mark.parametrize(("data", "place", "step"), [
+    (b"PK\x03\x04\xff", "byte 4", "run terraform show -json FILE, and pass the output"),
+    (b"\x1f\x8b\x08\x00", "byte 1", "a file of gzip is not read: decompress it"),
+    ("acls: []".encode("utf-16"), "byte 0", "Out-File -Encoding utf8"),
+    (b"${A} \xff", "byte 5", "not valid UTF-8"),
+])  # fmt: skip
+def test_error_of_bytes_that_are_no_text_names_the_step(data: bytes, place: str, step: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        decode_text(data)
+    assert refused.value.place == place
+    assert step in refused.value.reason
+
+
+def test_text_may_begin_with_a_byte_order_mark() -> None:
+    assert decode_text(b"\xef\xbb\xbfacls: []") == "acls: []"
 
 
 def test_other_formats_than_the_accepted_ones_are_named() -> None:

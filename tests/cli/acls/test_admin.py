@@ -133,6 +133,22 @@ async def test_first_error_is_raised(
     assert str(error.value).endswith(f"\nCaused by: {ERROR}{said}\n\n")
 
 
+@pytest.mark.parametrize(("code", "advice"), [
+    (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "needs DESCRIBE on the cluster, and changing them"),
+    (ErrorCode.UNSUPPORTED_VERSION, "a controller does not serve this request: name the address"),
+    (ErrorCode.MISMATCHED_ENDPOINT_TYPE, "Name a broker with --bootstrap-server."),
+    (ErrorCode.SECURITY_DISABLED, ""),
+])  # fmt: skip
+async def test_refusal_has_advice_if_the_flags_can_help(
+    node: KafkaNode, admin: KafkaAclAdmin, code: ErrorCode, advice: str
+) -> None:
+    node.answers = [answer(error_code=code, error_message=None, resources=())]
+    with pytest.raises(CommandError) as error:
+        await admin.describe(AclFilter())
+    assert advice in error.value.advice
+    assert bool(advice) == bool(error.value.advice)
+
+
 @pytest.mark.parametrize(
     ("code", "text", "said"),
     [

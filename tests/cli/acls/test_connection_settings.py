@@ -63,6 +63,23 @@ def test_defaults_are_those_of_kafka(tmp_path: Path) -> None:
     assert expected.credentials is None
 
 
+@pytest.mark.parametrize(("key", "meant"), [
+    ("securty.protocol", "security.protocol"),
+    ("sasl.mechanisms", "sasl.mechanism"),
+    ("SSL.truststore.location", "ssl.truststore.location"),
+    ("acks", None),
+    ("security.providers", None),
+    ("ssl.keystore.location", None),
+])  # fmt: skip
+def test_key_that_is_probably_a_typo_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, meant: str | None
+) -> None:
+    settings(tmp_path, f"{key}=x")
+    said = f"authorizerd: warning: --command-config: {tmp_path / 'client.properties'}: {key} is"
+    said = "" if meant is None else f"{said} ignored; did you mean {meant}?\n"
+    assert capsys.readouterr().err == said
+
+
 def test_command_config_sets_credentials_and_timeouts(tmp_path: Path) -> None:
     assert settings(
         tmp_path,

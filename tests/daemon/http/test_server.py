@@ -261,7 +261,8 @@ async def test_host_that_is_not_allowed_is_refused(nursery: trio.Nursery, host: 
     found = b"evil.example" if b"evil" in host else b""
     assert answer.endswith(
         b"Connection: close\r\n\r\nhost not allowed: authorizerd.decision HTTP: expected a request "
-        b"for localhost, 127.0.0.1 or [::1] on any port, found Host '%b'\n" % found
+        b"for localhost, 127.0.0.1 or [::1] on any port, found Host '%b': use one of these in the "
+        b"URL, or let the proxy set it\n" % found
     )
 
 

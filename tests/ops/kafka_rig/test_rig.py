@@ -146,6 +146,14 @@ def test_missing_tool_is_an_error_and_hanging_tool_is_killed(programs: Programs)
     assert has_ended(int(programs.calls[-1])), "its child must end too"
 
 
+def test_interrupted_program_has_ended_before_the_interrupt_goes_on(programs: Programs) -> None:
+    """It reads a line first, so that the signal arrives while its end is awaited."""
+    programs.write("java", 'read line; echo $$ >> "$calls"; kill -INT $PPID; exec sleep 60')
+    with pytest.raises(KeyboardInterrupt):
+        run_to_end(["java"], written="go\n", timeout_seconds=10)
+    assert not Path(f"/proc/{programs.calls[-1]}").exists()
+
+
 def test_every_program_has_a_main_class() -> None:
     assert all(program.main_class for program in Program)
 

@@ -483,6 +483,21 @@ async def test_missing_right_is_logged_once_though_the_brokers_text_changes(
         assert "Session@" not in caplog.text
 
 
+async def test_controller_in_place_of_a_broker_is_named_with_the_key(
+    cluster: ScriptedCluster,
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster.unserved.add(ApiKey.METADATA)
+    async with following(cluster, tmp_path) as follower:
+        await follower.until(lambda: "retrying" in caplog.text)
+        assert caplog.text.rstrip().endswith(
+            "expected a broker's listener, found a controller's; "
+            "name brokers in authorizerd.source.bootstrap.servers"
+        )
+
+
 @pytest.mark.parametrize("is_pinned", [False, True])
 async def test_lag_is_logged_once_though_offsets_grow(
     cluster: ScriptedCluster,

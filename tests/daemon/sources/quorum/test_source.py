@@ -575,10 +575,12 @@ async def test_another_cluster_stops_decisions(
     assert "another cluster" in following.status.fault
 
 
-def hide_cluster_id(quorum: ScriptedQuorum) -> None:
+def hide_cluster_id(
+    quorum: ScriptedQuorum, code: ErrorCode = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+) -> None:
     """Let every controller refuse the next DescribeCluster, as without ALTER on the cluster."""
     fields = cluster_of(-1)
-    fields.error_code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    fields.error_code = code
     body = b"".join(finish(encode_response(ApiKey.DESCRIBE_CLUSTER, 2, fields)))
     for controller in quorum.controllers.values():
         controller.spoil(ApiKey.DESCRIBE_CLUSTER, body)
@@ -647,6 +649,17 @@ async def test_a_missing_right_is_named(
     warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert len([text for text in warnings if "CLUSTER_ACTION" in text]) == 1
     assert following.status.errors["CLUSTER_AUTHORIZATION_FAILED"] >= 2
+
+
+async def test_broker_in_place_of_a_controller_is_named_with_the_key(
+    quorum: ScriptedQuorum, follow: Callable[..., Following], caplog: pytest.LogCaptureFixture
+) -> None:
+    hide_cluster_id(quorum, ErrorCode.MISMATCHED_ENDPOINT_TYPE)
+    following = follow()
+    await following.wait_for()
+    said = [text for text in caplog.messages if "MISMATCHED_ENDPOINT_TYPE" in text]
+    assert said
+    assert said[0].endswith("; name controllers in controller.quorum.bootstrap.servers")
 
 
 async def test_contact_that_comes_and_goes_does_not_flood_the_log(
