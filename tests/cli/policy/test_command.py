@@ -10,6 +10,7 @@ import pytest
 
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import format_acls
+from authorizerd.acl.formats.unread import LIST_STEP
 from authorizerd.cli.main import main
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.support.acls import KNOWN_SETTINGS, acl
@@ -177,7 +178,7 @@ def test_faults_of_all_files_are_reported_and_no_test_runs(
         (
             b"ACLs\n",
             "acls.txt: line 1: expected a line of a listing of ACLs, found 'ACLs'; "
-            f"expected one of the formats {', '.join(FORMATS)}",
+            f"expected one of the formats {', '.join(FORMATS)}; or {LIST_STEP}",
         ),
         (b"\xff", "acls.txt: byte 0: not valid UTF-8"),
         (None, "acls.txt: No such file or directory"),
