@@ -31,7 +31,7 @@ from authorizerd.actors.decider import (
 )
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import NOT_LOADED
-from authorizerd.config.values import boolean, super_users
+from authorizerd.config.values import boolean, parse_principals
 
 SUPER_USERS: Final = "super.users"
 ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
@@ -200,6 +200,6 @@ def read_settings(configs: Mapping[str, str]) -> AuthorizerSettings:
         ValueError: a value is invalid.
     """
     return AuthorizerSettings(
-        super_users=super_users(configs.get(SUPER_USERS, "")),
+        super_users=parse_principals(configs.get(SUPER_USERS, "")),
         allow_everyone_if_no_acl_found=boolean(configs.get(ALLOW_EVERYONE, "false")),
     )

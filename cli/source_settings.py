@@ -17,7 +17,7 @@ from authorizerd.cli.profile import Profile
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.hints import find_hints
-from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, super_users
+from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, parse_principals
 from authorizerd.daemon.errors import StartError
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ SETTING_KEYS: Final = (SUPER_USERS, ALLOW_EVERYONE)
 
 _DEFAULTS: Final = {SUPER_USERS: "", ALLOW_EVERYONE: "false"}
 _FLAGS: Final = {
-    SUPER_USERS: ("--super-users", super_users),
+    SUPER_USERS: ("--super-users", parse_principals),
     ALLOW_EVERYONE: ("--allow-everyone-if-no-acl-found", boolean),
 }
 _NOT_TOLD: Final = "it is set, but the broker does not show its value"
@@ -188,7 +188,7 @@ def parse_settings(stated: tuple[Setting, ...]) -> KnownSettings:
     """
     values = {each.key: each for each in stated}
     return KnownSettings(
-        super_users=_parse(values[SUPER_USERS], super_users),
+        super_users=_parse(values[SUPER_USERS], parse_principals),
         allow_everyone_if_no_acl_found=_parse(values[ALLOW_EVERYONE], boolean),
     )
 

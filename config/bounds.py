@@ -93,16 +93,15 @@ def kafka_memory_bytes(configuration: Configuration) -> int:
     return memory_bytes(configuration, configuration.socket_request_max_bytes)
 
 
-def listener_connections_max(
-    configuration: Configuration, listener_name: str, max_connections: int
-) -> int:
+def listener_connections_max(configuration: Configuration, listener_name: str) -> int:
     """Return the maximum number of connections of a Kafka listener, reserved ones included."""
-    own = configuration.listener_max_connections.get(listener_name, max_connections)
+    most = configuration.max_connections
+    own = configuration.listener_max_connections.get(listener_name, most)
     has_reserve = (
         listener_name in configuration.sasl_listeners
         or listener_name in configuration.early_start_listeners
     )
-    return min(own, max_connections) + RESERVED_CONNECTIONS * has_reserve
+    return min(own, most) + RESERVED_CONNECTIONS * has_reserve
 
 
 def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterator[Bound]:
@@ -112,7 +111,7 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
         answer_bytes_max: the size of the largest list that a Kafka client may request, as objects.
             Like memory at rest, it grows with the contents of the log.
     """
-    connections = configuration.reloadable.max_connections
+    connections = configuration.max_connections
     http_each = CONNECTION_BYTES + HTTP_GROWTH * FREE_BYTES + SEND_BYTES
     room = HTTP_GROWTH * http_memory_bytes(configuration)
     each = http_each + EVALUATIONS_BYTES_MAX + _tls_bytes(configuration.decision_http)
@@ -141,7 +140,7 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
         name = listener.listener_name
         each = CONNECTION_BYTES + KAFKA_GROWTH * FREE_BYTES + SEND_BYTES
         each += TLS_BYTES * (name in configuration.listener_tls)
-        most = listener_connections_max(configuration, name, connections)
+        most = listener_connections_max(configuration, name)
         yield Bound(f"{name}, connections", most, each)
         room = KAFKA_GROWTH * kafka_memory_bytes(configuration)
         yield Bound(f"{name}, requests and answers", 1, room)

@@ -19,9 +19,9 @@ from immutables import Map
 
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.follow_keys import servers, voters
-from authorizerd.config.key import Key
+from authorizerd.config.key import OWN_PREFIX, Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
-from authorizerd.config.own_keys import CALLERS_PREFIX, OWN_PREFIX
+from authorizerd.config.own_keys import CALLERS_PREFIX
 from authorizerd.config.providers import has_placeholder
 from authorizerd.config.ssl_key_names import is_secret_ssl_key, kafka_ssl_name
 from authorizerd.config.tls_keys import cipher_suites, secret_text, tls_versions

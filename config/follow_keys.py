@@ -6,20 +6,23 @@ Source: Kafka 4.3 QuorumConfig, KRaftConfigs, BrokerSecurityConfigs, ClientUtils
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.follow import Privileged, Server, SourceKind, Writes
-from authorizerd.config.key import Key
+from authorizerd.config.key import OWN_PREFIX, Key, list_keys
 from authorizerd.config.tls_keys import CLIENT_SSL_KEYS, ENDPOINT_IDENTIFICATION, secret_text
 from authorizerd.config.values import (
+    INT32_MAX,
+    INT64_MAX,
     SecurityProtocol,
     boolean,
     choice,
     integer,
     invalid,
-    super_users,
+    parse_principals,
     trim,
     words,
 )
@@ -43,15 +46,14 @@ POLL: Final = "authorizerd.source.poll.ms"
 
 KAFKAS_DEFAULT_MECHANISM: Final = "GSSAPI"
 
-_INT32_MAX: Final = 2**31 - 1
-_INT64_MAX: Final = 2**63 - 1
+_AS_CLIENTS: Final = "As {} in Kafka's clients, for connections to brokers."
 _PORT_MAX: Final = 65535
 # As in Kafka, a scheme is ignored, and an IPv6 address may lack its brackets.
 _ADDRESS: Final = re.compile(
     r"(?:[0-9a-zA-Z\-%._]*://)?\[?(?P<host>[0-9a-zA-Z\-%._:]+)\]?:(?P<port>[0-9]{1,5})"
 )
 _CLUSTER_ID: Final = re.compile("[0-9A-Za-z_-]{1,200}")
-_NODE_ID: Final = integer(0, _INT32_MAX)
+_NODE_ID: Final = integer(0, INT32_MAX)
 
 
 def servers(text: str) -> tuple[Server, ...]:
@@ -102,69 +104,94 @@ def privileged_kinds(text: str) -> frozenset[Privileged]:
     return frozenset(map(choice(Privileged), words(text)))
 
 
-QUORUM_KEYS: Final = (
-    Key(
-        name=BOOTSTRAP_SERVERS,
-        parse=servers,
-        default="",
-        doc=(
-            "Comma-separated list of host:port of controllers. If it is set, the daemon follows"
-            " their cluster (authorizerd.source) and finds the leader and the other controllers"
-            " through them."
-        ),
-    ),
-    Key(
-        name=VOTERS,
-        parse=voters,
-        default="",
-        doc=(
-            "Comma-separated list of id@host:port: the controllers of a static quorum. If it names"
-            " others than this node, the daemon follows their cluster (authorizerd.source). It is"
-            " not used if controller.quorum.bootstrap.servers is set."
-        ),
-    ),
-    Key(
-        name=REQUEST_TIMEOUT,
-        parse=integer(1, _INT32_MAX),
-        default="2000",
-        doc=(
-            "Maximum time in milliseconds that the daemon waits for a controller's answer, when it"
-            " reads the metadata log."
-        ),
-    ),
-    Key(
-        name=WRITE_TIMEOUT,
-        parse=integer(1, _INT32_MAX),
-        default="30000",
-        doc=(
-            "Maximum time in milliseconds that the daemon waits for a controller's answer, when it"
-            " passes on changes of ACLs (authorizerd.writes)."
-        ),
-    ),
-    Key(
-        name=CONTROLLER_MECHANISM,
-        parse=str,
-        default=KAFKAS_DEFAULT_MECHANISM,
-        doc=(
-            "SASL mechanism with which the daemon logs in to controllers: PLAIN, SCRAM-SHA-256 or"
-            " SCRAM-SHA-512. Required if their listener uses SASL, since Kafka's default is not"
-            " supported. The user is in listener.name.NAME.MECHANISM.sasl.jaas.config (both in"
-            " lower case; NAME is that of controller.listener.names)."
-        ),
-    ),
-    Key(
-        name=JAAS,
-        parse=secret_text,
-        doc=(
-            "A JAAS line in Kafka's format with the username and password with which the daemon"
-            " logs in to controllers. It is used if neither"
-            " listener.name.NAME.MECHANISM.sasl.jaas.config nor listener.name.NAME.sasl.jaas.config"
-            " is set."
-        ),
-    ),
-    ENDPOINT_IDENTIFICATION,
-)
-"""Kafka's keys for the quorum to follow. A broker reads the same keys."""
+class _QuorumKeys:
+    """Kafka's keys for the quorum to follow. A broker reads the same keys."""
+
+    controller_quorum_bootstrap_servers = Key(servers, "")
+    """Comma-separated list of host:port of controllers. If it is set, the daemon follows their
+    cluster (authorizerd.source) and finds the leader and the other controllers through them."""
+    controller_quorum_voters = Key(voters, "")
+    """Comma-separated list of id@host:port: the controllers of a static quorum. If it names others
+    than this node, the daemon follows their cluster (authorizerd.source). It is not used if
+    controller.quorum.bootstrap.servers is set."""
+    controller_quorum_request_timeout_ms = Key(integer(1, INT32_MAX), "2000")
+    """Maximum time in milliseconds that the daemon waits for a controller's answer, when it reads
+    the metadata log."""
+    controller_socket_timeout_ms = Key(integer(1, INT32_MAX), "30000")
+    """Maximum time in milliseconds that the daemon waits for a controller's answer, when it passes
+    on changes of ACLs (authorizerd.writes)."""
+    sasl_mechanism_controller_protocol = Key(str, KAFKAS_DEFAULT_MECHANISM)
+    """SASL mechanism with which the daemon logs in to controllers: PLAIN, SCRAM-SHA-256 or
+    SCRAM-SHA-512. Required if their listener uses SASL, since Kafka's default is not supported. The
+    user is in listener.name.NAME.MECHANISM.sasl.jaas.config (both in lower case; NAME is that of
+    controller.listener.names)."""
+    sasl_jaas_config = Key(secret_text)
+    """A JAAS line in Kafka's format with the username and password with which the daemon logs in to
+    controllers. It is used if neither listener.name.NAME.MECHANISM.sasl.jaas.config nor
+    listener.name.NAME.sasl.jaas.config is set."""
+
+
+class _BrokersKeys:
+    """The keys of Kafka's clients, with a prefix, for the connection to brokers."""
+
+    bootstrap_servers = Key(servers, "")
+    """Comma-separated list of host:port of brokers. Required with authorizerd.source=brokers."""
+    security_protocol = Key(security_protocol, "PLAINTEXT")
+    """Security protocol of the brokers' listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    sasl_mechanism = Key(str, KAFKAS_DEFAULT_MECHANISM)
+    """SASL mechanism with which the daemon logs in to brokers: PLAIN, SCRAM-SHA-256 or
+    SCRAM-SHA-512. Required if their listener uses SASL, since Kafka's default is not supported."""
+    sasl_jaas_config = Key(secret_text)
+    """A JAAS line in Kafka's format with the username and password with which the daemon logs in to
+    brokers."""
+    client_id = Key(str, "authorizerd")
+    """Name of the daemon in the brokers' logs and quotas."""
+    request_timeout_ms = Key(integer(1, INT32_MAX), "30000")
+    """Maximum time in milliseconds that the daemon waits for a broker's answer."""
+    poll_ms = Key(integer(100, INT32_MAX), "5000")
+    """Time in milliseconds between two listings of the ACLs with authorizerd.source=brokers. The
+    daemon waits longer after large answers, and when a broker throttles it."""
+
+
+class _FollowKeys:
+    """Where the ACLs come from."""
+
+    source = Key(choice(SourceKind))
+    """Where the ACLs come from: log (a log of the daemon's own), quorum (the controllers of a Kafka
+    cluster) or brokers (a cluster whose controllers cannot be reached). Default: quorum if
+    controller.quorum.bootstrap.servers is set, or if controller.quorum.voters names others than
+    this node; log otherwise. Kafka's keys for a broker apply to quorum; the keys
+    authorizerd.source.* that Kafka's clients have apply to brokers."""
+    source_cluster_id = Key(cluster_id)
+    """Id of the cluster to follow (kafka-cluster cluster-id shows it). The daemon then follows no
+    other cluster, not even at first. Controllers tell their cluster's id only to users with ALTER,
+    which the daemon does not need otherwise."""
+    source_stale_max_ms = Key(integer(1000, INT64_MAX), "300000")
+    """Time in milliseconds for which a daemon that follows a cluster goes on deciding after it has
+    lost contact. After it, the daemon is not ready until contact is back."""
+    source_serve_copy = Key(boolean, "false")
+    """If true, a daemon that follows a cluster decides by its local copy from the start, before the
+    first contact."""
+
+
+class _WriteKeys:
+    """What happens to changes of ACLs. All but the first are for ``authorizerd.writes=forward``."""
+
+    writes = Key(choice(Writes), "refuse")
+    """What a daemon that follows a cluster does with changes of ACLs: refuse; as-self (check the
+    caller's right here, then change the cluster with the daemon's own credentials); forward (to the
+    controllers, as the caller; only with the source quorum)."""
+    writes_forward_principals = Key(parse_principals, "")
+    """Semicolon-separated list of principals (Type:name) whose changes are forwarded. Required with
+    authorizerd.writes=forward."""
+    writes_forward_privileged = Key(privileged_kinds, "")
+    """Comma-separated list of the kinds of principals that may be forwarded although the
+    controllers would trust this daemon with more rights than it could check: anonymous
+    (User:ANONYMOUS), super-users (those of super.users), local-users (PLAIN users of this
+    configuration)."""
+
+
+QUORUM_KEYS: Final = (*list_keys(_QuorumKeys).values(), ENDPOINT_IDENTIFICATION)
 
 _SERVER_ONLY: Final = ("ssl.client.auth", "ssl.principal.mapping.rules", "ssl.allow.")
 SOURCE_SSL_KEYS: Final = tuple(
@@ -172,144 +199,26 @@ SOURCE_SSL_KEYS: Final = tuple(
 )
 """Kafka's keys for TLS that a client uses."""
 
-_CLIENT_KEYS: Final[tuple[tuple[str, Callable[[str], object], str | None, str], ...]] = (
-    (
-        "bootstrap.servers",
-        servers,
-        "",
-        "Comma-separated list of host:port of brokers. Required with authorizerd.source=brokers.",
-    ),
-    (
-        "security.protocol",
-        security_protocol,
-        "PLAINTEXT",
-        "Security protocol of the brokers' listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
-    ),
-    (
-        "sasl.mechanism",
-        str,
-        KAFKAS_DEFAULT_MECHANISM,
-        "SASL mechanism with which the daemon logs in to brokers: PLAIN, SCRAM-SHA-256 or"
-        " SCRAM-SHA-512. Required if their listener uses SASL, since Kafka's default is not"
-        " supported.",
-    ),
-    (
-        JAAS,
-        secret_text,
-        None,
-        "A JAAS line in Kafka's format with the username and password with which the daemon logs in"
-        " to brokers.",
-    ),
-    ("client.id", str, "authorizerd", "Name of the daemon in the brokers' logs and quotas."),
-    (
-        "request.timeout.ms",
-        integer(1, _INT32_MAX),
-        "30000",
-        "Maximum time in milliseconds that the daemon waits for a broker's answer.",
-    ),
-)
-
 BROKERS_KEYS: Final = (
+    *list_keys(_BrokersKeys, SOURCE_PREFIX).values(),
     *(
-        Key(name=SOURCE_PREFIX + name, parse=parse, default=default, doc=doc)
-        for name, parse, default, doc in _CLIENT_KEYS
-    ),
-    Key(
-        name=POLL,
-        parse=integer(100, _INT32_MAX),
-        default="5000",
-        doc=(
-            "Time in milliseconds between two listings of the ACLs with authorizerd.source=brokers."
-            " The daemon waits longer after large answers, and when a broker throttles it."
-        ),
-    ),
-    *(
-        Key(
+        replace(
+            key,
             name=SOURCE_PREFIX + key.name,
-            parse=key.parse,
-            default=key.default,
-            doc=f"As {key.name} in Kafka's clients, for connections to brokers.",
+            describe=partial(_AS_CLIENTS.format, key.name),
         )
         for key in SOURCE_SSL_KEYS
     ),
 )
 """The keys that only ``authorizerd.source=brokers`` reads."""
 
-FORWARD_KEYS: Final = (
-    Key(
-        name=FORWARD_PRINCIPALS,
-        parse=super_users,
-        default="",
-        doc=(
-            "Semicolon-separated list of principals (Type:name) whose changes are forwarded."
-            " Required with authorizerd.writes=forward."
-        ),
-    ),
-    Key(
-        name=FORWARD_PRIVILEGED,
-        parse=privileged_kinds,
-        default="",
-        doc=(
-            "Comma-separated list of the kinds of principals that may be forwarded although the"
-            " controllers would trust this daemon with more rights than it could check: anonymous"
-            " (User:ANONYMOUS), super-users (those of super.users), local-users (PLAIN users of"
-            " this configuration)."
-        ),
-    ),
-)
+_WRITE_KEYS: Final = (*list_keys(_WriteKeys, OWN_PREFIX).values(),)
+FORWARD_KEYS: Final = _WRITE_KEYS[1:]
 """The keys that only ``authorizerd.writes=forward`` reads."""
 
 FOLLOW_KEYS: Final = (
-    Key(
-        name=SOURCE,
-        parse=choice(SourceKind),
-        doc=(
-            "Where the ACLs come from: log (a log of the daemon's own), quorum (the controllers of"
-            " a Kafka cluster) or brokers (a cluster whose controllers cannot be reached). Default:"
-            " quorum if controller.quorum.bootstrap.servers is set, or if controller.quorum.voters"
-            " names others than this node; log otherwise. Kafka's keys for a broker apply to"
-            " quorum; the keys authorizerd.source.* that Kafka's clients have apply to brokers."
-        ),
-    ),
-    Key(
-        name=CLUSTER_ID,
-        parse=cluster_id,
-        doc=(
-            "Id of the cluster to follow (kafka-cluster cluster-id shows it). The daemon then"
-            " follows no other cluster, not even at first. Controllers tell their cluster's id only"
-            " to users with ALTER, which the daemon does not need otherwise."
-        ),
-    ),
-    Key(
-        name=STALE_MAX,
-        parse=integer(1000, _INT64_MAX),
-        default="300000",
-        doc=(
-            "Time in milliseconds for which a daemon that follows a cluster goes on deciding after"
-            " it has lost contact. After it, the daemon is not ready until contact is back."
-        ),
-    ),
-    Key(
-        name=SERVE_COPY,
-        parse=boolean,
-        default="false",
-        doc=(
-            "If true, a daemon that follows a cluster decides by its local copy from the start,"
-            " before the first contact."
-        ),
-    ),
+    *list_keys(_FollowKeys, OWN_PREFIX).values(),
     *BROKERS_KEYS,
-    Key(
-        name=WRITES,
-        parse=choice(Writes),
-        default="refuse",
-        doc=(
-            "What a daemon that follows a cluster does with changes of ACLs: refuse; as-self"
-            " (check the caller's right here, then change the cluster with the daemon's own"
-            " credentials); forward (to the controllers, as the caller; only with the source"
-            " quorum)."
-        ),
-    ),
-    *FORWARD_KEYS,
+    *_WRITE_KEYS,
 )
 """Our own keys for following a cluster."""

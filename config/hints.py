@@ -16,7 +16,7 @@ from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.own_keys import CALLERS_PREFIX
 from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX, is_secret_ssl_key
 from authorizerd.config.tls import ClientAuth
-from authorizerd.config.values import super_users
+from authorizerd.config.values import parse_principals
 
 _COMMA_AND_TYPE: Final = re.compile(r",\s*(?:user|group|service):", re.IGNORECASE)
 """A comma in a name is usual: ``User:CN=a,OU=b``. A comma before a type is not."""
@@ -65,7 +65,7 @@ def find_exposed_tokens(configuration: Configuration) -> Iterator[str]:
 
 def _find_list_hints(key: str, text: str, *, is_mapped: bool) -> Iterator[str]:
     try:
-        principals = super_users(text)
+        principals = parse_principals(text)
     except InvalidValueError:
         return  # the configuration's faults report it
     for principal in sorted(principals):

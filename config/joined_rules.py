@@ -153,8 +153,8 @@ def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
         raise keys.refusal(key, reason)
 
 
-def read_failed_login_delay_ms(keys: KeyValues) -> int:
-    """Return the delay of the answer to a failed log-in. An idle connection must outlast it.
+def check_failed_login_delay(keys: KeyValues) -> None:
+    """Check that an idle connection outlasts the delay of the answer to a failed log-in.
 
     Source: Kafka 4.3 KafkaConfig.validateValues.
     """
@@ -163,7 +163,6 @@ def read_failed_login_delay_ms(keys: KeyValues) -> int:
     if delay_ms >= idle_ms:
         reason = f"expected less than connections.max.idle.ms ({idle_ms}), found {delay_ms}"
         raise keys.refusal("connection.failed.authentication.delay.ms", reason)
-    return delay_ms
 
 
 def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
@@ -213,26 +212,26 @@ def _keys_of_listeners(keys: KeyValues) -> set[str]:
     }
 
 
-def read_workers(keys: KeyValues) -> int:
-    """Return the number of workers. Several require the built-in authorizer.
+def check_workers(keys: KeyValues) -> None:
+    """Check that several workers have the built-in authorizer.
 
     A third-party authorizer may keep state, which the workers would not share.
     """
-    workers: int = keys.values["authorizerd.workers"]
-    if workers > 1 and keys.values["authorizer.class.name"] != STANDARD_AUTHORIZER:
+    if (
+        keys.values["authorizerd.workers"] > 1
+        and keys.values["authorizer.class.name"] != STANDARD_AUTHORIZER
+    ):
         reason = "several processes require the built-in authorizer: remove authorizer.class.name"
         raise keys.refusal("authorizerd.workers", reason)
-    return workers
 
 
-def read_audit_mask_secret_file(keys: KeyValues) -> str | None:
-    """Return the path of the secret's file, or None. Hashing requires a secret."""
-    secret_file: str | None = keys.values["authorizerd.audit.mask.secret.file"]
+def check_audit_masks(keys: KeyValues) -> None:
+    """Check that there is a secret for hashing."""
+    secret_file = keys.values["authorizerd.audit.mask.secret.file"]
     for what in ("principal", "host", "resource"):
         key = f"authorizerd.audit.mask.{what}"
         if secret_file is None and keys.values[key] is Masking.HASH:
             keys.refuse(key, "hash requires authorizerd.audit.mask.secret.file")
-    return secret_file
 
 
 def read_ignored_keys(keys: KeyValues, source: SourceKind) -> tuple[str, ...]:

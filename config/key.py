@@ -1,4 +1,10 @@
-"""One key of server.properties: its parser, its default and what it means.
+"""One key of server.properties, stated once: as an attribute of a class.
+
+The attribute's name is the key's, with dots and the prefix of its class. The annotation is the type
+of its field in ``Configuration``, and the text below it is its description::
+
+    audit_queue_max: int = setting(integer(1, 1_000_000), "10000")
+    '''Maximum number of audit lines that wait to be written.'''
 
 **Invariant:** a default is text that goes through the key's own parser, so the reference shows it
 as it would be written in a file.
@@ -6,23 +12,110 @@ as it would be written in a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, replace
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, Final, TypeVar, overload
+
+OWN_PREFIX: Final = "authorizerd."
+"""The prefix of the keys that Kafka does not have."""
+
+Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Key:
     """A key. Without a ``default``, it has no value unless it is set.
 
     ``parse`` gets the trimmed text, and raises InvalidValueError. A reloadable key is read again on
     reload, any other key only when the daemon starts. ``wire_minimum`` is the minimum that a client
     may set while the daemon runs: a smaller limit could lock out everyone who could raise it.
+
+    A key in a class is one that only rules read; one with a field is a ``setting``.
     """
 
-    name: str
     parse: Callable[[str], Any]
-    doc: str
     default: str | None = None
     reloadable: bool = False
     wire_minimum: int | None = None
+    name: str = ""
+    describe: Callable[[], str] = field(default=str, compare=False)
+
+    @property
+    def doc(self) -> str:
+        """The description. The first one of a module reads the module's source, which is slow."""
+        return self.describe()
+
+
+@overload
+def setting(
+    parse: Callable[[str], Value],
+    default: str,
+    *,
+    reloadable: bool = False,
+    wire_minimum: int | None = None,
+) -> Value: ...
+
+
+@overload
+def setting(parse: Callable[[str], Value]) -> Value | None: ...
+
+
+def setting(parse: Callable[[str], Any], default: str | None = None, **traits: Any) -> Any:
+    """Return a field whose value is that of a key; the arguments are those of ``Key``."""
+    return field(metadata={_KEY: Key(parse, default, **traits)})
+
+
+by_rule: Final[Callable[..., Any]] = setting
+"""As ``setting``, for a field whose value a rule makes of several keys, and of another type."""
+
+_KEY: Final = "key"
+
+
+def list_keys(owner: type, prefix: str = "", *, of: str = "") -> Mapping[str, Key]:
+    """Return the keys that a class states, by attribute and in order.
+
+    Args:
+        of: says in each description which ports the keys are for.
+    """
+    stated: Mapping[str, Any] = getattr(owner, "__dataclass_fields__", vars(owner))
+    keys = {name: _find_key(value) for name, value in stated.items()}
+    return {
+        attribute: replace(
+            key,
+            name=prefix + attribute.replace("_", "."),
+            describe=partial(_describe, owner, attribute, of),
+        )
+        for attribute, key in keys.items()
+        if isinstance(key, Key)
+    }
+
+
+def _find_key(value: object) -> object:
+    return value.metadata.get(_KEY, value.default) if isinstance(value, Field) else value
+
+
+def _describe(owner: type, attribute: str, of: str) -> str:
+    text = _read_texts(owner.__module__)[owner.__name__, attribute]
+    return " ".join(text.replace("{of}", of).split())
+
+
+@cache
+def _read_texts(module: str) -> Mapping[tuple[str, str], str]:
+    """Return the text below each attribute of each class, which Python does not keep."""
+    texts = {}
+    stated = ast.parse(inspect.getsource(sys.modules[module])).body
+    for owner in (each for each in stated if isinstance(each, ast.ClassDef)):
+        for statement, below in pairwise(owner.body):
+            match statement, below:
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)])
+                    | ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    texts[owner.name, name] = text
+    return texts

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
-from authorizerd.config.key import Key
+from authorizerd.config.key import OWN_PREFIX, Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME, find_meant_own_key
-from authorizerd.config.own_keys import OWN_PREFIX
 from authorizerd.config.properties import Property
 from authorizerd.config.values import trim
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from authorizerd.config.follow_keys import SOURCE_PREFIX
 from authorizerd.config.kafka_keys import KAFKA_KEYS
-from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
+from authorizerd.config.key import OWN_PREFIX
+from authorizerd.config.own_keys import OWN_KEYS
 from authorizerd.config.providers import is_provider_key
 from authorizerd.config.ssl_key_names import kafka_ssl_name
 

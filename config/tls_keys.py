@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.key import Key
+from authorizerd.config.key import Key, list_keys
 from authorizerd.config.principal_mapping import DEFAULT_RULES, PrincipalMapping
 from authorizerd.config.tls import (
-    CLIENT_AUTH,
     KEY_PASSWORD,
     KEYSTORE,
     TLS_VERSIONS,
@@ -83,23 +82,6 @@ def endpoint_identification(text: str) -> bool:
     return text != ""
 
 
-def ssl_keys(prefix: str = "", *, of: str = "") -> tuple[Key, ...]:
-    """Return the keys for TLS, with ``prefix`` before Kafka's names.
-
-    Args:
-        of: says in each description which ports the keys are for.
-    """
-    return tuple(
-        Key(
-            name=f"{prefix}{name}",
-            parse=parse,
-            default=default,
-            doc=doc.replace("{of}", of),
-        )
-        for name, parse, default, doc in _SSL_KEYS
-    )
-
-
 def _default_principal_builder(text: str) -> None:
     # Ignoring another class would give clients other principals than in Kafka.
     if text not in ("", _PRINCIPAL_BUILDER):
@@ -112,152 +94,94 @@ def _default_principal_builder(text: str) -> None:
 _PRINCIPAL_BUILDER: Final = (
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 )
-RELOADABLE_SSL_KEYS: Final = frozenset(
-    (
-        *(f"{KEYSTORE}{each}" for each in ("type", "location", "password", "certificate.chain")),
-        *(f"{TRUSTSTORE}{each}" for each in ("type", "location", "password", "certificates")),
-        f"{KEYSTORE}key",
-        KEY_PASSWORD,
+
+
+class _SslKeys:
+    """The keys of any port with TLS."""
+
+    ssl_keystore_type = Key(choice(StoreType))
+    """Type of the keystore{of}: PEM or PKCS12. By default, the content decides. A real JKS file is
+    rejected, with the keytool command that converts it."""
+    ssl_keystore_location = Key(path)
+    """File with the private key and the certificate chain{of}. SIGHUP reads it again
+    (docs/tls.md)."""
+    ssl_keystore_password = Key(secret_text)
+    """Password of a PKCS12 keystore{of}. PEM files have none; see ssl.key.password."""
+    ssl_keystore_certificate_chain = Key(secret_text)
+    """The certificate chain{of} in PEM, in place of a file. It begins with the server's own
+    certificate."""
+    ssl_keystore_key = Key(secret_text)
+    """The private key{of} in PEM, in place of a file. It may be encrypted with ssl.key.password."""
+    ssl_key_password = Key(secret_text)
+    """Password of an encrypted private key{of} in PEM."""
+    ssl_truststore_type = Key(choice(StoreType))
+    """Type of the truststore{of}: PEM or PKCS12. By default, the content decides."""
+    ssl_truststore_location = Key(path)
+    """File with the certificates of the CAs that may issue certificates for clients{of}. Required
+    if ssl.client.auth is requested or required."""
+    ssl_truststore_password = Key(secret_text)
+    """Password of a PKCS12 truststore{of}."""
+    ssl_truststore_certificates = Key(secret_text)
+    """The content of the truststore{of} in PEM, in place of a file."""
+    ssl_client_auth = Key(choice(ClientAuth), "none")
+    """Whether clients{of} must have a certificate: none, requested or required."""
+    ssl_principal_mapping_rules = Key(PrincipalMapping.parse, DEFAULT_RULES)
+    """Rules that turn the distinguished name of a client's certificate into the name of its
+    principal{of} (docs/tls.md). By default, the principal is the whole name."""
+    ssl_enabled_protocols = Key(tls_versions, _DEFAULT_PROTOCOLS)
+    """Comma-separated list of the TLS versions{of}: TLSv1.2, TLSv1.3."""
+    ssl_cipher_suites = Key(cipher_suites, "")
+    """Comma-separated list of the cipher suites{of} for TLS 1.2, by Java's names. By default, all
+    suites with forward secrecy and authenticated encryption. The suites of TLS 1.3 cannot be
+    chosen."""
+    ssl_allow_dn_changes = Key(boolean, "false")
+    """Whether a client that replaces a certificate{of} with AlterConfigs may change its
+    distinguished name. A reload of the file may always change it."""
+    ssl_allow_san_changes = Key(boolean, "false")
+    """Whether a client that replaces a certificate{of} with AlterConfigs may leave out alternative
+    names, such as hosts. A reload of the file may always do so."""
+
+
+class _ClientKeys:
+    """The key that only a client reads."""
+
+    ssl_endpoint_identification_algorithm = Key(endpoint_identification, "https")
+    """https: the server's certificate must be for the host that the client connects to. An empty
+    value disables this check."""
+
+
+class _RejectedKeys:
+    """Keys that name Java classes."""
+
+    ssl_engine_factory_class = Key(
+        reject("a Java class cannot be loaded: remove this key", unless_empty=True)
     )
-)
-"""The keys that can change while a listener is open, as in Kafka. Source: SslConfigs."""
+    """Rejected unless empty: a Java class cannot be loaded."""
+    principal_builder_class = Key(_default_principal_builder)
+    """Rejected unless empty or Kafka's default class: a Java class cannot be loaded. See
+    ssl.principal.mapping.rules."""
 
-SECRET_SSL_KEYS: Final = frozenset(
-    (
-        f"{KEYSTORE}password",
-        f"{KEYSTORE}key",
-        f"{KEYSTORE}certificate.chain",
-        f"{TRUSTSTORE}password",
-        f"{TRUSTSTORE}certificates",
-        KEY_PASSWORD,
-    )
-)
-"""The keys whose values are never shown. Kafka's type for all of these is PASSWORD."""
 
-_SSL_KEYS: Final[tuple[tuple[str, Any, str | None, str], ...]] = (
-    (
-        "ssl.keystore.type",
-        choice(StoreType),
-        None,
-        "Type of the keystore{of}: PEM or PKCS12. By default, the content decides. A real JKS file"
-        " is rejected, with the keytool command that converts it.",
-    ),
-    (
-        "ssl.keystore.location",
-        path,
-        None,
-        "File with the private key and the certificate chain{of}. SIGHUP reads it again"
-        " (docs/tls.md).",
-    ),
-    (
-        "ssl.keystore.password",
-        secret_text,
-        None,
-        "Password of a PKCS12 keystore{of}. PEM files have none; see ssl.key.password.",
-    ),
-    (
-        "ssl.keystore.certificate.chain",
-        secret_text,
-        None,
-        "The certificate chain{of} in PEM, in place of a file. It begins with the server's own"
-        " certificate.",
-    ),
-    (
-        "ssl.keystore.key",
-        secret_text,
-        None,
-        "The private key{of} in PEM, in place of a file. It may be encrypted with"
-        " ssl.key.password.",
-    ),
-    (KEY_PASSWORD, secret_text, None, "Password of an encrypted private key{of} in PEM."),
-    (
-        "ssl.truststore.type",
-        choice(StoreType),
-        None,
-        "Type of the truststore{of}: PEM or PKCS12. By default, the content decides.",
-    ),
-    (
-        "ssl.truststore.location",
-        path,
-        None,
-        "File with the certificates of the CAs that may issue certificates for clients{of}."
-        " Required if ssl.client.auth is requested or required.",
-    ),
-    ("ssl.truststore.password", secret_text, None, "Password of a PKCS12 truststore{of}."),
-    (
-        "ssl.truststore.certificates",
-        secret_text,
-        None,
-        "The content of the truststore{of} in PEM, in place of a file.",
-    ),
-    (
-        CLIENT_AUTH,
-        choice(ClientAuth),
-        "none",
-        "Whether clients{of} must have a certificate: none, requested or required.",
-    ),
-    (
-        "ssl.principal.mapping.rules",
-        PrincipalMapping.parse,
-        DEFAULT_RULES,
-        "Rules that turn the distinguished name of a client's certificate into the name of its"
-        " principal{of} (docs/tls.md). By default, the principal is the whole name.",
-    ),
-    (
-        "ssl.enabled.protocols",
-        tls_versions,
-        _DEFAULT_PROTOCOLS,
-        "Comma-separated list of the TLS versions{of}: TLSv1.2, TLSv1.3.",
-    ),
-    (
-        "ssl.cipher.suites",
-        cipher_suites,
-        "",
-        "Comma-separated list of the cipher suites{of} for TLS 1.2, by Java's names. By default,"
-        " all suites with forward secrecy and authenticated encryption. The suites of TLS 1.3"
-        " cannot be chosen.",
-    ),
-    (
-        "ssl.allow.dn.changes",
-        boolean,
-        "false",
-        "Whether a client that replaces a certificate{of} with AlterConfigs may change its"
-        " distinguished name. A reload of the file may always change it.",
-    ),
-    (
-        "ssl.allow.san.changes",
-        boolean,
-        "false",
-        "Whether a client that replaces a certificate{of} with AlterConfigs may leave out"
-        " alternative names, such as hosts. A reload of the file may always do so.",
-    ),
-)
+def ssl_keys(prefix: str = "", *, of: str = "") -> tuple[Key, ...]:
+    """Return the keys for TLS, with ``prefix`` before Kafka's names.
 
-ENDPOINT_IDENTIFICATION: Final = Key(
-    name="ssl.endpoint.identification.algorithm",
-    parse=endpoint_identification,
-    default="https",
-    doc=(
-        "https: the server's certificate must be for the host that the client connects to."
-        " An empty value disables this check."
-    ),
-)
+    Args:
+        of: says in each description which ports the keys are for.
+    """
+    return (*list_keys(_SslKeys, prefix, of=of).values(),)
+
+
+(ENDPOINT_IDENTIFICATION,) = list_keys(_ClientKeys).values()
 
 CLIENT_SSL_KEYS: Final = (*ssl_keys(), ENDPOINT_IDENTIFICATION)
 """The keys that a client reads."""
 
-REJECTED_SSL_KEYS: Final = (
-    Key(
-        name="ssl.engine.factory.class",
-        parse=reject("a Java class cannot be loaded: remove this key", unless_empty=True),
-        doc="Rejected unless empty: a Java class cannot be loaded.",
-    ),
-    Key(
-        name="principal.builder.class",
-        parse=_default_principal_builder,
-        doc=(
-            "Rejected unless empty or Kafka's default class: a Java class cannot be loaded. See"
-            " ssl.principal.mapping.rules."
-        ),
-    ),
+REJECTED_SSL_KEYS: Final = (*list_keys(_RejectedKeys).values(),)
+
+RELOADABLE_SSL_KEYS: Final = frozenset(
+    key.name for key in ssl_keys() if key.name.startswith((KEYSTORE, TRUSTSTORE, KEY_PASSWORD))
 )
+"""The keys that can change while a listener is open, as in Kafka. Source: SslConfigs."""
+
+SECRET_SSL_KEYS: Final = frozenset(key.name for key in ssl_keys() if key.parse is secret_text)
+"""The keys whose values are never shown. Kafka's type for all of these is PASSWORD."""

@@ -100,17 +100,12 @@ def _server_settings(
     return settings
 
 
-def read_tokens_file(keys: KeyValues) -> str | None:
-    """Return the tokens file.
-
-    Without one, a decision port must have a loopback address or ask for client certificates.
-    """
-    tokens_file: str | None = keys.values["authorizerd.tokens.file"]
+def check_decision_ports(keys: KeyValues) -> None:
+    """Check that each has a loopback address, a tokens file, or asks for client certificates."""
     for key in ("authorizerd.decision.http", "authorizerd.decision.stream"):
         endpoint: HttpEndpoint | StreamEndpoint | None = keys.values[key]
         if endpoint is not None:
             _check_reachable(keys, key, endpoint)
-    return tokens_file
 
 
 def _check_reachable(keys: KeyValues, key: str, endpoint: HttpEndpoint | StreamEndpoint) -> None:
@@ -128,8 +123,8 @@ def _has_client_auth(keys: KeyValues) -> bool:
     return keys.values[f"{HTTP_SSL_PREFIX}ssl.client.auth"] is not ClientAuth.NONE
 
 
-def read_admin_http(keys: KeyValues) -> HttpEndpoint:
-    """Return the address of the admin port: a loopback address, or TLS with credentials.
+def check_admin_http(keys: KeyValues) -> None:
+    """Check that the admin port has a loopback address, or TLS with credentials.
 
     Unless its port is 0, it must differ from the address of the decision port.
     """
@@ -141,19 +136,14 @@ def read_admin_http(keys: KeyValues) -> HttpEndpoint:
             reason = f"{not_loopback(admin)}: use https://, a loopback address, or"
             raise keys.refusal(key, f"{reason} authorizerd.metrics.http for metrics and health")
         _check_reachable(keys, key, admin)
-    return admin
 
 
-def read_metrics_http(keys: KeyValues) -> HttpEndpoint | None:
-    """Return the address that serves metrics and health to everyone, or None if it is not set.
-
-    Unless its port is 0, it must differ from the addresses of the decision and admin ports.
-    """
+def check_metrics_http(keys: KeyValues) -> None:
+    """Check that the metrics port, unless 0, differs from the decision and the admin port."""
     key = "authorizerd.metrics.http"
     metrics: HttpEndpoint | None = keys.values[key]
     if metrics is not None:
         _check_unused(keys, key, metrics, "authorizerd.decision.http", "authorizerd.admin.http")
-    return metrics
 
 
 def _check_unused(keys: KeyValues, key: str, endpoint: HttpEndpoint, *others: str) -> None:

@@ -34,6 +34,8 @@ _BLANKS = "".join(map(chr, range(0x21)))  # those that java.lang.String.trim rem
 _BASE_URL = re.compile(
     r"https?://(?:[\w.~%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[\w.~%-]+)*", re.ASCII
 )
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")  # int() accepts other digits, `_`, and any length
 
 
@@ -153,7 +155,7 @@ def choice(choices: type[Choice]) -> Callable[[str], Choice]:
     return parse
 
 
-def audit_level(text: str) -> AuditLevel:
+def parse_audit_level(text: str) -> AuditLevel:
     """Return the level of the audit log with exactly this name."""
     level = AuditLevel.__members__.get(text)
     if level is None:
@@ -220,7 +222,7 @@ def paths(text: str) -> tuple[str, ...]:
     return tuple(path(entry) for entry in some_words(text))
 
 
-def super_users(text: str) -> frozenset[str]:
+def parse_principals(text: str) -> frozenset[str]:
     """Return the principals of a semicolon list. Names may contain commas and colons.
 
     Source: Kafka 4.3 StandardAuthorizer.getConfiguredSuperUsers.
@@ -245,7 +247,7 @@ def address_limits(text: str) -> Mapping[str, int]:
         address = host_address(host.removeprefix("[").removesuffix("]"))
         if address is None:
             raise invalid(pair, "ADDRESS:NUMBER, such as 10.0.0.1:100", what="entry")
-        limits[address] = integer(1, 2**31 - 1)(number)
+        limits[address] = integer(1, INT32_MAX)(number)
     return MappingProxyType(limits)
 
 

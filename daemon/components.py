@@ -135,7 +135,7 @@ class Parts:
             self.settings.follow_file(self.audit.prepare_reload)
         if self.workers is not None:
             self.settings.follow_file(self.workers.prepare_reload)
-        self.purgatory: Final = Purgatory(configuration.reloadable.update_timeout_ms)
+        self.purgatory: Final = Purgatory(configuration.update_timeout_ms)
         self.times: Final = RequestTimes()
 
     def _new_origin(self) -> Origin:

@@ -18,7 +18,7 @@ from authorizerd.config.bounds import (
     http_memory_bytes,
     stream_memory_bytes,
 )
-from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
@@ -61,11 +61,9 @@ ANONYMOUS_PATHS: Final = frozenset((DISCOVERY_PATH, HEALTH_PATH, OPENAPI_PATH))
 """The paths of the decision port that need no credentials, whatever the settings are."""
 
 
-def reconfigure_servers(
-    servers: Mapping[str, ConnectionServer], configuration: Configuration, settings: Reloadable
-) -> None:
+def reconfigure_servers(servers: Mapping[str, ConnectionServer], settings: Configuration) -> None:
     """Apply settings, and limit each server's connections by the limit on open files."""
-    wanted = connections_wanted(configuration, settings.max_connections)
+    wanted = connections_wanted(settings)
     granted = allow_open_files({name: wanted[name] for name in servers})
     for name, server in servers.items():
         server.reconfigure(settings, granted[name])
@@ -75,12 +73,10 @@ def new_limits(
     configuration: Configuration, name: str, *, reserved: int = 0, is_http: bool = False
 ) -> ConnectionLimits:
     """Return the limits that the endpoint ``name`` starts with."""
-    settings = configuration.reloadable
-    most = connections_wanted(configuration, settings.max_connections)[name]
     own_per_address_max = METRICS_CONNECTIONS_PER_IP_MAX if name == METRICS_HTTP else UNLIMITED
     return ConnectionLimits.of_settings(
-        settings,
-        most,
+        configuration,
+        connections_wanted(configuration)[name],
         reserved=reserved,
         own_per_address_max=own_per_address_max,
         is_http=is_http,
@@ -204,6 +200,6 @@ def new_stream_server(
         frame_bytes_max=configuration.stream_frame_max_bytes,
         memory_bytes_max=stream_memory_bytes(configuration),
         turn_ms_max=configuration.overload_turn_ms,
-        offset_timeout_ms=configuration.reloadable.update_timeout_ms,
+        offset_timeout_ms=configuration.update_timeout_ms,
         tls=tls if endpoint.is_tls else None,
     )

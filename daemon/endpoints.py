@@ -37,16 +37,17 @@ HEALTH_PORTS: Final = (ADMIN_HTTP, METRICS_HTTP)
 """The ports that open first, because they report whether the daemon is ready."""
 
 
-def connections_wanted(configuration: Configuration, max_connections: int) -> dict[str, int]:
+def connections_wanted(configuration: Configuration) -> dict[str, int]:
     """Return the maximum number of connections per process for each endpoint, by name."""
-    wanted = {ADMIN_HTTP: ADMIN_CONNECTIONS_MAX, DECISION_HTTP: max_connections}
+    most = configuration.max_connections
+    wanted = {ADMIN_HTTP: ADMIN_CONNECTIONS_MAX, DECISION_HTTP: most}
     if configuration.metrics_http is not None:
         wanted[METRICS_HTTP] = METRICS_CONNECTIONS_MAX
     if configuration.decision_stream is not None:
-        wanted[DECISION_STREAM] = max_connections
+        wanted[DECISION_STREAM] = most
     for listener in configuration.listeners:
         name = listener.listener_name
-        wanted[name] = listener_connections_max(configuration, name, max_connections)
+        wanted[name] = listener_connections_max(configuration, name)
     return wanted
 
 

@@ -22,7 +22,7 @@ import trio
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.steps import call_after_turns
-from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.decision_servers import reconfigure_servers
 from authorizerd.daemon.early_signals import release_sighup
@@ -127,7 +127,7 @@ class Daemon:
                 self._readiness,
                 {name: endpoint.address for name, endpoint in endpoints.items()},
             )
-            parts.settings.follow(partial(reconfigure_servers, servers, parts.configuration))
+            parts.settings.follow(partial(reconfigure_servers, servers))
             parts.settings.follow(self._follow)
             signals = stack.enter_context(trio.open_signal_receiver(*SIGNALS))
             release_sighup()
@@ -244,7 +244,7 @@ class Daemon:
             waited_ms += self._parts.configuration.worker_timeout_ms
         return math.ceil(waited_ms / 1000) + ENDING_SECONDS
 
-    def _follow(self, settings: Reloadable) -> None:
+    def _follow(self, settings: Configuration) -> None:
         """Apply the settings that no other part applies."""
         parts = self._parts
         logging.getLogger().setLevel(settings.log_level)

@@ -216,7 +216,7 @@ def _new_kafka_listeners(
     def is_super_user(principal: str) -> bool:
         return principal in parts.settings.super_users
 
-    shared = new_creation_rate(configuration, configuration.reloadable.max_connection_creation_rate)
+    shared = new_creation_rate(configuration, configuration.max_connection_creation_rate)
     return {
         endpoint.listener_name: _new_kafka_listener(
             configuration,
@@ -251,7 +251,7 @@ def _new_kafka_listener(
 ) -> KafkaListener:
     name = endpoint.listener_name
     sasl = configuration.sasl_listeners.get(name)
-    own_rate = configuration.reloadable.listener_creation_rates.get(name, UNLIMITED)
+    own_rate = configuration.listener_creation_rates.get(name, UNLIMITED)
     # Without log-in there is no way to tell super users apart, so nothing is reserved for them.
     reserved = 0 if sasl is None else RESERVED_CONNECTIONS
     return KafkaListener(

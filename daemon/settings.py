@@ -22,7 +22,7 @@ from immutables import Map
 from authorizerd.actors.authorizer import Authorizer
 from authorizerd.actors.published import View
 from authorizerd.config.alterations import Changes
-from authorizerd.config.configuration import Configuration, Reloadable, parse_reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import (
     Layers,
     is_guarded,
@@ -97,8 +97,8 @@ class Settings:
         """True if clients cannot set keys, because the daemon follows a cluster."""
         self._layers = Layers(file=configuration.file_values)
         self._texts = self._layers.merge()
-        self._reloadable = configuration.reloadable
-        self._followers: list[Callable[[Reloadable], None]] = []
+        self._reloadable = configuration
+        self._followers: list[Callable[[Configuration], None]] = []
         self._files: list[Callable[[Configuration], Callable[[], None]]] = []
         self._prepare_stores: PrepareStores = lambda values, changed: _apply_nothing
         self.store_keys: frozenset[str] = frozenset()
@@ -126,7 +126,7 @@ class Settings:
         """The super users. Only they may change the list of super users."""
         return self._reloadable.super_users
 
-    def follow(self, follower: Callable[[Reloadable], None]) -> None:
+    def follow(self, follower: Callable[[Configuration], None]) -> None:
         """Call ``follower`` with the settings in force, now and after each change."""
         self._followers.append(follower)
         follower(self._reloadable)
@@ -301,7 +301,7 @@ class Settings:
         self._texts = texts
         for authorizer in dict.fromkeys((self._standard, self._authorizer)):
             authorizer.reconfigure(texts)
-        self._reloadable = parse_reloadable(texts)
+        self._reloadable = self._reloadable.reload(texts)
         for follower in self._followers:
             follower(self._reloadable)
 
@@ -315,7 +315,7 @@ def needs_restart(before: Configuration, after: Configuration) -> bool:
 
     A reload applies TLS settings, but does not switch TLS on or off.
     """
-    unchanged = dataclasses.replace(after, reloadable=before.reloadable)
+    unchanged = after.with_reloadable(before)
     if before.listener_tls.keys() == after.listener_tls.keys():
         unchanged = dataclasses.replace(unchanged, listener_tls=before.listener_tls)
     if before.http_tls is not None and after.http_tls is not None:

@@ -21,7 +21,7 @@ import trio
 from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, STALE, Message, RecordApplier
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.actors.steps import call_after_turns
-from authorizerd.config.configuration import Configuration, parse_reloadable, parse_values
+from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.config.values import UnknownRelease
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
 from authorizerd.daemon.certificates import Certificates
@@ -211,9 +211,9 @@ class Worker(Follower):
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
         self._decider.reconfigure(texts)
-        settings = parse_reloadable(texts)
+        settings = self._configuration.reload(texts)
         self._callers.reconfigure(settings)
-        reconfigure_servers(self._servers, self._configuration, settings)
+        reconfigure_servers(self._servers, settings)
         logging.getLogger().setLevel(settings.log_level)
         if self._audit is not None:
             self._audit.apply_settings(settings)

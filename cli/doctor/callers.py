@@ -46,19 +46,18 @@ def examine_callers(configuration: Configuration) -> Iterator[Finding]:
     """Examine the principals of the tokens file and of ``authorizerd.callers.*``."""
     if configuration.tokens_file is None and not configuration.has_client_auth:
         return  # everyone is trusted, and nobody is known
-    settings = configuration.reloadable
     holders = _read_token_holders(configuration.tokens_file)
-    listed = frozenset[str]().union(*settings.callers.values())
+    listed = frozenset[str]().union(*configuration.callers.values())
     acls, users = _read_log(Path(configuration.metadata_log_dir))
-    for principal in sorted((holders | listed) - settings.super_users):
+    for principal in sorted((holders | listed) - configuration.super_users):
         yield from _examine_caller(
             principal,
             is_user=principal in users or principal in holders,
             rights=_find_cluster_rights(acls, principal),
-            listed=settings.callers,
+            listed=configuration.callers,
         )
     for right in Right:
-        names = sorted(settings.callers[right])
+        names = sorted(configuration.callers[right])
         yield ok(_CHECK, f"{CALLERS_PREFIX}{right}: {'; '.join(names) or 'super users only'}")
 
 

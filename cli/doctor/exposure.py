@@ -56,7 +56,7 @@ def _examine_listeners(configuration: Configuration) -> Iterator[Finding]:
 def _judge_listener(configuration: Configuration, listener: Endpoint) -> Finding:
     name = listener.listener_name
     text = f"listeners: {name}: {_REACHABLE}"
-    is_open = ANONYMOUS in configuration.reloadable.super_users
+    is_open = ANONYMOUS in configuration.super_users
     match listener.security_protocol:
         case SecurityProtocol.PLAINTEXT:
             risk = f"{text}, and every client is {ANONYMOUS}"

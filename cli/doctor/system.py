@@ -51,7 +51,7 @@ def judge_clock(wall_s: float, step_s: float) -> Finding:
 def examine_limits(configuration: Configuration) -> Iterator[Finding]:
     """Check whether the limit on open files is high enough for all connections."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections_wanted(configuration, configuration.reloadable.max_connections)
+    wanted = connections_wanted(configuration)
     yield judge_limit(sum(wanted.values()) + OTHER_FILES, most)
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from authorizerd.acl.audit_mask import Masker, Masking
 from authorizerd.actors.audit_log import EVENTS_PER_SLICE, AuditLog
 from authorizerd.actors.auditor import Auditor
-from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.file import AuditFile
 from authorizerd.daemon.audit.format import AuditFormatter
 from authorizerd.daemon.audit.stream import AuditStream
@@ -73,8 +73,8 @@ class Audit:
         )
         self.auditor: Final = Auditor(
             self.log,
-            level=configuration.reloadable.audit_level,
-            rules=configuration.reloadable.audit_rules,
+            level=configuration.audit_level,
+            rules=configuration.audit_rules,
             now_s=time.time,
         )
 
@@ -84,7 +84,7 @@ class Audit:
         masker = self._formatter.masker
         return b"" if masker is None else masker.secret
 
-    def apply_settings(self, settings: Reloadable) -> None:
+    def apply_settings(self, settings: Configuration) -> None:
         """Use the audit's level and rules in ``settings`` from now on."""
         self.auditor.reconfigure(settings.audit_level, settings.audit_rules)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.config.tokens import Token, Tokens, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens_text
 from authorizerd.daemon.errors import ForbiddenError
@@ -86,7 +86,7 @@ class Callers:
         """It changes with the tokens and the rights: what was checked before may not hold."""
         self.holders: Mapping[Right, frozenset[str]] = dict.fromkeys(Right, frozenset())
 
-    def reconfigure(self, settings: Reloadable) -> None:
+    def reconfigure(self, settings: Configuration) -> None:
         """Use other settings at once, on open connections too."""
         holders = {right: settings.callers[right] | settings.super_users for right in Right}
         self.version += holders != self.holders
@@ -170,7 +170,7 @@ class Callers:
 def new_callers(configuration: Configuration) -> Callers:
     """Return the callers that the configuration admits."""
     callers = Callers(configuration.tokens_file, has_client_auth=configuration.has_client_auth)
-    callers.reconfigure(configuration.reloadable)
+    callers.reconfigure(configuration)
     return callers
 
 

@@ -24,7 +24,7 @@ from authorizerd.acl.question_cost import bound_lookups
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.decider import Decider, DecisionState
 from authorizerd.config.bounds import SEND_BYTES
-from authorizerd.config.configuration import Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.requester import PortRequester
@@ -111,7 +111,7 @@ class StreamServer(ConnectionServer):
         self._bounded: AclSnapshot | None = None
         self._lookups = 1  # of the snapshot ``_bounded``
 
-    def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
+    def reconfigure(self, settings: Configuration, connections_max: int) -> None:
         super().reconfigure(settings, connections_max)
         self.offset_timeout = settings.update_timeout_ms / 1000
 

@@ -17,7 +17,7 @@ import trio
 
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, SEND_BYTES
-from authorizerd.config.configuration import Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.config.values import protocol_of
 from authorizerd.daemon.errors import ClosingError
@@ -157,7 +157,7 @@ class KafkaListener(ConnectionServer):
         self.statistics.accept_delay_seconds += delay_s
         return delay_s
 
-    def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
+    def reconfigure(self, settings: Configuration, connections_max: int) -> None:
         super().reconfigure(settings, connections_max)
         if self._rates is not None:
             own = settings.listener_creation_rates.get(self.name, UNLIMITED)

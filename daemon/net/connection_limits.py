@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Self
 
-from authorizerd.config.configuration import Reloadable
+from authorizerd.config.configuration import Configuration
 
 UNLIMITED: Final = 2**31 - 1
 _ADDRESSES_CACHED: Final = 1024
@@ -45,7 +45,7 @@ class ConnectionLimits:
     @classmethod
     def of_settings(
         cls,
-        settings: Reloadable,
+        settings: Configuration,
         connections_max: int,
         *,
         reserved: int = 0,
@@ -98,7 +98,7 @@ class ConnectionLimits:
         """
         return address if address in self.overrides else network_of(address)
 
-    def with_settings(self, settings: Reloadable, connections_max: int) -> Self:
+    def with_settings(self, settings: Configuration, connections_max: int) -> Self:
         """Return the same endpoint's limits under new settings."""
         return self.of_settings(
             settings,

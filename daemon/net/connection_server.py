@@ -20,7 +20,7 @@ from typing import Final
 
 import trio
 
-from authorizerd.config.configuration import Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.net.accepting import Accepted, accept_all
 from authorizerd.daemon.net.arrival import Arrival, Ending
@@ -126,7 +126,7 @@ class ConnectionServer(ABC):
         """Count a connection that was just accepted; return its delay in seconds."""
         return 0.0
 
-    def reconfigure(self, settings: Reloadable, connections_max: int) -> None:
+    def reconfigure(self, settings: Configuration, connections_max: int) -> None:
         """Replace the limits. New timeouts apply to open connections too."""
         self.limits = self.limits.with_settings(settings, connections_max)
 

@@ -111,4 +111,6 @@ def test_budgets_are_multiplied_by_the_growth_of_bytes_to_objects() -> None:
 )
 def test_listener_has_its_own_limit_and_reserve(override: str, most: int) -> None:
     """The smaller limit counts. Listeners that start early have reserved connections."""
-    assert listener_connections_max(configured(override), "PLAINTEXT", 100) == most
+    assert (
+        listener_connections_max(configured("max.connections=100", override), "PLAINTEXT") == most
+    )

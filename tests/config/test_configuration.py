@@ -6,18 +6,14 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.audit_filter import AuditRules, name_patterns
-from authorizerd.acl.audit_mask import Masking
 from authorizerd.acl.model import ResourceType
-from authorizerd.config.configuration import Configuration, Reloadable, parse, parse_values
-from authorizerd.config.endpoints import HttpEndpoint, StreamEndpoint
+from authorizerd.config.configuration import SETTINGS, parse, parse_values
+from authorizerd.config.endpoints import HttpEndpoint
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.values import (
     AuditFormat,
-    KafkaRelease,
     LogFormat,
-    LogLevel,
     SecurityProtocol,
-    UnknownRelease,
 )
 from tests.config.properties_file import BASE, SOURCE, configure, endpoint, refuse
 from tests.support.sasl import sasl_settings
@@ -27,84 +23,28 @@ STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 def test_two_keys_suffice() -> None:
     """Every other key has its default."""
-    assert configure() == Configuration(
-        node_id=1,
-        metadata_log_dir="/var/lib/kafka",
-        listeners=(endpoint("PLAINTEXT", "127.0.0.1", 9092),),
-        advertised_listeners=(endpoint("PLAINTEXT", "127.0.0.1", 9092),),
-        controller_listener_names=(),
-        follow=None,
-        early_start_listeners=frozenset(),
-        sasl_listeners={},
-        connection_failed_authentication_delay_ms=100,
-        socket_request_max_bytes=16777216,
-        queued_max_request_bytes=16777216,
-        queued_max_requests=500,
-        metadata_log_segment_bytes=1073741824,
-        metadata_log_max_record_bytes_between_snapshots=20971520,
-        metadata_log_max_snapshot_interval_ms=3600000,
-        metadata_max_retention_bytes=104857600,
-        metadata_max_retention_ms=604800000,
-        decision_http=HttpEndpoint(host="127.0.0.1", port=8181),
-        decision_stream=StreamEndpoint(host="127.0.0.1", port=8183),
-        admin_http=HttpEndpoint(host="127.0.0.1", port=8182),
-        console=False,
-        http_tls=None,
-        listener_tls={},
-        metrics_http=None,
-        tokens_file=None,
-        listener_max_connections={},
-        quota_window_num=11,
-        quota_window_size_seconds=1,
-        stream_frame_max_bytes=131072,
-        overload_turn_ms=25,
-        workers=1,
-        worker_timeout_ms=10000,
-        watch_max_connections=64,
-        watch_journal_bytes=16_777_216,
-        http_request_max_bytes=262144,
-        log_format=LogFormat.TEXT,
-        audit_log=None,
-        audit_format=AuditFormat.KAFKA,
-        audit_queue_max=10000,
-        audit_mask_principal=Masking.NONE,
-        audit_mask_host=Masking.NONE,
-        audit_mask_resource=Masking.NONE,
-        audit_mask_secret_file=None,
-        search_timeout_ms=10_000,
-        authzen_base_url="",
-        authzen_subject_types={"user": "User"},
-        authzen_resource_types={
-            "topic": ResourceType.TOPIC,
-            "group": ResourceType.GROUP,
-            "cluster": ResourceType.CLUSTER,
-            "transactional_id": ResourceType.TRANSACTIONAL_ID,
-            "delegation_token": ResourceType.DELEGATION_TOKEN,
-            "user": ResourceType.USER,
-        },
-        authorizer_class_name=STANDARD,
-        kafka_release=KafkaRelease.AUTO,
-        kafka_release_unknown=UnknownRelease.WARN,
-        file_values={},
-        ignored_keys=(),
-        reloadable=Reloadable(
-            super_users=frozenset(),
-            callers={"ask": frozenset(), "search": frozenset(), "read": frozenset()},
-            audit_level=AuditLevel.INFO,
-            audit_rules=AuditRules(),
-            log_level=LogLevel.INFO,
-            max_connections=1024,
-            max_connections_per_ip=512,
-            max_connections_per_ip_overrides={},
-            max_connection_creation_rate=2**31 - 1,
-            listener_creation_rates={},
-            login_timeout_ms=10000,
-            connections_max_idle_ms=600000,
-            http_header_timeout_ms=10000,
-            http_drain_timeout_ms=10000,
-            update_timeout_ms=30000,
-        ),
+    made = configure()
+    assert made.node_id == 1
+    assert made.metadata_log_dir == "/var/lib/kafka"
+    assert (
+        made.listeners == made.advertised_listeners == (endpoint("PLAINTEXT", "127.0.0.1", 9092),)
     )
+    assert made.controller_listener_names == ()
+    assert made.early_start_listeners == frozenset()
+    assert (made.follow, made.http_tls) == (None, None)
+    assert (made.sasl_listeners, made.listener_tls) == ({}, {})
+    assert made.listener_max_connections == made.listener_creation_rates == {}
+    assert made.callers == {"ask": frozenset(), "search": frozenset(), "read": frozenset()}
+    assert made.audit_rules == AuditRules()
+    assert made.file_values == {"node.id": "1", "log.dirs": "/var/lib/kafka"}
+    assert made.ignored_keys == ()
+
+
+@pytest.mark.parametrize("field", sorted(SETTINGS.keys() - {"listeners"}))
+def test_field_has_the_default_of_its_key(field: str) -> None:
+    default = SETTINGS[field].default
+    if default is not None:
+        assert getattr(configure(), field) == SETTINGS[field].parse(default)
 
 
 def test_file_of_a_kafka_node_is_accepted() -> None:
@@ -165,12 +105,9 @@ authorizerd.log.format = json
             "num.partitions",
             "process.roles",
         ),
-        reloadable=dataclasses.replace(
-            configure().reloadable,
-            super_users=frozenset({"User:admin", "User:CN=kafka,O=Example"}),
-            audit_level=AuditLevel.DEBUG,
-            connections_max_idle_ms=540000,
-        ),
+        super_users=frozenset({"User:admin", "User:CN=kafka,O=Example"}),
+        audit_level=AuditLevel.DEBUG,
+        connections_max_idle_ms=540000,
     )
     assert parse(text, source=SOURCE) == expected
 
@@ -191,13 +128,13 @@ def test_each_key_sets_its_field() -> None:
         "authorizerd.authzen.resource.types=stream=TOPIC",
         "allow.everyone.if.no.acl.found= TRUE ",
     )
-    assert configuration.reloadable.max_connections == 11
-    assert configuration.reloadable.connections_max_idle_ms == 2**63 - 1
+    assert configuration.max_connections == 11
+    assert configuration.connections_max_idle_ms == 2**63 - 1
     assert configuration.decision_http == HttpEndpoint(host="::1", port=1)
     assert configuration.admin_http == HttpEndpoint(host="127.0.0.2", port=2)
     assert configuration.http_request_max_bytes == 1024
-    assert configuration.reloadable.http_header_timeout_ms == 13
-    assert configuration.reloadable.http_drain_timeout_ms == 0
+    assert configuration.http_header_timeout_ms == 13
+    assert configuration.http_drain_timeout_ms == 0
     assert configuration.audit_queue_max == 14
     assert (configuration.workers, configuration.worker_timeout_ms) == (15, 1600)
     assert configuration.authzen_subject_types == {"person": "User", "team": "Group"}
@@ -209,7 +146,7 @@ def test_configuration_is_immutable() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         configuration.node_id = 2  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        configuration.reloadable.audit_level = AuditLevel.TRACE  # type: ignore[misc]
+        configuration.audit_level = AuditLevel.TRACE  # type: ignore[misc]
     with pytest.raises(TypeError):
         configuration.authzen_subject_types["x"] = "User"  # type: ignore[index]
 
@@ -404,9 +341,7 @@ def test_last_override_wins() -> None:
     """An override replaces even an invalid line of the file."""
     configuration = configure("node.id=x", overrides=("node.id=2", "node.id = 3 "))
     assert configuration.node_id == 3
-    assert configure("super.users=User:a", overrides=("super.users=",)).reloadable == (
-        configure().reloadable
-    )
+    assert configure("super.users=User:a", overrides=("super.users=",)) == (configure())
     assert configure(overrides=("some.kafka.key=1",)).ignored_keys == ("some.kafka.key",)
 
 
@@ -422,8 +357,8 @@ def test_reload_changes_only_the_reloadable_part() -> None:
     """Comparing the other fields shows which keys need a restart."""
     old = configure()
     new = configure("authorizerd.log.level=DEBUG", "authorizerd.audit.level=TRACE")
-    assert new.reloadable != old.reloadable
-    assert dataclasses.replace(new, reloadable=old.reloadable) == old
+    assert new != old
+    assert new.with_reloadable(old) == old
 
 
 @given(
@@ -471,7 +406,7 @@ def test_audit_rules_combine_their_keys() -> None:
         "authorizerd.audit.resources.include=TOPIC:*",
         "authorizerd.audit.resources.exclude=TOPIC:t*",
         "authorizerd.audit.filter.denied=true",
-    ).reloadable.audit_rules
+    ).audit_rules
     assert (rules.is_required, rules.allowed_rate, rules.filter.filters_denied) == (
         True,
         0.25,
@@ -493,13 +428,13 @@ def test_single_addresses_and_listeners_may_have_their_own_limits() -> None:
         "max.connection.creation.rate=100",
         "listener.name.plaintext.max.connection.creation.rate=20",
     )
-    assert configuration.reloadable.max_connections_per_ip_overrides == {
+    assert configuration.max_connections_per_ip_overrides == {
         "10.0.0.1": 5,
         "0:0:0:0:0:0:0:1": 7,
         "fe80:0:0:0:0:0:0:2": 9,
         "10.0.0.3": 1,
     }
     assert configuration.listener_max_connections == {"PLAINTEXT": 30}
-    assert configuration.reloadable.max_connection_creation_rate == 100
-    assert configuration.reloadable.listener_creation_rates == {"PLAINTEXT": 20}
+    assert configuration.max_connection_creation_rate == 100
+    assert configuration.listener_creation_rates == {"PLAINTEXT": 20}
     assert configuration.ignored_keys == ()

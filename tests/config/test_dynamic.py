@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.config.configuration import Reloadable, parse_reloadable
+from authorizerd.config.configuration import parse_values
 from authorizerd.config.dynamic import (
     GUARDED,
     ConfigSource,
@@ -120,8 +120,7 @@ def test_values_in_force_give_the_reloadable_settings() -> None:
         },
         since_reload={"authorizerd.audit.level": "DEBUG"},
     ).merge()
-    made = parse_reloadable(texts)
-    assert isinstance(made, Reloadable)
+    made = parse_values({"node.id": "1", "log.dirs": "/log"}, source="test").reload(texts)
     assert (
         made.max_connections,
         made.connections_max_idle_ms,

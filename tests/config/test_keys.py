@@ -1,9 +1,9 @@
 import pytest
 
 from authorizerd.config.kafka_keys import KAFKA_KEYS
-from authorizerd.config.key import Key
+from authorizerd.config.key import OWN_PREFIX, Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME, describe_ignored_key
-from authorizerd.config.own_keys import OWN_KEYS, OWN_PREFIX
+from authorizerd.config.own_keys import OWN_KEYS
 
 
 def test_each_key_is_in_the_table_once() -> None:

@@ -8,11 +8,12 @@ from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import (
-    audit_level,
     authorizer_class,
     base_url,
     boolean,
     integer,
+    parse_audit_level,
+    parse_principals,
     path,
     paths,
     reject,
@@ -20,7 +21,6 @@ from authorizerd.config.values import (
     security_protocols,
     some_words,
     subject_types,
-    super_users,
     trim,
     words,
 )
@@ -66,9 +66,11 @@ def test_boolean_is_true_or_false_in_any_case() -> None:
 
 
 def test_choice_is_one_of_its_values() -> None:
-    assert audit_level("DEBUG") is AuditLevel.DEBUG
-    assert reason(audit_level, "debug") == "expected one of INFO, DEBUG, TRACE, found 'debug'"
-    assert reason(audit_level, "") == "expected one of INFO, DEBUG, TRACE, found an empty value"
+    assert parse_audit_level("DEBUG") is AuditLevel.DEBUG
+    assert reason(parse_audit_level, "debug") == "expected one of INFO, DEBUG, TRACE, found 'debug'"
+    assert (
+        reason(parse_audit_level, "") == "expected one of INFO, DEBUG, TRACE, found an empty value"
+    )
 
 
 def test_path_is_not_empty_and_has_no_nul() -> None:
@@ -108,7 +110,7 @@ def test_comma_list_has_no_empty_entries() -> None:
 )
 def test_only_semicolons_separate_super_users(text: str, principals: set[str]) -> None:
     """Blanks around an entry and empty entries are ignored."""
-    assert super_users(text) == principals
+    assert parse_principals(text) == principals
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_only_semicolons_separate_super_users(text: str, principals: set[str]) -
     ],
 )
 def test_super_user_without_type_or_name_is_rejected(text: str, entry: str) -> None:
-    assert reason(super_users, text) == (
+    assert reason(parse_principals, text) == (
         f"invalid entry '{entry}': expected Type:name (semicolons separate the entries)"
     )
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from authorizerd.config.alterations import AlterOperation
-from authorizerd.config.configuration import Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService
@@ -90,6 +90,6 @@ async def describe_key(service: KafkaService, key: str, *, name: str = "7") -> A
 
 def max_connections(service: KafkaService) -> int:
     """Return the value in force."""
-    seen: list[Reloadable] = []
+    seen: list[Configuration] = []
     service.settings.follow(seen.append)
     return seen[-1].max_connections

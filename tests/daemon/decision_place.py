@@ -10,7 +10,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.published import Published
-from authorizerd.config.configuration import Reloadable, parse
+from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.opa import OpaHandler
@@ -34,11 +34,11 @@ def entry(name: str, principal: str, secret: str = "secret") -> str:
 TOKENS = entry("proxy", PROXY) + entry("root", ROOT) + entry("other", OTHER)
 
 
-def settings_of(**principals: str) -> Reloadable:
+def settings_of(**principals: str) -> Configuration:
     """Return settings in which these principals have rights, and ROOT is the super user."""
     lines = ["node.id=1", "log.dirs=/log", f"super.users={ROOT}"]
     lines += [f"authorizerd.callers.{right}={value}" for right, value in principals.items()]
-    return parse("\n".join(lines), source="test").reloadable
+    return parse("\n".join(lines), source="test")
 
 
 def may(caller: Caller, needs: Needs, about: str | None = None) -> bool:

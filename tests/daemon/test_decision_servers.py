@@ -41,7 +41,7 @@ def test_one_address_cannot_take_all_connections_of_the_metrics_port(
     configuration = parse(f"{TEXT}max.connections.per.ip={per_ip}\n", source="test")
     limits = new_limits(configuration, name, is_http=True)
     assert limits.of_address("10.0.0.1") == most
-    again = limits.with_settings(configuration.reloadable, limits.connections_max)
+    again = limits.with_settings(configuration, limits.connections_max)
     assert again.of_address("10.0.0.1") == most
 
 

@@ -344,7 +344,7 @@ COMMAND_MUTANTS: Final = (
     Mutant(
         name="doctor does not see that anybody is a super user",
         file="cli/doctor/exposure.py",
-        text="    is_open = ANONYMOUS in configuration.reloadable.super_users\n",
+        text="    is_open = ANONYMOUS in configuration.super_users\n",
         becomes="    is_open = False\n",
         found_by="tests/cli/doctor/test_exposure.py::test_reachable_super_user_without_credentials_is_an_error",
     ),

@@ -10,7 +10,7 @@ import os
 
 from authorizerd.acl.releases import Release
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.values import boolean, super_users
+from authorizerd.config.values import boolean, parse_principals
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.live import PROFILE, SCHEME
 from authorizerd.replay.acls.reading import read_acl_source
@@ -65,7 +65,7 @@ def add_acl_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _parse_super_users(text: str) -> frozenset[str]:
     try:
-        return super_users(text)
+        return parse_principals(text)
     except InvalidValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -265,7 +265,7 @@ async def test_the_wait_for_an_offset_is_bounded(
     """The frame then fails with REQUEST_TIMED_OUT. The limit can change while the daemon runs."""
     server, client = await connected(nursery, Place(None, *ACLS))
     if timeout_s != OFFSET_TIMEOUT_S:
-        found = parse("node.id=1\nlog.dirs=/log", source="server.properties").reloadable
+        found = parse("node.id=1\nlog.dirs=/log", source="server.properties")
         server.reconfigure(replace(found, update_timeout_ms=timeout_s * 1000), 10)
     started = trio.current_time()
     refused = await client.ask([MAY], min_offset=2**63)

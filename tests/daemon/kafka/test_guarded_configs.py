@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from authorizerd.config.alterations import AlterOperation
-from authorizerd.config.configuration import Configuration, Reloadable
+from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import GUARDED
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import ConfigChanged
@@ -152,7 +152,7 @@ async def test_guarded_and_invalid_configs_in_the_log_are_ignored(unloaded: Kafk
         ]
     )
     unloaded.settings.refresh()
-    seen: list[Reloadable] = []
+    seen: list[Configuration] = []
     unloaded.settings.follow(seen.append)
     assert (seen[0].max_connections, seen[0].connections_max_idle_ms) == (1024, 77777)
     assert seen[0].update_timeout_ms == 30_000

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
-from authorizerd.config.values import super_users
+from authorizerd.config.values import parse_principals
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.asking import (
     OPERATION_CODES,
@@ -86,7 +86,7 @@ def test_decisions_equal_kafkas() -> None:
             and each.principal != "User:*"
         }
         plain = set_of(some, allow_everyone=bool(case.get("allowEveryone")))
-        trusted = tuple(super_users(case.get("superUsers", "")))
+        trusted = tuple(parse_principals(case.get("superUsers", "")))
         index = AclIndex.of(replace(plain, super_users=trusted))
         answers = [index.answers(each)[0] for each in asked]
         assert ["A" if allowed else "D" for allowed in answers] == list(asked.values()), case["id"]
