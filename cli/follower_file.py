@@ -35,7 +35,7 @@ from authorizerd.config.jaas import (
 from authorizerd.config.joined_rules import read_security_protocols
 from authorizerd.config.key import Key
 from authorizerd.config.key_values import read_key_values
-from authorizerd.config.keys import KEYS_BY_NAME
+from authorizerd.config.keys import KEYS_BY_NAME, listener_prefix
 from authorizerd.config.properties import Property
 from authorizerd.config.providers import (
     PROVIDERS,
@@ -44,8 +44,7 @@ from authorizerd.config.providers import (
     is_supported,
     list_provider_keys,
 )
-from authorizerd.config.sasl import listener_prefix
-from authorizerd.config.ssl_key_names import is_secret_ssl_key
+from authorizerd.config.tls_keys import is_secret_ssl_key
 from authorizerd.config.values import (
     PLAIN,
     SASL_MECHANISMS,

@@ -20,7 +20,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.config.dynamic import check_value, may_change
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.keys import KEYS_BY_NAME
-from authorizerd.config.ssl_key_names import is_store_key, kafka_ssl_name
+from authorizerd.config.tls_keys import is_store_key, kafka_ssl_name
 
 _ALTERATIONS_PER_STEP: Final = 64
 _NAMES_MAX: Final = 100

@@ -13,44 +13,17 @@ from typing import Final
 
 from authorizerd.acl.audit_filter import AuditFilter, AuditRules
 from authorizerd.acl.release_in_force import Evidence
+from authorizerd.config import follow_rules, joined_rules, tls_rules
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.follow import FollowSettings
-from authorizerd.config.follow_rules import (
-    check_log_ins,
-    check_writes,
-    read_follow,
-    read_node_id,
-    read_source,
-)
-from authorizerd.config.joined_rules import (
-    check_audit_masks,
-    check_failed_login_delay,
-    check_workers,
-    parse_listener_creation_rates,
-    read_advertised_listeners,
-    read_controller_listener_names,
-    read_early_start_listeners,
-    read_ignored_keys,
-    read_listener_creation_rates,
-    read_listener_max_connections,
-    read_listeners,
-    read_metadata_log_dir,
-    read_security_protocols,
-)
 from authorizerd.config.kafka_keys import KAFKA_LIMITS, KAFKA_SETTINGS, KafkaLimits, KafkaSettings
 from authorizerd.config.key_values import KeyValues, read_key_values
+from authorizerd.config.keys import CREATION_RATE
 from authorizerd.config.own_keys import CALLERS_PREFIX, OWN_SETTINGS, OwnSettings
 from authorizerd.config.properties import Property, parse_override, parse_properties
 from authorizerd.config.providers import resolve_placeholders
 from authorizerd.config.sasl import SaslSettings, read_sasl_listeners
 from authorizerd.config.tls import ClientAuth, TlsSettings
-from authorizerd.config.tls_rules import (
-    check_admin_http,
-    check_decision_ports,
-    check_metrics_http,
-    read_http_tls,
-    read_listener_tls,
-)
 from authorizerd.config.values import trim
 
 
@@ -113,7 +86,11 @@ class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
     def reload(self, texts: Mapping[str, str]) -> Configuration:
         """Return these settings with the reloadable ones of ``texts``, all of which are valid."""
         values = {name: key.parse(texts[key.name]) for name, key in _RELOADABLE.items()}
-        return replace(self, **values, listener_creation_rates=parse_listener_creation_rates(texts))
+        return replace(
+            self,
+            **values,
+            listener_creation_rates=joined_rules.parse_listener_creation_rates(texts),
+        )
 
     def with_reloadable(self, other: Configuration) -> Configuration:
         """Return these settings with the reloadable ones of ``other``."""
@@ -180,29 +157,36 @@ def parse_values(values: Mapping[str, str], *, source: str) -> Configuration:
 
 
 def _configure(keys: KeyValues) -> Configuration:
-    source = keys.attempt(read_source)
-    protocols = keys.attempt(read_security_protocols)
+    source = keys.attempt(follow_rules.read_source)
+    protocols = keys.attempt(joined_rules.read_security_protocols)
     sasl_listeners = keys.attempt(read_sasl_listeners, protocols)
-    controllers = keys.attempt(read_controller_listener_names, source)
+    controllers = keys.attempt(joined_rules.read_controller_listener_names, source)
     # These replace the values of their keys. The order is that of faults without a line.
     made = {
-        "node_id": keys.attempt(read_node_id, source),
-        "metadata_log_dir": keys.attempt(read_metadata_log_dir),
-        "listeners": keys.attempt(read_listeners, protocols),
-        "advertised_listeners": keys.attempt(read_advertised_listeners, controllers, protocols),
+        "node_id": keys.attempt(follow_rules.read_node_id, source),
+        "metadata_log_dir": keys.attempt(joined_rules.read_metadata_log_dir),
+        "listeners": keys.attempt(joined_rules.read_listeners, protocols),
+        "advertised_listeners": keys.attempt(
+            joined_rules.read_advertised_listeners, controllers, protocols
+        ),
         "controller_listener_names": controllers,
-        "early_start_listeners": keys.attempt(read_early_start_listeners, controllers),
+        "early_start_listeners": keys.attempt(joined_rules.read_early_start_listeners, controllers),
     }
-    follow = keys.attempt(read_follow, source, protocols)
-    keys.attempt(check_log_ins, source, sasl_listeners)
-    keys.attempt(check_writes, source, sasl_listeners)
-    keys.attempt(check_failed_login_delay)
-    listener_max_connections = keys.attempt(read_listener_max_connections)
-    listener_creation_rates = keys.attempt(read_listener_creation_rates)
-    listener_tls = keys.attempt(read_listener_tls, protocols)
-    keys.attempt(check_admin_http)
-    http_tls = keys.attempt(read_http_tls)
-    for check in (check_metrics_http, check_decision_ports, check_workers, check_audit_masks):
+    follow = keys.attempt(follow_rules.read_follow, source, protocols)
+    keys.attempt(follow_rules.check_log_ins, source, sasl_listeners)
+    keys.attempt(follow_rules.check_writes, source, sasl_listeners)
+    keys.attempt(joined_rules.check_failed_login_delay)
+    listener_max_connections = keys.attempt(joined_rules.read_own_limits, "max.connections")
+    listener_creation_rates = keys.attempt(joined_rules.read_own_limits, CREATION_RATE)
+    listener_tls = keys.attempt(tls_rules.read_listener_tls, protocols)
+    keys.attempt(tls_rules.check_admin_http)
+    http_tls = keys.attempt(tls_rules.read_http_tls)
+    for check in (
+        tls_rules.check_metrics_http,
+        tls_rules.check_decision_ports,
+        joined_rules.check_workers,
+        joined_rules.check_audit_masks,
+    ):
         keys.attempt(check)
     keys.check()
     texts = {name: trim(place.value) for name, place in keys.properties.items()}
@@ -215,5 +199,5 @@ def _configure(keys: KeyValues) -> Configuration:
         listener_tls=listener_tls,
         http_tls=http_tls,
         file_values=MappingProxyType(texts),
-        ignored_keys=read_ignored_keys(keys, source),
+        ignored_keys=joined_rules.read_ignored_keys(keys, source),
     )

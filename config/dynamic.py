@@ -23,9 +23,14 @@ from authorizerd.config.key import OWN_PREFIX, Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
 from authorizerd.config.own_keys import CALLERS_PREFIX
 from authorizerd.config.providers import has_placeholder
-from authorizerd.config.ssl_key_names import is_secret_ssl_key, kafka_ssl_name
-from authorizerd.config.tls_keys import cipher_suites, secret_text, tls_versions
-from authorizerd.config.values import boolean, integer, paths, some_words, trim, words
+from authorizerd.config.tls_keys import (
+    cipher_suites,
+    is_secret_ssl_key,
+    kafka_ssl_name,
+    secret_text,
+    tls_versions,
+)
+from authorizerd.config.values import IntegerParser, boolean, paths, some_words, trim, words
 
 _GUARDED_PREFIXES: Final = (f"{OWN_PREFIX}audit.", CALLERS_PREFIX)
 
@@ -186,7 +191,7 @@ def get_type(name: str) -> ConfigType:
 
 def _type_of(key: Key) -> ConfigType:
     parse = key.parse
-    if isinstance(parse, integer):
+    if isinstance(parse, IntegerParser):
         return ConfigType.INT if parse.maximum <= _INT_MAX else ConfigType.LONG
     if parse is boolean:
         return ConfigType.BOOLEAN

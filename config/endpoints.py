@@ -147,7 +147,7 @@ def parse_optional_http_endpoint(text: str) -> HttpEndpoint | None:
     return parse_http_endpoint(text) if text else None
 
 
-def not_loopback(endpoint: HttpEndpoint | StreamEndpoint) -> str:
+def loopback_error(endpoint: HttpEndpoint | StreamEndpoint) -> str:
     """Return the error text for an endpoint that other machines can reach."""
     host = endpoint.host or "every interface"
     return f"{host} is not a loopback address (127.0.0.0/8, ::1, localhost)"

@@ -9,7 +9,7 @@ JaasContext.loadServerContext (for controllers) and loadClientContext (for broke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from authorizerd.config.follow import LogIn
 from authorizerd.config.follow_keys import (
@@ -21,9 +21,9 @@ from authorizerd.config.follow_keys import (
 )
 from authorizerd.config.jaas import parse_log_in
 from authorizerd.config.key_values import KeyValues
-from authorizerd.config.sasl import listener_prefix
-from authorizerd.config.tls import InvalidTlsError, TlsSettings, new_tls_settings
-from authorizerd.config.tls_rules import read_ssl_values
+from authorizerd.config.keys import listener_prefix
+from authorizerd.config.tls import TlsSettings
+from authorizerd.config.tls_rules import combine_ssl_values, read_ssl_values
 from authorizerd.config.values import (
     SASL_MECHANISMS,
     SASL_PROTOCOLS,
@@ -62,7 +62,7 @@ def read_controller_access(
         log_in = _read_log_in(keys, controller_jaas_keys(listener_name, mechanism), mechanism)
     if protocol in TLS_PROTOCOLS:
         prefix = listener_prefix(listener_name)
-        tls = _new_tls_settings(keys, *read_ssl_values(keys, prefix, SOURCE_SSL_KEYS))
+        tls = combine_ssl_values(keys, *read_ssl_values(keys, prefix, SOURCE_SSL_KEYS))
     return log_in, tls
 
 
@@ -81,7 +81,7 @@ def read_broker_access(keys: KeyValues) -> Access:
         _refuse_unused(keys, (_MECHANISM, _JAAS), "SASL_SSL or SASL_PLAINTEXT")
     if protocol in TLS_PROTOCOLS:
         values = {key: keys.values[name] for key, name in _SSL_NAMES.items()}
-        tls = _new_tls_settings(keys, values, _SSL_NAMES)
+        tls = combine_ssl_values(keys, values, _SSL_NAMES)
     else:
         _refuse_unused(keys, (*_SSL_NAMES.values(),), "SASL_SSL or SSL")
     return log_in, tls
@@ -92,13 +92,6 @@ def controller_jaas_keys(listener_name: str, mechanism: str) -> tuple[str, ...]:
     prefix = listener_prefix(listener_name)
     # Kafka reads only the first one.
     return f"{prefix}{mechanism.lower()}.{JAAS}", f"{prefix}{JAAS}", JAAS
-
-
-def list_controller_keys(listener_name: str) -> set[str]:
-    """Return every key that may be set for the controllers' listener."""
-    prefix = listener_prefix(listener_name)
-    log_ins = {key for each in SASL_MECHANISMS for key in controller_jaas_keys(listener_name, each)}
-    return log_ins | {prefix + key.name for key in SOURCE_SSL_KEYS}
 
 
 def list_controller_tls_keys(values: Mapping[str, str]) -> set[str]:
@@ -133,12 +126,3 @@ def _refuse_unused(keys: KeyValues, names: tuple[str, ...], expected: str) -> No
             protocol = keys.values[_PROTOCOL]
             reason = f"{_PROTOCOL} is {protocol}, which does not use this key: set {expected}"
             keys.refuse(name, f"{reason}, or remove this key")
-
-
-def _new_tls_settings(
-    keys: KeyValues, values: Mapping[str, Any], names: Mapping[str, str]
-) -> TlsSettings:
-    try:
-        return new_tls_settings(values, names)
-    except InvalidTlsError as error:
-        raise keys.refusal(error.key, str(error)) from None

@@ -17,10 +17,10 @@ from authorizerd.config.tls_keys import CLIENT_SSL_KEYS, ENDPOINT_IDENTIFICATION
 from authorizerd.config.values import (
     INT32_MAX,
     INT64_MAX,
+    IntegerParser,
     SecurityProtocol,
     boolean,
     choice,
-    integer,
     invalid,
     parse_principals,
     trim,
@@ -53,7 +53,7 @@ _ADDRESS: Final = re.compile(
     r"(?:[0-9a-zA-Z\-%._]*://)?\[?(?P<host>[0-9a-zA-Z\-%._:]+)\]?:(?P<port>[0-9]{1,5})"
 )
 _CLUSTER_ID: Final = re.compile("[0-9A-Za-z_-]{1,200}")
-_NODE_ID: Final = integer(0, INT32_MAX)
+_NODE_ID: Final = IntegerParser(0, INT32_MAX)
 
 
 def servers(text: str) -> tuple[Server, ...]:
@@ -114,10 +114,10 @@ class _QuorumKeys:
     """Comma-separated list of id@host:port: the controllers of a static quorum. If it names others
     than this node, the daemon follows their cluster (authorizerd.source). It is not used if
     controller.quorum.bootstrap.servers is set."""
-    controller_quorum_request_timeout_ms = Key(integer(1, INT32_MAX), "2000")
+    controller_quorum_request_timeout_ms = Key(IntegerParser(1, INT32_MAX), "2000")
     """Maximum time in milliseconds that the daemon waits for a controller's answer, when it reads
     the metadata log."""
-    controller_socket_timeout_ms = Key(integer(1, INT32_MAX), "30000")
+    controller_socket_timeout_ms = Key(IntegerParser(1, INT32_MAX), "30000")
     """Maximum time in milliseconds that the daemon waits for a controller's answer, when it passes
     on changes of ACLs (authorizerd.writes)."""
     sasl_mechanism_controller_protocol = Key(str, KAFKAS_DEFAULT_MECHANISM)
@@ -146,9 +146,9 @@ class _BrokersKeys:
     brokers."""
     client_id = Key(str, "authorizerd")
     """Name of the daemon in the brokers' logs and quotas."""
-    request_timeout_ms = Key(integer(1, INT32_MAX), "30000")
+    request_timeout_ms = Key(IntegerParser(1, INT32_MAX), "30000")
     """Maximum time in milliseconds that the daemon waits for a broker's answer."""
-    poll_ms = Key(integer(100, INT32_MAX), "5000")
+    poll_ms = Key(IntegerParser(100, INT32_MAX), "5000")
     """Time in milliseconds between two listings of the ACLs with authorizerd.source=brokers. The
     daemon waits longer after large answers, and when a broker throttles it."""
 
@@ -166,7 +166,7 @@ class _FollowKeys:
     """Id of the cluster to follow (kafka-cluster cluster-id shows it). The daemon then follows no
     other cluster, not even at first. Controllers tell their cluster's id only to users with ALTER,
     which the daemon does not need otherwise."""
-    source_stale_max_ms = Key(integer(1000, INT64_MAX), "300000")
+    source_stale_max_ms = Key(IntegerParser(1000, INT64_MAX), "300000")
     """Time in milliseconds for which a daemon that follows a cluster goes on deciding after it has
     lost contact. After it, the daemon is not ready until contact is back."""
     source_serve_copy = Key(boolean, "false")

@@ -14,7 +14,6 @@ from typing import Final
 
 from authorizerd.config.follow import FollowSettings, Privileged, Server, SourceKind, Writes
 from authorizerd.config.follow_access import (
-    list_controller_keys,
     read_broker_access,
     read_controller_access,
 )
@@ -40,7 +39,8 @@ from authorizerd.config.follow_keys import (
 )
 from authorizerd.config.key import Key
 from authorizerd.config.key_values import KeyValues
-from authorizerd.config.sasl import SaslSettings, listener_prefix
+from authorizerd.config.keys import listener_prefix
+from authorizerd.config.sasl import SaslSettings
 from authorizerd.config.values import PLAIN, SecurityProtocol, trim
 
 FOLLOWER_ID: Final = 1_000_000
@@ -119,14 +119,6 @@ def find_unused_keys(keys: KeyValues, source: SourceKind) -> set[str]:
         return set()
     names = {key.name for key in QUORUM_KEYS} & keys.properties.keys()
     return {name for name in names if trim(keys.properties[name].value)}
-
-
-def find_controller_keys(keys: KeyValues, source: SourceKind) -> set[str]:
-    """Return the keys for the listener of the controllers that the daemon follows."""
-    names: tuple[str, ...] | None = keys.values[CONTROLLER_NAMES]
-    if source is not SourceKind.QUORUM or not names:
-        return set()
-    return list_controller_keys(names[0])
 
 
 def _refuse_set(keys: KeyValues, refused: Iterable[Key], reason: str) -> None:

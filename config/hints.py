@@ -14,8 +14,8 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import is_loopback
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.own_keys import CALLERS_PREFIX
-from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX, is_secret_ssl_key
 from authorizerd.config.tls import ClientAuth
+from authorizerd.config.tls_keys import HTTP_SSL_PREFIX, is_secret_ssl_key
 from authorizerd.config.values import parse_principals
 
 _COMMA_AND_TYPE: Final = re.compile(r",\s*(?:user|group|service):", re.IGNORECASE)

@@ -6,7 +6,7 @@ names one key and the place where it was set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from authorizerd.acl.audit_mask import Masking
@@ -17,19 +17,32 @@ from authorizerd.config.endpoints import (
     parse_listeners,
 )
 from authorizerd.config.follow import SourceKind
-from authorizerd.config.follow_rules import find_controller_keys, find_unused_keys
+from authorizerd.config.follow_keys import JAAS, SOURCE_SSL_KEYS
+from authorizerd.config.follow_rules import find_unused_keys
 from authorizerd.config.key_values import KeyValues
-from authorizerd.config.keys import KEYS_BY_NAME, creation_rate_key
+from authorizerd.config.keys import CREATION_RATE, KEYS_BY_NAME, listener_prefix
 from authorizerd.config.providers import is_provider_key
-from authorizerd.config.sasl import listener_prefix, sasl_keys
-from authorizerd.config.tls_rules import listener_tls_keys
+from authorizerd.config.sasl import MECHANISMS, SESSION_MS
+from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import (
+    SASL_MECHANISMS,
     STANDARD_AUTHORIZER,
     SecurityProtocol,
-    integer,
 )
 
-_LIMIT: Final = integer(1, 2**31 - 1)
+_JAAS_OF_MECHANISMS: Final = {f"{each.lower()}.{JAAS}" for each in SASL_MECHANISMS}
+_OF_LISTENERS: Final = {
+    "max.connections",
+    CREATION_RATE,
+    MECHANISMS,
+    SESSION_MS,
+    *_JAAS_OF_MECHANISMS,
+    *(f"{each.lower()}.{SESSION_MS}" for each in SASL_MECHANISMS),
+    *(key.name for key in ssl_keys()),
+}
+"""The keys that may be set for one listener."""
+_OF_CONTROLLERS: Final = {JAAS, *_JAAS_OF_MECHANISMS, *(key.name for key in SOURCE_SSL_KEYS)}
+"""The keys for the listener of the controllers that the daemon follows."""
 
 
 def read_metadata_log_dir(keys: KeyValues) -> str:
@@ -165,51 +178,19 @@ def check_failed_login_delay(keys: KeyValues) -> None:
         raise keys.refusal("connection.failed.authentication.delay.ms", reason)
 
 
-def read_listener_max_connections(keys: KeyValues) -> Mapping[str, int]:
+def read_own_limits(keys: KeyValues, key: str) -> Mapping[str, int]:
     """Return the limits of the listeners that have their own, by listener name."""
-    return _read_own_limits(keys, _max_connections_key)
-
-
-def read_listener_creation_rates(keys: KeyValues) -> Mapping[str, int]:
-    """Return the connection rates of the listeners that have their own, by listener name."""
-    return _read_own_limits(keys, creation_rate_key)
-
-
-def _read_own_limits(keys: KeyValues, key_of: Callable[[str], str]) -> dict[str, int]:
     names = [listener.name for listener in keys.values["listeners"]]
-    limits = keys.attempt_each(names, lambda keys, name: keys.read(key_of(name), _LIMIT))
+    limits = keys.attempt_each(names, lambda keys, name: keys.read_own(name, key))
     return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def parse_listener_creation_rates(texts: Mapping[str, str]) -> Mapping[str, int]:
-    """Return the same rates from ``texts``, which must be valid and contain ``listeners``."""
-    names = {
-        listener.name: creation_rate_key(listener.name)
-        for listener in parse_listeners(texts["listeners"])
-    }
-    return {name: _LIMIT(texts[key]) for name, key in names.items() if key in texts}
-
-
-def _max_connections_key(listener_name: str) -> str:
-    return f"{listener_prefix(listener_name)}max.connections"
-
-
-def _listener_keys(listener_name: str) -> tuple[str, ...]:
-    return (
-        *sasl_keys(listener_name),
-        _max_connections_key(listener_name),
-        creation_rate_key(listener_name),
-    )
-
-
-def _keys_of_listeners(keys: KeyValues) -> set[str]:
-    """Return the per-listener keys of all listeners."""
-    listeners: tuple[Listener, ...] = keys.values["listeners"]
-    return {
-        key
-        for listener in listeners
-        for key in (*_listener_keys(listener.name), *listener_tls_keys(listener.name))
-    }
+    """Return their connection rates from ``texts``, which must be valid and have ``listeners``."""
+    names = [listener.name for listener in parse_listeners(texts["listeners"])]
+    own = {name: listener_prefix(name) + CREATION_RATE for name in names}
+    parse = KEYS_BY_NAME[CREATION_RATE].parse
+    return {name: parse(texts[key]) for name, key in own.items() if key in texts}
 
 
 def check_workers(keys: KeyValues) -> None:
@@ -241,6 +222,10 @@ def read_ignored_keys(keys: KeyValues, source: SourceKind) -> tuple[str, ...]:
     """
     if keys.values["authorizer.class.name"] not in (STANDARD_AUTHORIZER, ""):
         return ()
-    known = KEYS_BY_NAME.keys() | _keys_of_listeners(keys) | find_controller_keys(keys, source)
-    unread = {name for name in keys.properties.keys() - known if not is_provider_key(name)}
+    own = [(listener.name, _OF_LISTENERS) for listener in keys.values["listeners"]]
+    if source is SourceKind.QUORUM:
+        own.append((keys.values["controller.listener.names"][0], _OF_CONTROLLERS))
+    known = {listener_prefix(name) + key for name, parts in own for key in parts}
+    unread = keys.properties.keys() - known - KEYS_BY_NAME.keys()
+    unread = {name for name in unread if not is_provider_key(name)}
     return tuple(sorted(unread | find_unused_keys(keys, source)))

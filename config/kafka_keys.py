@@ -18,10 +18,10 @@ from authorizerd.config.values import (
     INT32_MAX,
     INT64_MAX,
     STANDARD_AUTHORIZER,
+    IntegerParser,
     address_limits,
     authorizer_class,
     boolean,
-    integer,
     parse_principals,
     path,
     paths,
@@ -32,16 +32,12 @@ from authorizerd.config.values import (
     words,
 )
 
-REAUTHENTICATION_MS_KEY = "connections.max.reauth.ms"
-REAUTHENTICATION_MS = integer(-(2**63), INT64_MAX // 1_000_000)
-"""The parser of session lengths. Kafka fails on longer ones, because it counts nanoseconds."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaSettings:
     """The node, its listeners, and its authorizer."""
 
-    node_id: int = by_rule(integer(0, INT32_MAX))
+    node_id: int = by_rule(IntegerParser(0, INT32_MAX))
     """The id of this node in the metadata log. Required, as in Kafka, unless the daemon follows a
     cluster: it then has no log of its own, and tells clients the id 1000000."""
     metadata_log_dir: str = by_rule(path)
@@ -83,7 +79,9 @@ class KafkaSettings:
 class KafkaLimits:
     """What connections, requests and the metadata log may take."""
 
-    max_connections: int = setting(integer(1, INT32_MAX), "1024", reloadable=True, wire_minimum=64)
+    max_connections: int = setting(
+        IntegerParser(1, INT32_MAX), "1024", reloadable=True, wire_minimum=64
+    )
     """Maximum number of open connections per endpoint and process. The admin and metrics ports have
     their own limit of 64. The daemon raises its limit of open files to fit all endpoints. SASL
     listeners accept 8 more connections for super users; PLAINTEXT listeners that start early accept
@@ -94,7 +92,7 @@ class KafkaLimits:
     in lower case). Kafka's default, 2147483647, means no limit. A client cannot set a value below
     64."""
     max_connections_per_ip: int = setting(
-        integer(1, INT32_MAX), "512", reloadable=True, wire_minimum=64
+        IntegerParser(1, INT32_MAX), "512", reloadable=True, wire_minimum=64
     )
     """Maximum number of open connections per client address, endpoint and process. IPv6 addresses
     of one network of 64 bits count together, unlike in Kafka. For loopback addresses, which all
@@ -106,7 +104,7 @@ class KafkaLimits:
     """Comma-separated list of ADDRESS:NUMBER. Each entry replaces max.connections.per.ip for one
     address. Host names, which Kafka accepts, are rejected."""
     max_connection_creation_rate: int = setting(
-        integer(1, INT32_MAX), "2147483647", reloadable=True, wire_minimum=10
+        IntegerParser(1, INT32_MAX), "2147483647", reloadable=True, wire_minimum=10
     )
     """Maximum number of new connections per second, of all Kafka listeners together. Above it, the
     daemon delays new connections; it refuses none. After a quiet time, it accepts as many at once
@@ -115,24 +113,24 @@ class KafkaLimits:
     reloads too. No listener is exempt from the common limit. The decision ports have no such limit,
     and Kafka's quota connection_creation_rate per IP address is not supported. The default, as in
     Kafka, means no limit. A client cannot set a value below 10."""
-    quota_window_num: int = setting(integer(1, INT32_MAX), "11")
+    quota_window_num: int = setting(IntegerParser(1, INT32_MAX), "11")
     """Number of windows, which sets how many connections max.connection.creation.rate accepts at
     once after a quiet time."""
-    quota_window_size_seconds: int = setting(integer(1, INT32_MAX), "1")
+    quota_window_size_seconds: int = setting(IntegerParser(1, INT32_MAX), "1")
     """Length in seconds of a window of quota.window.num."""
     connections_max_idle_ms: int = setting(
-        integer(1, INT64_MAX), "600000", reloadable=True, wire_minimum=10000
+        IntegerParser(1, INT64_MAX), "600000", reloadable=True, wire_minimum=10000
     )
     """Time in milliseconds after which the daemon closes an idle connection. A client cannot set a
     value below 10000."""
-    socket_request_max_bytes: int = setting(integer(1024, INT32_MAX), "16777216")
+    socket_request_max_bytes: int = setting(IntegerParser(1024, INT32_MAX), "16777216")
     """Maximum size of a Kafka request in bytes. The default is lower than Kafka's, which is
     104857600, because ACL requests are small."""
-    queued_max_request_bytes: int = setting(integer(1024 * 1024, INT64_MAX), "16777216")
+    queued_max_request_bytes: int = setting(IntegerParser(1024 * 1024, INT64_MAX), "16777216")
     """Maximum total size in bytes of the requests and responses that an endpoint holds at once, per
     process. A small amount per connection is not counted. Requests above this limit are refused.
     The limit is raised if the largest allowed request needs more. Kafka's default is unlimited."""
-    queued_max_requests: int = setting(integer(1, 1000000), "500")
+    queued_max_requests: int = setting(IntegerParser(1, 1000000), "500")
     """Maximum number of ACL creation and deletion requests that wait to be written. Further
     requests are refused."""
     sasl_enabled_mechanisms: ClassVar = Key(sasl_mechanisms, "PLAIN")
@@ -142,29 +140,30 @@ class KafkaLimits:
     users are in the metadata log: add the first ones with authorizerd format --add-scram. SCRAM
     does not need a JAAS line, but it may have one as in Kafka
     (listener.name.NAME.scram-sha-256.sasl.jaas.config)."""
-    connections_max_reauth_ms: ClassVar = Key(REAUTHENTICATION_MS, "0")
+    # Kafka fails on longer times, because it counts nanoseconds.
+    connections_max_reauth_ms: ClassVar = Key(IntegerParser(-(2**63), INT64_MAX // 1_000_000), "0")
     """Time in milliseconds after which a client must log in again on its open connection (KIP-368).
     The daemon tells clients this time when they log in. If a client has not logged in again by
     then, its next request closes the connection. 0 means that a log-in lasts as long as its
     connection, even if the user's password changes or the user is removed. To set it for one
     listener, use listener.name.NAME.connections.max.reauth.ms; for one mechanism, use
     listener.name.NAME.MECHANISM.connections.max.reauth.ms (both in lower case)."""
-    connection_failed_authentication_delay_ms: int = setting(integer(0, INT32_MAX), "100")
+    connection_failed_authentication_delay_ms: int = setting(IntegerParser(0, INT32_MAX), "100")
     """Time in milliseconds by which the daemon delays its answer to a failed log-in on a Kafka
     listener. It must be less than connections.max.idle.ms."""
-    metadata_log_segment_bytes: int = setting(integer(1024, INT32_MAX), "1073741824")
+    metadata_log_segment_bytes: int = setting(IntegerParser(1024, INT32_MAX), "1073741824")
     """Maximum size of a log segment in bytes."""
     metadata_log_max_record_bytes_between_snapshots: int = setting(
-        integer(1, INT64_MAX), "20971520"
+        IntegerParser(1, INT64_MAX), "20971520"
     )
     """Number of log bytes after which the daemon writes a new checkpoint."""
-    metadata_log_max_snapshot_interval_ms: int = setting(integer(0, INT64_MAX), "3600000")
+    metadata_log_max_snapshot_interval_ms: int = setting(IntegerParser(0, INT64_MAX), "3600000")
     """Maximum time in milliseconds between a change and the next checkpoint. 0 disables checkpoints
     by time."""
-    metadata_max_retention_bytes: int = setting(integer(-1, INT64_MAX), "104857600")
+    metadata_max_retention_bytes: int = setting(IntegerParser(-1, INT64_MAX), "104857600")
     """Maximum total size in bytes of log and checkpoints. Above it, the daemon deletes the oldest
     checkpoint and the log segments that only it needs. -1 means no limit."""
-    metadata_max_retention_ms: int = setting(integer(-1, INT64_MAX), "604800000")
+    metadata_max_retention_ms: int = setting(IntegerParser(-1, INT64_MAX), "604800000")
     """Maximum age in milliseconds of a checkpoint that a newer one has replaced. -1 means no
     limit."""
 

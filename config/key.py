@@ -3,7 +3,7 @@
 The attribute's name is the key's, with dots and the prefix of its class. The annotation is the type
 of its field in ``Configuration``, and the text below it is its description::
 
-    audit_queue_max: int = setting(integer(1, 1_000_000), "10000")
+    audit_queue_max: int = setting(IntegerParser(1, 1_000_000), "10000")
     '''Maximum number of audit lines that wait to be written.'''
 
 **Invariant:** a default is text that goes through the key's own parser, so the reference shows it

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.key import OWN_PREFIX, Key
-from authorizerd.config.keys import KEYS, KEYS_BY_NAME, find_meant_own_key
+from authorizerd.config.keys import KEYS, KEYS_BY_NAME, find_meant_own_key, listener_prefix
 from authorizerd.config.properties import Property
 from authorizerd.config.values import trim
 
@@ -64,6 +64,11 @@ class KeyValues:
         """
         place = self.properties.get(key)
         return None if place is None else _parsed(place, parse)
+
+    def read_own(self, listener_name: str, key: str, mechanism: str = "") -> Any:  # noqa: ANN401 - as the table's
+        """Return the value of a listener's own key, or None. Its parser is the general key's."""
+        own = f"{listener_prefix(listener_name)}{mechanism}{key}"
+        return self.read(own, KEYS_BY_NAME[key].parse)
 
     def refuse(self, key: str, reason: str) -> None:
         """Note a fault, after which the rule can go on, unless the key is known to be invalid."""

@@ -15,21 +15,24 @@ from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.key import OWN_PREFIX
 from authorizerd.config.own_keys import OWN_KEYS
 from authorizerd.config.providers import is_provider_key
-from authorizerd.config.ssl_key_names import kafka_ssl_name
+from authorizerd.config.tls_keys import kafka_ssl_name
 
 KEYS = (*KAFKA_KEYS, *OWN_KEYS)
 KEYS_BY_NAME = {key.name: key for key in KEYS}
 
 LISTENER_PREFIX: Final = "listener.name."
-_CREATION_RATE: Final = ".max.connection.creation.rate"
+CREATION_RATE: Final = "max.connection.creation.rate"
 
 TYPO_EDITS_MAX: Final = 2
 """The maximum number of edited letters in a typo. Kafka's other keys differ by more from KEYS."""
 
 
-def creation_rate_key(listener_name: str) -> str:
-    """Return the key of one listener's connection rate."""
-    return f"{LISTENER_PREFIX}{listener_name.lower()}{_CREATION_RATE}"
+def listener_prefix(listener_name: str) -> str:
+    """Return the prefix of a listener's own keys.
+
+    Kafka upper-cases listener names elsewhere, but these keys contain them in lower case.
+    """
+    return f"{LISTENER_PREFIX}{listener_name.lower()}."
 
 
 def is_reloadable(name: str) -> bool:
@@ -41,7 +44,7 @@ def is_reloadable(name: str) -> bool:
         return True
     key = KEYS_BY_NAME.get(name)
     if key is None:
-        return name.startswith(LISTENER_PREFIX) and name.endswith(_CREATION_RATE)
+        return name.startswith(LISTENER_PREFIX) and name.endswith(f".{CREATION_RATE}")
     return key.reloadable
 
 

@@ -26,6 +26,7 @@ from authorizerd.config.key import OWN_PREFIX, list_keys, setting
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import (
     AuditFormat,
+    IntegerParser,
     KafkaRelease,
     LogFormat,
     LogLevel,
@@ -33,7 +34,6 @@ from authorizerd.config.values import (
     base_url,
     boolean,
     choice,
-    integer,
     parse_audit_level,
     parse_principals,
     path,
@@ -50,14 +50,14 @@ _HOUR_MS = 3_600_000
 class OwnSettings:
     """The settings that Kafka does not have."""
 
-    update_timeout_ms: int = setting(integer(100, _HOUR_MS), "30000", reloadable=True)
+    update_timeout_ms: int = setting(IntegerParser(100, _HOUR_MS), "30000", reloadable=True)
     """Maximum time in milliseconds that an ACL creation or deletion waits until its changes are
     durable and applied. Unfinished items are answered with REQUEST_TIMED_OUT and may still be
     applied. The same limit applies to a frame of the decision stream that waits for its offset. At
     least 100, since no change would be answered in time otherwise, not even the one that raises the
     limit again."""
     login_timeout_ms: int = setting(
-        integer(1, _HOUR_MS), "10000", reloadable=True, wire_minimum=1000
+        IntegerParser(1, _HOUR_MS), "10000", reloadable=True, wire_minimum=1000
     )
     """Maximum time in milliseconds for a new connection to log in or send its hello. Where neither
     is required, its first request must be answered without an error within this time. Otherwise the
@@ -70,25 +70,25 @@ class OwnSettings:
     """Address of the decision stream (docs/stream.md): tcp://host:port, where port 0 selects a free
     port, tls://host:port for TLS, or unix:PATH. An empty value disables the stream. Binding to a
     non-loopback address requires authorizerd.tokens.file, or TLS with client certificates."""
-    stream_frame_max_bytes: int = setting(integer(1024, 16 * 1024 * 1024), "131072")
+    stream_frame_max_bytes: int = setting(IntegerParser(1024, 16 * 1024 * 1024), "131072")
     """Maximum size in bytes of a frame that the decision stream accepts. The event loop decodes a
     frame in one step, which takes about 2 ms at the default."""
-    overload_turn_ms: int = setting(integer(1, _HOUR_MS), "25")
+    overload_turn_ms: int = setting(IntegerParser(1, _HOUR_MS), "25")
     """Load shedding: maximum CPU time in milliseconds that the daemon spends on others while a
     pipelined decision request waits for its connection's turn. After a longer wait, the daemon
     refuses the request. A client that waits for each answer is never refused."""
-    workers: int = setting(integer(1, 64), "1")
+    workers: int = setting(IntegerParser(1, 64), "1")
     """Number of processes that share the decision ports (docs/workers.md); with 1 there is only the
     daemon. max.connections and authorizerd.audit.queue.max apply to each process."""
-    worker_timeout_ms: int = setting(integer(100, _HOUR_MS), "10000")
+    worker_timeout_ms: int = setting(IntegerParser(100, _HOUR_MS), "10000")
     """Maximum time in milliseconds that a worker may take for one order of the daemon. A slower
     worker is killed and replaced. Updates that wait for it are then acknowledged. If the daemon
     hangs or is killed, its workers stop deciding after twice this time, at most 20 s."""
-    watch_max_connections: int = setting(integer(0, 10_000), "64")
+    watch_max_connections: int = setting(IntegerParser(0, 10_000), "64")
     """Maximum number of clients that watch changes of ACLs (docs/watch.md), in each process. One
     principal may have at most half of them, rounded up. max.connections counts them, too. With 0,
     nobody may watch."""
-    watch_journal_bytes: int = setting(integer(64 * 1024, 1024 * 1024 * 1024), "16777216")
+    watch_journal_bytes: int = setting(IntegerParser(64 * 1024, 1024 * 1024 * 1024), "16777216")
     """Memory in bytes, in each process, for the latest changes of ACLs. A client can resume a watch
     from any of them. A change takes about 700 bytes."""
     admin_http: HttpEndpoint = setting(parse_http_endpoint, "http://127.0.0.1:8182")
@@ -122,14 +122,14 @@ class OwnSettings:
     """Semicolon-separated list of principals (Type:name) of callers that may list and watch ACLs,
     ask about the past, even about itself, and see the console's lists. ACLs never give this right,
     and it implies no other one; super users have it (docs/security-model.md)."""
-    http_request_max_bytes: int = setting(integer(1024, 16 * 1024 * 1024), "262144")
+    http_request_max_bytes: int = setting(IntegerParser(1024, 16 * 1024 * 1024), "262144")
     """Maximum size of an HTTP request in bytes."""
     http_header_timeout_ms: int = setting(
-        integer(1, _HOUR_MS), "10000", reloadable=True, wire_minimum=1000
+        IntegerParser(1, _HOUR_MS), "10000", reloadable=True, wire_minimum=1000
     )
     """Maximum time in milliseconds for the head of an HTTP request to arrive. A client cannot set a
     value below 1000."""
-    http_drain_timeout_ms: int = setting(integer(0, _HOUR_MS), "10000", reloadable=True)
+    http_drain_timeout_ms: int = setting(IntegerParser(0, _HOUR_MS), "10000", reloadable=True)
     """Maximum time in milliseconds that a shutdown waits for requests in progress."""
     log_format: LogFormat = setting(choice(LogFormat), "text")
     """Format of the daemon's log, one event per line: text, or json (an object with time, level,
@@ -145,7 +145,7 @@ class OwnSettings:
     audit_level: AuditLevel = setting(parse_audit_level, "INFO", reloadable=True)
     """Decisions to audit: INFO audits denials only, as in Kafka; DEBUG and TRACE also audit allowed
     decisions."""
-    audit_queue_max: int = setting(integer(1, 1_000_000), "10000")
+    audit_queue_max: int = setting(IntegerParser(1, 1_000_000), "10000")
     """Maximum number of audit lines that wait to be written. Further lines are dropped and
     counted."""
     audit_required: bool = setting(boolean, "false", reloadable=True)
@@ -185,7 +185,7 @@ class OwnSettings:
         "topic=TOPIC,group=GROUP,cluster=CLUSTER,transactional_id=TRANSACTIONAL_ID,delegation_token=DELEGATION_TOKEN,user=USER",
     )
     """Comma-separated list of pairs: AuthZEN resource type (in any case)=Kafka resource type."""
-    search_timeout_ms: int = setting(integer(1, _HOUR_MS), "10000")
+    search_timeout_ms: int = setting(IntegerParser(1, _HOUR_MS), "10000")
     """Maximum time in milliseconds of a search or an explanation, including its wait for others.
     One that takes longer is answered with status 503."""
     authzen_base_url: str = setting(base_url, "")

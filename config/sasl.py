@@ -8,7 +8,7 @@ Source: KIP-43, KIP-368; Kafka 4.3 SaslChannelBuilder, JaasContext, ListenerName
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -20,16 +20,16 @@ from authorizerd.config.jaas import (
     parse_login_options,
     parse_plain_users,
 )
-from authorizerd.config.kafka_keys import REAUTHENTICATION_MS, REAUTHENTICATION_MS_KEY
 from authorizerd.config.key_values import KeyValues
+from authorizerd.config.keys import listener_prefix
 from authorizerd.config.values import (
     PLAIN,
-    SASL_MECHANISMS,
     SASL_PROTOCOLS,
     SecurityProtocol,
-    sasl_mechanisms,
 )
 
+MECHANISMS: Final = "sasl.enabled.mechanisms"
+SESSION_MS: Final = "connections.max.reauth.ms"
 _NO_USERS: Final = PlainUsers({})
 _NO_PLAIN_USERS: Final = (
     "required because {} enables PLAIN: add its users, or choose other mechanisms in"
@@ -65,8 +65,8 @@ def read_sasl_listeners(
 
 def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:
     prefix = listener_prefix(listener_name)
-    enabled = keys.read(f"{prefix}sasl.enabled.mechanisms", sasl_mechanisms)
-    mechanisms = keys.values["sasl.enabled.mechanisms"] if enabled is None else enabled
+    enabled = keys.read_own(listener_name, MECHANISMS)
+    mechanisms = keys.values[MECHANISMS] if enabled is None else enabled
     users = _NO_USERS
     for mechanism in mechanisms:
         login_key = f"{prefix}{mechanism.lower()}.sasl.jaas.config"
@@ -75,7 +75,7 @@ def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:
         else:
             # Checked but not used: Kafka requires this key, for the broker's log-ins elsewhere.
             keys.read(login_key, _parse_scram_login)
-    session_ms = {each: _read_session_ms(keys, prefix, each) for each in mechanisms}
+    session_ms = {each: _read_session_ms(keys, listener_name, each) for each in mechanisms}
     return SaslSettings(mechanisms=mechanisms, users=users, session_ms=MappingProxyType(session_ms))
 
 
@@ -90,30 +90,10 @@ def _parse_scram_login(text: str) -> dict[str, str]:
     return parse_login_options(text, (SCRAM_LOGIN_MODULE,))
 
 
-def _read_session_ms(keys: KeyValues, prefix: str, mechanism: str) -> int:
+def _read_session_ms(keys: KeyValues, listener_name: str, mechanism: str) -> int:
     """Return the session's length: the mechanism's, else the listener's, else the general one."""
     set_here = [
-        keys.read(f"{prefix}{part}{REAUTHENTICATION_MS_KEY}", REAUTHENTICATION_MS)
-        for part in (f"{mechanism.lower()}.", "")
+        keys.read_own(listener_name, SESSION_MS, part) for part in (f"{mechanism.lower()}.", "")
     ]
-    everyones: int = keys.values[REAUTHENTICATION_MS_KEY]
-    session_ms = next((each for each in set_here if each is not None), everyones)
-    return max(0, session_ms)  # as in Kafka, a negative length means none
-
-
-def sasl_keys(listener_name: str) -> Iterator[str]:
-    """Yield every key about log-ins that may be set for one listener."""
-    prefix = listener_prefix(listener_name)
-    yield f"{prefix}sasl.enabled.mechanisms"
-    yield f"{prefix}{REAUTHENTICATION_MS_KEY}"
-    for mechanism in SASL_MECHANISMS:
-        yield f"{prefix}{mechanism.lower()}.sasl.jaas.config"
-        yield f"{prefix}{mechanism.lower()}.{REAUTHENTICATION_MS_KEY}"
-
-
-def listener_prefix(listener_name: str) -> str:
-    """Return the prefix of a listener's own keys.
-
-    Kafka upper-cases listener names elsewhere, but these keys contain them in lower case.
-    """
-    return f"listener.name.{listener_name.lower()}."
+    lengths: list[int] = [each for each in set_here if each is not None]
+    return max(0, *lengths[:1] or [keys.values[SESSION_MS]])  # as in Kafka, negative means none

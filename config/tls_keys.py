@@ -1,6 +1,6 @@
 """The table of Kafka's ``ssl.*`` keys, and the parsers of their values.
 
-Source: Kafka 4.3 SslConfigs.
+Source: Kafka 4.3 SslConfigs, DynamicBrokerConfig.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.key import Key, list_keys
+from authorizerd.config.key import OWN_PREFIX, Key, list_keys
 from authorizerd.config.principal_mapping import DEFAULT_RULES, PrincipalMapping
 from authorizerd.config.tls import (
     KEY_PASSWORD,
@@ -185,3 +185,35 @@ RELOADABLE_SSL_KEYS: Final = frozenset(
 
 SECRET_SSL_KEYS: Final = frozenset(key.name for key in ssl_keys() if key.parse is secret_text)
 """The keys whose values are never shown. Kafka's type for all of these is PASSWORD."""
+
+HTTP_SSL_PREFIX: Final = f"{OWN_PREFIX}http."
+_SSL_NAMES: Final = frozenset(key.name for key in ssl_keys())
+_PORT_PREFIXES: Final = ("", HTTP_SSL_PREFIX, f"{OWN_PREFIX}source.")
+_LISTENER: Final = "listener.name."
+
+
+def kafka_ssl_name(name: str) -> str | None:
+    """Return Kafka's name of an ``ssl.*`` key, without a prefix; None if it is another key.
+
+    Clients send names of any length, so this takes linear time.
+    """
+    key = name[name.rfind("ssl.") :]
+    prefix = name.removesuffix(key)
+    listener = prefix.removeprefix(_LISTENER).removesuffix(".")
+    is_of_listener = listener and prefix == f"{_LISTENER}{listener}." and "\n" not in listener
+    return key if key in _SSL_NAMES and (prefix in _PORT_PREFIXES or is_of_listener) else None
+
+
+def is_secret_ssl_key(name: str) -> bool:
+    """Return True if the value of an ``ssl.*`` key, with any prefix, must not be shown."""
+    return kafka_ssl_name(name) in SECRET_SSL_KEYS
+
+
+def is_store_key(name: str) -> bool:
+    """Return True if the key, with any prefix, is about a keystore or truststore."""
+    return kafka_ssl_name(name) in RELOADABLE_SSL_KEYS
+
+
+def is_http_ssl_key(name: str) -> bool:
+    """Return True if the key is about TLS of our own ports."""
+    return name.startswith(HTTP_SSL_PREFIX) and kafka_ssl_name(name) is not None

@@ -14,12 +14,11 @@ from authorizerd.config.endpoints import (
     Listener,
     StreamEndpoint,
     is_loopback,
-    not_loopback,
+    loopback_error,
 )
 from authorizerd.config.key import Key
 from authorizerd.config.key_values import KeyValues
-from authorizerd.config.sasl import listener_prefix
-from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX
+from authorizerd.config.keys import listener_prefix
 from authorizerd.config.tls import (
     ClientAuth,
     InvalidTlsError,
@@ -27,15 +26,10 @@ from authorizerd.config.tls import (
     check_server,
     new_tls_settings,
 )
-from authorizerd.config.tls_keys import ssl_keys
+from authorizerd.config.tls_keys import HTTP_SSL_PREFIX, ssl_keys
 from authorizerd.config.values import TLS_PROTOCOLS, SecurityProtocol
 
 _SSL_KEYS = ssl_keys()
-
-
-def listener_tls_keys(listener_name: str) -> tuple[str, ...]:
-    """Return the keys for TLS on one listener."""
-    return tuple(listener_prefix(listener_name) + key.name for key in _SSL_KEYS)
 
 
 def read_listener_tls(
@@ -55,7 +49,7 @@ def _read_listener(keys: KeyValues, listener_name: str, protocol: SecurityProtoc
     values, names = read_ssl_values(keys, listener_prefix(listener_name), _SSL_KEYS)
     if protocol is SecurityProtocol.SASL_SSL and names["ssl.client.auth"] == "ssl.client.auth":
         values["ssl.client.auth"] = ClientAuth.NONE
-    return _server_settings(keys, values, names)
+    return combine_ssl_values(keys, values, names, is_server=True)
 
 
 def read_ssl_values(
@@ -86,15 +80,21 @@ def read_http_tls(keys: KeyValues) -> TlsSettings | None:
         return None
     names = {key.name: HTTP_SSL_PREFIX + key.name for key in _SSL_KEYS}
     values = {key: keys.values[name] for key, name in names.items()}
-    return _server_settings(keys, values, names)
+    return combine_ssl_values(keys, values, names, is_server=True)
 
 
-def _server_settings(
-    keys: KeyValues, values: Mapping[str, object], names: Mapping[str, str]
+def combine_ssl_values(
+    keys: KeyValues,
+    values: Mapping[str, object],
+    names: Mapping[str, str],
+    *,
+    is_server: bool = False,
 ) -> TlsSettings:
+    """Return the settings of a client, or of a server, which must be able to use them."""
     try:
         settings = new_tls_settings(values, names)
-        check_server(settings, names)
+        if is_server:
+            check_server(settings, names)
     except InvalidTlsError as error:
         raise keys.refusal(error.key, str(error)) from None
     return settings
@@ -113,7 +113,7 @@ def _check_reachable(keys: KeyValues, key: str, endpoint: HttpEndpoint | StreamE
     if has_tokens or is_loopback(endpoint) or (endpoint.is_tls and _has_client_auth(keys)):
         return
     reason = (
-        f"{not_loopback(endpoint)}: set authorizerd.tokens.file, use TLS with"
+        f"{loopback_error(endpoint)}: set authorizerd.tokens.file, use TLS with"
         f" {HTTP_SSL_PREFIX}ssl.client.auth, or use a loopback address"
     )
     keys.refuse(key, reason)
@@ -133,7 +133,7 @@ def check_admin_http(keys: KeyValues) -> None:
     _check_unused(keys, key, admin, "authorizerd.decision.http")
     if not is_loopback(admin):
         if not admin.is_tls:
-            reason = f"{not_loopback(admin)}: use https://, a loopback address, or"
+            reason = f"{loopback_error(admin)}: use https://, a loopback address, or"
             raise keys.refusal(key, f"{reason} authorizerd.metrics.http for metrics and health")
         _check_reachable(keys, key, admin)
 

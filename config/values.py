@@ -120,7 +120,7 @@ def invalid(text: str, expected: str, *, what: str = "") -> InvalidValueError:
 
 # Why not a closure, like the other parsers? ``config.dynamic`` gets a key's type from the bounds.
 @dataclass(frozen=True, slots=True)
-class integer:
+class IntegerParser:
     """The parser of decimal integers from ``minimum`` to ``maximum``, both included."""
 
     minimum: int
@@ -247,7 +247,7 @@ def address_limits(text: str) -> Mapping[str, int]:
         address = host_address(host.removeprefix("[").removesuffix("]"))
         if address is None:
             raise invalid(pair, "ADDRESS:NUMBER, such as 10.0.0.1:100", what="entry")
-        limits[address] = integer(1, INT32_MAX)(number)
+        limits[address] = IntegerParser(1, INT32_MAX)(number)
     return MappingProxyType(limits)
 
 

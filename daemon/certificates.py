@@ -16,10 +16,9 @@ from typing import Final
 
 import authorizerd.config.principal_rules  # noqa: F401 - a reload must not load it in the event loop
 from authorizerd.config.configuration import Configuration, parse_values
-from authorizerd.config.sasl import listener_prefix
-from authorizerd.config.ssl_key_names import HTTP_SSL_PREFIX, is_http_ssl_key
+from authorizerd.config.keys import listener_prefix
 from authorizerd.config.tls import ClientAuth, TlsSettings
-from authorizerd.config.tls_keys import RELOADABLE_SSL_KEYS
+from authorizerd.config.tls_keys import HTTP_SSL_PREFIX, RELOADABLE_SSL_KEYS, is_http_ssl_key
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import Stores
 from authorizerd.tls.errors import StoreError

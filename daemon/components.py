@@ -24,7 +24,7 @@ from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, Reco
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.dynamic import Layers
-from authorizerd.config.ssl_key_names import is_http_ssl_key
+from authorizerd.config.tls_keys import is_http_ssl_key
 from authorizerd.config.values import UnknownRelease
 from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
@@ -126,15 +126,15 @@ class Parts:
             self.authorizer, Path(configuration.metadata_log_dir), heap=self.collector
         )
         self.certificates.on_client_auth(self.callers.require_credentials)
-        self.settings.follow_configuration(self.certificates.prepare_reload)
-        self.settings.follow_stores(self.certificates.keys, self._prepare_stores)
+        self.settings.subscribe_configuration(self.certificates.prepare_reload)
+        self.settings.subscribe_stores(self.certificates.keys, self._prepare_stores)
         self.callers.prepare_reload()()  # the first load is a reload that is applied at once
-        self.settings.follow_file(self.callers.prepare_reload)
-        self.settings.follow(self.callers.reconfigure)
+        self.settings.subscribe_file(self.callers.prepare_reload)
+        self.settings.subscribe(self.callers.reconfigure)
         if self.audit is not None:
-            self.settings.follow_file(self.audit.prepare_reload)
+            self.settings.subscribe_file(self.audit.prepare_reload)
         if self.workers is not None:
-            self.settings.follow_file(self.workers.prepare_reload)
+            self.settings.subscribe_file(self.workers.prepare_reload)
         self.purgatory: Final = Purgatory(configuration.update_timeout_ms)
         self.times: Final = RequestTimes()
 

@@ -127,8 +127,8 @@ class Daemon:
                 self._readiness,
                 {name: endpoint.address for name, endpoint in endpoints.items()},
             )
-            parts.settings.follow(partial(reconfigure_servers, servers))
-            parts.settings.follow(self._follow)
+            parts.settings.subscribe(partial(reconfigure_servers, servers))
+            parts.settings.subscribe(self._apply_settings)
             signals = stack.enter_context(trio.open_signal_receiver(*SIGNALS))
             release_sighup()
             await run_stages(
@@ -244,7 +244,7 @@ class Daemon:
             waited_ms += self._parts.configuration.worker_timeout_ms
         return math.ceil(waited_ms / 1000) + ENDING_SECONDS
 
-    def _follow(self, settings: Configuration) -> None:
+    def _apply_settings(self, settings: Configuration) -> None:
         """Apply the settings that no other part applies."""
         parts = self._parts
         logging.getLogger().setLevel(settings.log_level)

@@ -51,7 +51,7 @@ STORES_SECONDS_MAX: Final = 10.0
 """Time limit for reading the keystores and truststores that a waiting client has set."""
 
 PrepareStores = Callable[[Mapping[str, str], frozenset[str]], Callable[[], None]]
-"""A function that reads stores; see ``Settings.follow_stores``."""
+"""A function that reads stores; see ``Settings.subscribe_stores``."""
 
 _NO_VALUES: Final[Map[str, str]] = Map()
 
@@ -68,7 +68,7 @@ class ReloadStatistics:
 
 
 class Settings:
-    """Combine the file's settings with dynamic configs, and call the followers after each change.
+    """Combine the file's settings with dynamic configs, and call the subscribers after each change.
 
     Args:
         image: the image that holds the dynamic configs.
@@ -97,8 +97,8 @@ class Settings:
         """True if clients cannot set keys, because the daemon follows a cluster."""
         self._layers = Layers(file=configuration.file_values)
         self._texts = self._layers.merge()
-        self._reloadable = configuration
-        self._followers: list[Callable[[Configuration], None]] = []
+        self._in_force = configuration
+        self._subscribers: list[Callable[[Configuration], None]] = []
         self._files: list[Callable[[Configuration], Callable[[], None]]] = []
         self._prepare_stores: PrepareStores = lambda values, changed: _apply_nothing
         self.store_keys: frozenset[str] = frozenset()
@@ -124,14 +124,17 @@ class Settings:
     @property
     def super_users(self) -> frozenset[str]:
         """The super users. Only they may change the list of super users."""
-        return self._reloadable.super_users
+        return self._in_force.super_users
 
-    def follow(self, follower: Callable[[Configuration], None]) -> None:
-        """Call ``follower`` with the settings in force, now and after each change."""
-        self._followers.append(follower)
-        follower(self._reloadable)
+    def subscribe(self, subscriber: Callable[[Configuration], None]) -> None:
+        """Call ``subscriber`` with the settings in force, now and after each change.
 
-    def follow_file(self, prepare_reload: Callable[[], Callable[[], None]]) -> None:
+        Only the reloadable ones ever change.
+        """
+        self._subscribers.append(subscriber)
+        subscriber(self._in_force)
+
+    def subscribe_file(self, prepare_reload: Callable[[], Callable[[], None]]) -> None:
         """Reload a file that the configuration names whenever the configuration is reloaded.
 
         Args:
@@ -141,13 +144,13 @@ class Settings:
         """
         self._files.append(lambda _: prepare_reload())
 
-    def follow_configuration(
+    def subscribe_configuration(
         self, prepare_reload: Callable[[Configuration], Callable[[], None]]
     ) -> None:
-        """Like ``follow_file``, but ``prepare_reload`` gets the configuration that was read."""
+        """Like ``subscribe_file``, but ``prepare_reload`` gets the configuration that was read."""
         self._files.append(prepare_reload)
 
-    def follow_stores(self, keys: frozenset[str], prepare: PrepareStores) -> None:
+    def subscribe_stores(self, keys: frozenset[str], prepare: PrepareStores) -> None:
         """Read keystores and truststores again whenever a client sets one of these ``keys``.
 
         Args:
@@ -301,9 +304,9 @@ class Settings:
         self._texts = texts
         for authorizer in dict.fromkeys((self._standard, self._authorizer)):
             authorizer.reconfigure(texts)
-        self._reloadable = self._reloadable.reload(texts)
-        for follower in self._followers:
-            follower(self._reloadable)
+        self._in_force = self._in_force.reload(texts)
+        for subscriber in self._subscribers:
+            subscriber(self._in_force)
 
 
 def _apply_nothing() -> None:

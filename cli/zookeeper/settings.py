@@ -35,7 +35,7 @@ from authorizerd.config.tls_keys import (
     secret_text,
     tls_versions,
 )
-from authorizerd.config.values import boolean, choice, integer, path, trim
+from authorizerd.config.values import IntegerParser, boolean, choice, path, trim
 
 FLAG: Final = "--command-config"
 DIGEST_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -48,7 +48,7 @@ _DIGEST: Final = "authorizerd.zookeeper.digest"
 _SSL: Final = "zookeeper.ssl."
 _ENABLE: Final = "zookeeper.ssl.client.enable"
 _PEM_SUFFIX: Final = ".pem"
-_TIMEOUT: Final = integer(100, 600_000)
+_TIMEOUT: Final = IntegerParser(100, 600_000)
 
 _TLS_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "ssl.keystore.location": path,

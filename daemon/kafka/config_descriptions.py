@@ -23,7 +23,7 @@ from authorizerd.config.dynamic import (
     normalize_value,
 )
 from authorizerd.config.keys import KEYS, LISTENER_PREFIX
-from authorizerd.config.ssl_key_names import kafka_ssl_name
+from authorizerd.config.tls_keys import kafka_ssl_name
 from authorizerd.daemon.kafka.requests import DescribeConfigsRequest, ResourceToDescribe
 from authorizerd.daemon.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE

@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from authorizerd.config.endpoints import HttpEndpoint, is_loopback, not_loopback
+from authorizerd.config.endpoints import HttpEndpoint, is_loopback, loopback_error
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import Place
 
@@ -186,7 +186,7 @@ async def bind(host: str | None, port: int, key: str, *, is_shared: bool = False
             resolved = HttpEndpoint(host=str(address[0]), port=port)
             if is_local and not is_loopback(resolved):
                 # Callers on loopback are trusted without credentials, so the name must not lie.
-                raise OSError(not_loopback(resolved))
+                raise OSError(loopback_error(resolved))
             wanted_address = (address[0], port, *address[2:])
             if is_shared:
                 await _check_unused(bound, wanted_address)

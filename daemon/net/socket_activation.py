@@ -19,7 +19,7 @@ from typing import Final
 
 import trio
 
-from authorizerd.config.endpoints import HttpEndpoint, is_loopback, not_loopback
+from authorizerd.config.endpoints import HttpEndpoint, is_loopback, loopback_error
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.net.binding import BoundEndpoint
 
@@ -117,7 +117,7 @@ async def adopt(
         found = HttpEndpoint(host=found_host, port=found_port)
         if is_loopback(HttpEndpoint(host=host, port=port)) and not is_loopback(found):
             # Check the bound address, not the name: on loopback callers need no credentials.
-            raise StartError(f"{key}: the inherited socket's {not_loopback(found)}")
+            raise StartError(f"{key}: the inherited socket's {loopback_error(found)}")
         if found_host not in hosts or (port and found_port != port):
             raise _mismatch(
                 key, _format_address(found_host, found_port), _format_address(host, wanted)

@@ -9,7 +9,7 @@ from authorizerd.config.endpoints import (
     Listener,
     StreamEndpoint,
     is_loopback,
-    not_loopback,
+    loopback_error,
     parse_advertised_listeners,
     parse_http_endpoint,
     parse_listeners,
@@ -160,7 +160,7 @@ def test_other_http_endpoint_is_not_loopback(url_host: str, host: str) -> None:
     endpoint = parse_http_endpoint(f"http://{url_host}:8181")
     assert endpoint == HttpEndpoint(host=host if url_host else None, port=8181)
     assert not is_loopback(endpoint)
-    assert not_loopback(endpoint) == (
+    assert loopback_error(endpoint) == (
         f"{host} is not a loopback address (127.0.0.0/8, ::1, localhost)"
     )
 

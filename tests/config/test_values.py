@@ -8,10 +8,10 @@ from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.values import (
+    IntegerParser,
     authorizer_class,
     base_url,
     boolean,
-    integer,
     parse_audit_level,
     parse_principals,
     path,
@@ -42,7 +42,7 @@ def test_trimming_is_javas() -> None:
 
 @given(st.integers(-300, 300))
 def test_integer_is_within_its_bounds(number: int) -> None:
-    parse = integer(-7, 250)
+    parse = IntegerParser(-7, 250)
     if -7 <= number <= 250:
         assert parse(str(number)) == number
     else:
@@ -51,9 +51,14 @@ def test_integer_is_within_its_bounds(number: int) -> None:
 
 @pytest.mark.parametrize("text", ["x", "1.0", "1_0", "٣", "0x1", "1 0", "--1", "9" * 5000])
 def test_integer_has_only_decimal_digits(text: str) -> None:
-    assert reason(integer(0, 100), text) == f"expected an integer from 0 to 100, found '{text}'"
-    assert reason(integer(0, 100), "") == "expected an integer from 0 to 100, found an empty value"
-    assert integer(0, 100)("+007") == 7
+    assert (
+        reason(IntegerParser(0, 100), text) == f"expected an integer from 0 to 100, found '{text}'"
+    )
+    assert (
+        reason(IntegerParser(0, 100), "")
+        == "expected an integer from 0 to 100, found an empty value"
+    )
+    assert IntegerParser(0, 100)("+007") == 7
 
 
 def test_boolean_is_true_or_false_in_any_case() -> None:

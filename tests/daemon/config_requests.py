@@ -91,5 +91,5 @@ async def describe_key(service: KafkaService, key: str, *, name: str = "7") -> A
 def max_connections(service: KafkaService) -> int:
     """Return the value in force."""
     seen: list[Configuration] = []
-    service.settings.follow(seen.append)
+    service.settings.subscribe(seen.append)
     return seen[-1].max_connections

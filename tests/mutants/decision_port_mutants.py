@@ -281,7 +281,7 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a reload leaves the rights of callers as they were",
         file="daemon/components.py",
-        text="        self.settings.follow(self.callers.reconfigure)\n",
+        text="        self.settings.subscribe(self.callers.reconfigure)\n",
         becomes="",
         found_by="tests/end_to_end/test_watch.py"
         "::test_only_callers_with_the_right_to_read_see_acls",

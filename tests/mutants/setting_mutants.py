@@ -300,7 +300,7 @@ SETTING_MUTANTS: Final = (
     ),
     Mutant(
         name="a listener's own ssl key may begin with any prefix",
-        file="config/ssl_key_names.py",
+        file="config/tls_keys.py",
         text='listener and prefix == f"{_LISTENER}{listener}." and',
         becomes="listener and",
         found_by="tests/config/test_dynamic.py::test_long_name_of_a_client_takes_linear_time",

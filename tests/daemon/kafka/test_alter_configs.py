@@ -32,7 +32,7 @@ from tests.daemon.kafka_service import ALICE, KafkaService
 async def test_alteration_is_applied_durable_and_described(service: KafkaService) -> None:
     """Each request is one batch. Every follower is notified before the answer."""
     told: list[int] = []
-    service.settings.follow(lambda settings: told.append(settings.max_connections))
+    service.settings.subscribe(lambda settings: told.append(settings.max_connections))
     assert await alter(
         service, altered((KEY, SET, "500")), altered((KEY, SET, "600"), name="")
     ) == [OK, OK]

@@ -153,7 +153,7 @@ async def test_guarded_and_invalid_configs_in_the_log_are_ignored(unloaded: Kafk
     )
     unloaded.settings.refresh()
     seen: list[Configuration] = []
-    unloaded.settings.follow(seen.append)
+    unloaded.settings.subscribe(seen.append)
     assert (seen[0].max_connections, seen[0].connections_max_idle_ms) == (1024, 77777)
     assert seen[0].update_timeout_ms == 30_000
     assert unloaded.settings.super_users == {ROOT}

@@ -54,8 +54,8 @@ class Site:
         self.certificates.prepare_reload(configuration)()
         service.read = self.configuration
         settings = service.settings
-        settings.follow_configuration(self.certificates.prepare_reload)
-        settings.follow_stores(self.certificates.keys, self.certificates.prepare_change)
+        settings.subscribe_configuration(self.certificates.prepare_reload)
+        settings.subscribe_stores(self.certificates.keys, self.certificates.prepare_change)
 
     def configuration(self, *lines: str) -> Configuration:
         return read_configuration(
