@@ -15,8 +15,7 @@ from typing import Final
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.follow_access import controller_jaas_keys
-from authorizerd.config.follow_keys import (
+from authorizerd.config.follow import (
     BOOTSTRAP_SERVERS,
     CLUSTER_ID,
     CONTROLLER_MECHANISM,
@@ -26,6 +25,7 @@ from authorizerd.config.follow_keys import (
     VOTERS,
     WRITE_TIMEOUT,
 )
+from authorizerd.config.follow_access import controller_jaas_keys
 from authorizerd.config.jaas import (
     PLAIN_LOGIN_MODULE,
     SCRAM_LOGIN_MODULE,

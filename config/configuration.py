@@ -7,7 +7,7 @@ ConfigurationError names all faults, and no key takes effect.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +17,7 @@ from authorizerd.config import follow_rules, joined_rules, tls_rules
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.follow import FollowSettings
 from authorizerd.config.kafka_keys import KAFKA_LIMITS, KAFKA_SETTINGS, KafkaLimits, KafkaSettings
+from authorizerd.config.key import select_settings
 from authorizerd.config.key_values import KeyValues, read_key_values
 from authorizerd.config.keys import CREATION_RATE
 from authorizerd.config.own_keys import CALLERS_PREFIX, OWN_SETTINGS, OwnSettings
@@ -98,11 +99,7 @@ class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
         return replace(self, **{name: getattr(other, name) for name in names})
 
 
-SETTINGS: Final = {
-    name: key
-    for name, key in {**KAFKA_SETTINGS, **KAFKA_LIMITS, **OWN_SETTINGS}.items()
-    if name in {each.name for each in fields(Configuration)}
-}
+SETTINGS: Final = select_settings(Configuration, {**KAFKA_SETTINGS, **KAFKA_LIMITS, **OWN_SETTINGS})
 """The key of each field that has one."""
 _RELOADABLE: Final = {name: key for name, key in SETTINGS.items() if key.reloadable}
 

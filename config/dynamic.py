@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from immutables import Map
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.follow_keys import servers, voters
+from authorizerd.config.follow import servers, voters
 from authorizerd.config.key import OWN_PREFIX, Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
 from authorizerd.config.own_keys import CALLERS_PREFIX

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from authorizerd.config.follow import LogIn
-from authorizerd.config.follow_keys import (
+from authorizerd.config.follow import (
     CONTROLLER_MECHANISM,
     CONTROLLER_NAMES,
     JAAS,
     SOURCE_PREFIX,
     SOURCE_SSL_KEYS,
+    LogIn,
 )
 from authorizerd.config.jaas import parse_log_in
 from authorizerd.config.key_values import KeyValues

@@ -9,33 +9,35 @@ Source: Kafka 4.3 QuorumConfig, KafkaConfig.validateValues, KafkaRaftClient.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from authorizerd.config.follow import FollowSettings, Privileged, Server, SourceKind, Writes
-from authorizerd.config.follow_access import (
-    read_broker_access,
-    read_controller_access,
-)
-from authorizerd.config.follow_keys import (
+from authorizerd.config.follow import (
     BOOTSTRAP_SERVERS,
     BROKERS_KEYS,
-    CLUSTER_ID,
     CONTROLLER_NAMES,
     FOLLOW_KEYS,
+    FOLLOW_SETTINGS,
     FORWARD_KEYS,
     FORWARD_PRINCIPALS,
     FORWARD_PRIVILEGED,
     POLL,
     QUORUM_KEYS,
     REQUEST_TIMEOUT,
-    SERVE_COPY,
     SOURCE,
     SOURCE_PREFIX,
     STALE_MAX,
     VOTERS,
     WRITE_TIMEOUT,
     WRITES,
+    FollowSettings,
+    Privileged,
+    Server,
+    SourceKind,
+    Writes,
+)
+from authorizerd.config.follow_access import (
+    read_broker_access,
+    read_controller_access,
 )
 from authorizerd.config.key import Key
 from authorizerd.config.key_values import KeyValues
@@ -99,18 +101,11 @@ def read_follow(
             return None
         case SourceKind.QUORUM:
             _refuse_set(keys, BROKERS_KEYS, _NOT_BY_BROKERS)
-            follow = _read_quorum(keys, protocols)
+            made = _read_quorum(keys, protocols)
         case SourceKind.BROKERS:
-            follow = _read_brokers(keys)
-    return replace(
-        follow,
-        cluster_id=keys.values[CLUSTER_ID],
-        stale_max_ms=keys.values[STALE_MAX],
-        serves_copy=keys.values[SERVE_COPY],
-        writes=keys.values[WRITES],
-        forwarded=keys.values[FORWARD_PRINCIPALS],
-        forwarded_privileged=keys.values[FORWARD_PRIVILEGED],
-    )
+            made = _read_brokers(keys)
+    values = {name: keys.values[key.name] for name, key in FOLLOW_SETTINGS.items()}
+    return FollowSettings(kind=source, **values | made)
 
 
 def find_unused_keys(keys: KeyValues, source: SourceKind) -> set[str]:
@@ -127,7 +122,7 @@ def _refuse_set(keys: KeyValues, refused: Iterable[Key], reason: str) -> None:
             keys.refuse(key.name, reason)
 
 
-def _read_quorum(keys: KeyValues, protocols: Mapping[str, SecurityProtocol]) -> FollowSettings:
+def _read_quorum(keys: KeyValues, protocols: Mapping[str, SecurityProtocol]) -> dict[str, Any]:
     voters: tuple[Server, ...] = keys.values[VOTERS]
     servers = keys.values[BOOTSTRAP_SERVERS] or voters
     if not servers:
@@ -148,17 +143,16 @@ def _read_quorum(keys: KeyValues, protocols: Mapping[str, SecurityProtocol]) -> 
         )
         raise keys.refusal(CONTROLLER_NAMES, reason)
     log_in, tls = read_controller_access(keys, names[0], protocols)
-    return FollowSettings(
-        kind=SourceKind.QUORUM,
-        servers=servers,
-        log_in=log_in,
-        tls=tls,
-        request_timeout_ms=keys.values[REQUEST_TIMEOUT],
-        write_timeout_ms=keys.values[WRITE_TIMEOUT],
-    )
+    return {
+        "servers": servers,
+        "log_in": log_in,
+        "tls": tls,
+        "request_timeout_ms": keys.values[REQUEST_TIMEOUT],
+        "write_timeout_ms": keys.values[WRITE_TIMEOUT],
+    }
 
 
-def _read_brokers(keys: KeyValues) -> FollowSettings:
+def _read_brokers(keys: KeyValues) -> dict[str, Any]:
     key = f"{SOURCE_PREFIX}bootstrap.servers"
     servers: tuple[Server, ...] = keys.values[key]
     if not servers:
@@ -169,17 +163,8 @@ def _read_brokers(keys: KeyValues) -> FollowSettings:
         reason = f"expected more than {POLL} ({poll_ms}), found {keys.values[STALE_MAX]}"
         keys.refuse(STALE_MAX, reason)
     log_in, tls = read_broker_access(keys)
-    timeout_ms: int = keys.values[f"{SOURCE_PREFIX}request.timeout.ms"]
-    return FollowSettings(
-        kind=SourceKind.BROKERS,
-        servers=servers,
-        log_in=log_in,
-        tls=tls,
-        client_id=keys.values[f"{SOURCE_PREFIX}client.id"],
-        request_timeout_ms=timeout_ms,
-        write_timeout_ms=timeout_ms,
-        poll_ms=poll_ms,
-    )
+    write_timeout_ms = keys.values[f"{SOURCE_PREFIX}request.timeout.ms"]
+    return {"servers": servers, "log_in": log_in, "tls": tls, "write_timeout_ms": write_timeout_ms}
 
 
 def check_log_ins(

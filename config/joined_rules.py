@@ -16,8 +16,7 @@ from authorizerd.config.endpoints import (
     Listener,
     parse_listeners,
 )
-from authorizerd.config.follow import SourceKind
-from authorizerd.config.follow_keys import JAAS, SOURCE_SSL_KEYS
+from authorizerd.config.follow import JAAS, SOURCE_SSL_KEYS, SourceKind
 from authorizerd.config.follow_rules import find_unused_keys
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import CREATION_RATE, KEYS_BY_NAME, listener_prefix

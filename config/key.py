@@ -16,7 +16,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, field, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, Final, TypeVar, overload
@@ -67,7 +67,8 @@ def setting(parse: Callable[[str], Value]) -> Value | None: ...
 
 def setting(parse: Callable[[str], Any], default: str | None = None, **traits: Any) -> Any:
     """Return a field whose value is that of a key; the arguments are those of ``Key``."""
-    return field(metadata={_KEY: Key(parse, default, **traits)})
+    make = partial(parse, default) if default is not None else lambda: None
+    return field(default_factory=make, metadata={_KEY: Key(parse, default, **traits)})
 
 
 by_rule: Final[Callable[..., Any]] = setting
@@ -93,6 +94,11 @@ def list_keys(owner: type, prefix: str = "", *, of: str = "") -> Mapping[str, Ke
         for attribute, key in keys.items()
         if isinstance(key, Key)
     }
+
+
+def select_settings(owner: type, keys: Mapping[str, Key]) -> Mapping[str, Key]:
+    """Return those of ``keys`` that are fields of a class, by the name of the field."""
+    return {each.name: keys[each.name] for each in fields(owner) if each.name in keys}
 
 
 def _find_key(value: object) -> object:

@@ -21,7 +21,7 @@ from authorizerd.config.endpoints import (
     parse_optional_http_endpoint,
     parse_stream_endpoint,
 )
-from authorizerd.config.follow_keys import FOLLOW_KEYS
+from authorizerd.config.follow import FOLLOW_KEYS
 from authorizerd.config.key import OWN_PREFIX, list_keys, setting
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import (

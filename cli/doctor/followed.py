@@ -13,8 +13,14 @@ from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.cli.doctor.followed_nodes import NodeAnswer, ask_nodes, list_cluster_ids
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import HttpEndpoint, is_loopback
-from authorizerd.config.follow import FollowSettings, SourceKind, Writes
-from authorizerd.config.follow_keys import CLUSTER_ID, FORWARD_PRIVILEGED, WRITES
+from authorizerd.config.follow import (
+    CLUSTER_ID,
+    FORWARD_PRIVILEGED,
+    WRITES,
+    FollowSettings,
+    SourceKind,
+    Writes,
+)
 from authorizerd.config.values import PLAIN
 from authorizerd.daemon.sources.remedies import (
     excess_rights,
@@ -65,8 +71,8 @@ def examine_settings(configuration: Configuration, follow: FollowSettings) -> It
         )
         advice = "protect this machine and its configuration like those of a controller"
         yield warning(_CHECK, text, advice)
-        if follow.forwarded_privileged:
-            kinds = ", ".join(sorted(follow.forwarded_privileged))
+        if follow.writes_forward_privileged:
+            kinds = ", ".join(sorted(follow.writes_forward_privileged))
             text = f"{FORWARD_PRIVILEGED} has {kinds}: one here is one in the cluster, too"
             yield warning(_CHECK, text, "remove the kinds that need not change ACLs")
     log_in = follow.log_in

@@ -130,12 +130,12 @@ def test_each_key_sets_its_field() -> None:
         write_timeout_ms=7,
         poll_ms=100,
         stale_max_ms=9000,
-        serves_copy=True,
+        serve_copy=True,
         writes=Writes.AS_SELF,
     )
     timeouts = ("controller.quorum.request.timeout.ms=8", "controller.socket.timeout.ms=9")
     settings = follow(*QUORUM, *shared, *timeouts)
-    assert (settings.stale_max_ms, settings.serves_copy, settings.writes) == (9000, True, "as-self")
+    assert (settings.stale_max_ms, settings.serve_copy, settings.writes) == (9000, True, "as-self")
     assert (settings.request_timeout_ms, settings.write_timeout_ms) == (8, 9)
     settings = follow(
         *FORWARD,
@@ -143,8 +143,8 @@ def test_each_key_sets_its_field() -> None:
         "authorizerd.writes.forward.privileged=anonymous,local-users",
     )
     assert settings.writes is Writes.FORWARD
-    assert settings.forwarded == {"User:a", "User:CN=b,O=c", "User:ANONYMOUS"}
-    assert settings.forwarded_privileged == {Privileged.ANONYMOUS, Privileged.LOCAL_USERS}
+    assert settings.writes_forward_principals == {"User:a", "User:CN=b,O=c", "User:ANONYMOUS"}
+    assert settings.writes_forward_privileged == {Privileged.ANONYMOUS, Privileged.LOCAL_USERS}
 
 
 @pytest.mark.parametrize(
@@ -435,8 +435,8 @@ def test_any_combination_is_sound_or_an_error(lines: list[str]) -> None:
             set(each.mechanisms) == {"PLAIN"} for each in configuration.sasl_listeners.values()
         )
     if settings.writes is Writes.FORWARD:
-        assert settings.forwarded
-        assert "User:a" not in settings.forwarded or (
-            Privileged.SUPER_USERS in settings.forwarded_privileged
+        assert settings.writes_forward_principals
+        assert "User:a" not in settings.writes_forward_principals or (
+            Privileged.SUPER_USERS in settings.writes_forward_privileged
             or "super.users=User:a" not in lines
         )

@@ -70,7 +70,7 @@ BROKER_MUTANTS: Final = (
     Mutant(
         name="a copy of listings is always served",
         file="daemon/sources/brokers/source.py",
-        text="decides = copy.high_watermark is None or self._settings.serves_copy",
+        text="decides = copy.high_watermark is None or self._settings.serve_copy",
         becomes="decides = True",
         found_by=f"{_SOURCE_TESTS}::test_restart_continues_from_the_copy",
     ),

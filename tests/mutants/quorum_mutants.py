@@ -131,7 +131,7 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="the copy is served before the first contact without permission",
         file="daemon/sources/quorum/source.py",
-        text="            if self._settings.serves_copy:\n",
+        text="            if self._settings.serve_copy:\n",
         becomes="            if self._settings.servers:\n",
         found_by=(
             f"{_TESTS}/test_source.py::"

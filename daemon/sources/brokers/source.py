@@ -220,7 +220,7 @@ class BrokersSource:
         copy, status = self._copy, self._status
         status.cluster_id = copy.cluster_id or ""
         # What a copy says may be old, unless it is to be served until there is contact.
-        decides = copy.high_watermark is None or self._settings.serves_copy
+        decides = copy.high_watermark is None or self._settings.serve_copy
         await self._freshness.begin(decides=decides)
         if copy.high_watermark is None:
             return  # the applier loads a first listing much faster than it applies differences

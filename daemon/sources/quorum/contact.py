@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from authorizerd.config.follow import Server
-from authorizerd.config.follow_keys import CLUSTER_ID
+from authorizerd.config.follow import CLUSTER_ID, Server
 from authorizerd.daemon.sources.quorum.errors import (
     GarbageError,
     OtherClusterError,

@@ -228,7 +228,7 @@ class QuorumSource:
         feed.last_offset = self._copy.last_offset  # a checkpoint may have no batch
         if feed.last_offset >= 0:
             _logger.info("the copy of the cluster's log ends at offset %d", feed.last_offset)
-            if self._settings.serves_copy:
+            if self._settings.serve_copy:
                 await feed.catch_up()
         self._machine = self._new_machine()
         self._begun.set()

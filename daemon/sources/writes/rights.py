@@ -19,8 +19,12 @@ from typing import Final
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.errors import RejectedUpdateError
-from authorizerd.config.follow import FollowSettings, Privileged
-from authorizerd.config.follow_keys import FORWARD_PRINCIPALS, FORWARD_PRIVILEGED
+from authorizerd.config.follow import (
+    FORWARD_PRINCIPALS,
+    FORWARD_PRIVILEGED,
+    FollowSettings,
+    Privileged,
+)
 from authorizerd.daemon.sources.writes.requests import Denied, NotSent
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
@@ -37,8 +41,8 @@ class ForwardingRights:
     """
 
     def __init__(self, settings: FollowSettings, is_super_user: Callable[[str], bool]) -> None:
-        self._listed: Final = settings.forwarded
-        self._privileged: Final = settings.forwarded_privileged
+        self._listed: Final = settings.writes_forward_principals
+        self._privileged: Final = settings.writes_forward_privileged
         self._is_super_user = is_super_user
 
     def find_obstacle(self, caller: RequestContext) -> str | None:

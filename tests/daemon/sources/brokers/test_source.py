@@ -56,7 +56,7 @@ SETTINGS = FollowSettings(
     stale_max_ms=int(STALE * 1000),
     request_timeout_ms=3_000,
 )
-SERVING = replace(SETTINGS, serves_copy=True)
+SERVING = replace(SETTINGS, serve_copy=True)
 ODD = Acl(99, "n", 77, "User:a", "*", 55, 44)
 
 
@@ -771,7 +771,7 @@ async def test_first_decision_knows_the_releases(
     cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """So it is with a served copy: the first state has them, not a later one."""
-    for settings in (SETTINGS, replace(SETTINGS, serves_copy=True)):
+    for settings in (SETTINGS, replace(SETTINGS, serve_copy=True)):
         async with following(cluster, tmp_path, settings) as follower:
             first = await follower.applier.snapshot.wait_until(lambda newest: newest is not None)
             assert first is not None

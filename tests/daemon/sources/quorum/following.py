@@ -39,7 +39,7 @@ class Following:
         self._settings = FollowSettings(
             kind=SourceKind.QUORUM,
             servers=tuple(Server(each.host, each.port) for each in quorum.addresses),
-            serves_copy=serves_copy,
+            serve_copy=serves_copy,
             stale_max_ms=stale_max_ms,
             cluster_id=cluster_id,
         )

@@ -222,7 +222,7 @@ class Follower:
                 servers=(Server("first", 9093),),
                 writes=writes,
                 write_timeout_ms=request_timeout_ms,
-                forwarded=frozenset({ALICE}),
+                writes_forward_principals=frozenset({ALICE}),
                 log_in=log_in,
             ),
             destination=self,

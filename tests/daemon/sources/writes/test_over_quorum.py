@@ -41,7 +41,7 @@ class Daemon:
             kind=SourceKind.QUORUM,
             servers=(),
             writes=writes,
-            forwarded=frozenset({ALICE}),
+            writes_forward_principals=frozenset({ALICE}),
             write_timeout_ms=500,
         )
         self.everywhere = 0

@@ -28,7 +28,10 @@ def obstacle(
 ) -> str | None:
     """Return why this caller is not forwarded. ROOT is a super user of the daemon."""
     settings = FollowSettings(
-        kind=SourceKind.QUORUM, servers=(), forwarded=listed, forwarded_privileged=privileged
+        kind=SourceKind.QUORUM,
+        servers=(),
+        writes_forward_principals=listed,
+        writes_forward_privileged=privileged,
     )
     caller = RequestContext(
         principal=principal,
