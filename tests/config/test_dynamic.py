@@ -21,7 +21,7 @@ from authorizerd.config.dynamic import (
     split_valid,
 )
 from authorizerd.config.keys import KEYS
-from authorizerd.config.tls_keys import SECRET_SSL_KEYS, ssl_keys
+from authorizerd.config.tls_keys import is_store_key, ssl_keys
 from authorizerd.config.values import trim
 
 FILE = {"node.id": "1", "max.connections": "10", "super.users": "User:file"}
@@ -166,8 +166,26 @@ def test_passwords_are_secret() -> None:
 )
 def test_passwords_keys_and_chains_of_stores_are_secret(prefix: str) -> None:
     secret = {name for name in SSL_NAMES if is_secret(prefix + name)}
-    assert secret == SECRET_SSL_KEYS
+    assert secret == {
+        "ssl.keystore.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.key.password",
+        "ssl.truststore.password",
+        "ssl.truststore.certificates",
+    }
     assert {name for name in SSL_NAMES if get_type(prefix + name) is ConfigType.PASSWORD} == secret
+
+
+def test_keys_of_stores_are_those_that_kafka_reloads() -> None:
+    assert {name for name in SSL_NAMES if not is_store_key(name)} == {
+        "ssl.client.auth",
+        "ssl.principal.mapping.rules",
+        "ssl.enabled.protocols",
+        "ssl.cipher.suites",
+        "ssl.allow.dn.changes",
+        "ssl.allow.san.changes",
+    }
 
 
 @pytest.mark.parametrize("start", ["", "listener.name.", "authorizerd.http."])

@@ -1,9 +1,34 @@
+from dataclasses import dataclass
+from typing import ClassVar
+
 import pytest
 
 from authorizerd.config.kafka_keys import KAFKA_KEYS
-from authorizerd.config.key import OWN_PREFIX, Key
+from authorizerd.config.key import OWN_PREFIX, Key, list_keys, select_settings, setting
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME, describe_ignored_key
 from authorizerd.config.own_keys import OWN_KEYS
+from authorizerd.config.values import IntegerParser, paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """Two keys, one of them with a field."""
+
+    log_dirs: ClassVar = Key(paths)
+    """Where."""
+    queue_max: int = setting(IntegerParser(1, 9), "7", reloadable=True)
+    """How many lines{of}
+    may wait."""
+
+
+def test_class_states_its_keys_in_order() -> None:
+    keys = list_keys(Stated, "x.", of=" of a port")
+    assert [(each.name, each.default, each.reloadable, each.doc) for each in keys.values()] == [
+        ("x.log.dirs", None, False, "Where."),
+        ("x.queue.max", "7", True, "How many lines of a port may wait."),
+    ]
+    assert select_settings(Stated, keys) == {"queue_max": keys["queue_max"]}
+    assert Stated().queue_max == 7
 
 
 def test_each_key_is_in_the_table_once() -> None:

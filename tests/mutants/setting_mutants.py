@@ -295,8 +295,15 @@ SETTING_MUTANTS: Final = (
     Mutant(
         name="a follower of brokers opens a SCRAM listener without credentials",
         file="config/configuration.py",
-        text="    keys.attempt(check_log_ins, source, sasl_listeners)\n",
+        text="    keys.attempt(follow_rules.check_log_ins, source, sasl_listeners)\n",
         found_by="tests/config/test_follow_rules.py::test_contradiction_names_the_key_and_the_remedy",
+    ),
+    Mutant(
+        name="a private key in PEM is shown to clients",
+        file="config/tls_keys.py",
+        text="    ssl_keystore_key = Key(secret_text)\n",
+        becomes="    ssl_keystore_key = Key(str)\n",
+        found_by="tests/config/test_dynamic.py::test_passwords_keys_and_chains_of_stores_are_secret",
     ),
     Mutant(
         name="a listener's own ssl key may begin with any prefix",
