@@ -5,23 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.builder import build
-from authorizerd.acl.formats.catalogue import read_acl_text
+from authorizerd.acl.formats.catalogue import FORMATS, read_acl_text
 from authorizerd.acl.formats.model import AclsRead, AclTextError
 from authorizerd.acl.formats.unread import decode_text
-from authorizerd.acl.listing import derive_id
-from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.cli.offline import read_snapshot
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.question_words import warn_of
-from authorizerd.daemon.errors import StartError
-from authorizerd.metadata.bounded_file import read_file
+from authorizerd.metadata.bounded_file import read_file, read_stream
 
+STANDARD_INPUT: Final = "standard input"
 _CHECKPOINT_SUFFIX: Final = ".checkpoint"
 
 
@@ -34,10 +31,6 @@ def read_acl_file(path: Path) -> list[Acl]:
     """Return the ACLs of a file, without repeats. Blocks.
 
     Warns of what the file says and ACLs cannot.
-
-    Raises:
-        StartError: the file cannot be read, or has another form.
-        MetadataLogError: as ``offline.read_snapshot``, for a checkpoint or a log.
     """
     read = read_acls(path)
     warn_of(f"{path}: {loss}" for loss in read.losses)
@@ -45,42 +38,35 @@ def read_acl_file(path: Path) -> list[Acl]:
 
 
 def read_acls(path: Path) -> AclsRead:
-    """Return the ACLs of a file, what is lost, and what the file manages. Blocks.
-
-    Raises as ``read_acl_file``.
-    """
+    """Return the ACLs of a file, what is lost, and what the file manages. Blocks."""
     if is_log(path):
+        from authorizerd.cli.offline import read_snapshot  # most files are texts
+
         return AclsRead(tuple(read_snapshot(path).acls.values()))
-    return parse_acls(path, read_text(path))
+    return parse_acls(path, read_text(path), path.suffix)
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file. Blocks.
-
-    Raises:
-        StartError: the file cannot be read, or is not UTF-8.
-    """
+def read_text(path: Path | None) -> str:
+    """Return the text of a file, or of standard input. Blocks."""
+    name = STANDARD_INPUT if path is None else path
     try:
-        return decode_text(read_file(path))
+        return decode_text(read_stream(sys.stdin.buffer) if path is None else read_file(path))
     except OSError as error:
-        raise StartError(f"{path}: {error.strerror or error}") from error
+        raise CommandError(f"{name}: {error.strerror or error}") from error
     except AclTextError as error:
-        raise StartError(f"{path}: {error}") from error
+        raise CommandError(escape_unprintable(f"{name}: {error}")) from error
 
 
-def parse_acls(path: Path, text: str) -> AclsRead:
+def parse_acls(name: object, text: str, suffix: str, format: str | None = None) -> AclsRead:
     """Return the ACLs of the text of a file, as ``read_acls``.
 
-    Raises:
-        StartError: the text has another form.
+    Args:
+        name: what errors begin with.
+        suffix: of the file's name.
+        format: its name; None to detect it.
     """
     try:
-        return read_acl_text(text, path.suffix)
+        return read_acl_text(text, suffix) if format is None else FORMATS[format].read(text)
     except AclTextError as error:
-        reason = f"{path}: {error.place}: {error.reason}"
-        raise StartError(escape_unprintable(reason)) from error
-
-
-def build_snapshot(acls: Iterable[Acl]) -> AclSnapshot:
-    """Return the snapshot of ACLs that have neither ids nor an offset, each of them once."""
-    return build((AclAdded(derive_id(acl), acl) for acl in acls), offset=-1)
+        reason = f"{name}: {error.place}: {error.reason}"
+        raise CommandError(escape_unprintable(reason)) from error

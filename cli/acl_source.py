@@ -10,30 +10,29 @@ other settings may decide differently.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final
 
 import msgspec
 
 from authorizerd.acl.as_of import Moment
+from authorizerd.acl.builder import build
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.catalogue import FORMAT_NAMES
-from authorizerd.acl.known_settings import KnownSettings
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
+from authorizerd.acl.listing import derive_id
+from authorizerd.acl.model import AclAdded
 from authorizerd.acl.release_in_force import Evidence
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
-from authorizerd.cli.acl_file import build_snapshot, is_log, read_acl_file
-from authorizerd.cli.configuration_file import (
-    add_broker_arguments,
-    add_config_arguments,
-    add_log_dir_argument,
-    read_configuration,
-)
+from authorizerd.cli import flags
+from authorizerd.cli.acl_file import is_log, read_acl_file
+from authorizerd.cli.configuration_file import read_configuration
 from authorizerd.cli.offline import read_log
 from authorizerd.cli.profile import Profile, use_profile
-from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment, warn_of
+from authorizerd.cli.question_words import MOMENT_HELP, read_moment, warn_of
 from authorizerd.cli.source_settings import (
     USE_CONFIG,
     Setting,
@@ -49,7 +48,6 @@ from authorizerd.cli.source_settings import (
     read_file_settings,
 )
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.errors import InvalidValueError
 
 
 class Place(StrEnum):
@@ -87,6 +85,13 @@ class AclSource(msgspec.Struct, frozen=True):
     moment: Moment | None = None
     caller: str | None = None
 
+    @property
+    def server(self) -> str:
+        """The address for commands that change the ACLs."""
+        from authorizerd.acl.explanation.description import ANY_SERVER  # only few answers name it
+
+        return self.name if self.place is Place.BROKERS else ANY_SERVER
+
     def describe(self) -> Iterator[str]:
         """Yield the lines that end an answer: which ACLs these are, and the settings."""
         yield self.describe_acls()
@@ -120,53 +125,50 @@ class LogPlace(msgspec.Struct, frozen=True):
         return describe_settings(self.stated, USE_CONFIG)
 
 
-class BrokerAnswer(msgspec.Struct, frozen=True):
-    """What brokers tell about their ACLs.
+class SourceRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags that say where the ACLs are, and which settings apply.
 
-    Attributes:
-        values: the values of the settings that are set on the broker. None: the broker does not
-            show the value.
-        failure: why no value is known; an empty text if the broker told all that are set.
-        user: the name that the client logged in with, or None.
+    A command that lacks a flag leaves its default.
     """
 
-    snapshot: AclSnapshot
-    topics: tuple[str, ...]
-    values: Mapping[str, str | None]
-    failure: str = ""
-    user: str | None = None
+    refuse: flags.Refuse
+    log_dir: Path | None = None
+    acls: Path | None = None
+    config: Path | None = None
+    override: tuple[str, ...] = ()
+    as_of: str | None = None
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+    kafka_release: Release | None = None
+    super_users: str | None = None
+    allow_everyone_if_no_acl_found: str | None = None
+
+    @property
+    def settings(self) -> Mapping[str, str | None]:
+        """The flags of ``add_setting_arguments``, by their keys."""
+        return {
+            SUPER_USERS: self.super_users,
+            ALLOW_EVERYONE: self.allow_everyone_if_no_acl_found,
+        }
 
 
-ReadBrokers: TypeAlias = Callable[[str, str | None], BrokerAnswer]
-"""Read the ACLs of the brokers at these addresses, with this ``--command-config`` file."""
-
-
-def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
-    """Add the flags that say where the ACLs are, and which settings apply.
-
-    Args:
-        read_brokers: ``broker_acls.read_brokers``, imported once it is called: it loads Kafka's
-            message definitions, which take longer to load than the rest of a command.
-    """
-    parser.set_defaults(read_brokers=read_brokers, refuse=parser.error)
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say where the ACLs are, and which settings apply."""
+    parser.set_defaults(refuse=parser.error)
     group = parser.add_argument_group(
         "where the ACLs are: one of --log-dir, --acls, --config and --bootstrap-server"
     )
-    add_log_dir_argument(group)
-    group.add_argument(
+    flags.add_log_dir_argument(group)
+    flags.add_file(
+        group,
         "--acls",
-        type=Path,
-        metavar="FILE",
-        help=f"a file of ACLs in one of the formats {FORMAT_NAMES} (acls export --help explains "
+        f"a file of ACLs in one of the formats {FORMAT_NAMES} (acls export --help explains "
         "them); with --config, instead of the log directory of that configuration",
     )
-    add_config_arguments(group, required=False)
-    group.add_argument(
-        "--as-of",
-        metavar="MOMENT",
-        help=f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config",
-    )
-    add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster")
+    flags.add_config_arguments(group, required=False)
+    text = f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config"
+    flags.add_text(group, "--as-of", "MOMENT", text)
+    flags.add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster")
     group.add_argument(
         "--kafka-release",
         type=Release,
@@ -179,116 +181,101 @@ def add_source_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrok
 
 def add_log_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of a command that needs a log. ``read_log_place`` reads them."""
-    parser.set_defaults(
-        refuse=parser.error, acls=None, as_of=None, bootstrap_server=None, command_config=None
-    )
-    parser.set_defaults(
-        advice={
-            "--bootstrap-server": "brokers do not list the past: use --config or --log-dir",
-            "--acls": "a listing has no past: use --config or --log-dir",
-        }
-    )
+    advice = {
+        "--bootstrap-server": "brokers do not list the past: use --config or --log-dir",
+        "--acls": "a listing has no past: use --config or --log-dir",
+    }
+    parser.set_defaults(refuse=parser.error, advice=advice)
     group = parser.add_argument_group("where the log is: --log-dir or --config")
-    add_log_dir_argument(group)
-    add_config_arguments(group, required=False)
+    flags.add_log_dir_argument(group)
+    flags.add_config_arguments(group, required=False)
     add_setting_arguments(group)
 
 
-def open_source(arguments: argparse.Namespace) -> AclSource:
-    """Read the ACLs from where the flags of ``add_source_arguments`` say. Blocks.
+_EXPECTED: Final = (
+    "expected --log-dir DIR, --acls FILE, --config FILE, whose log directory is read, or "
+    "--bootstrap-server HOST:PORT"
+)
+
+
+def read_source(arguments: argparse.Namespace) -> AclSource:
+    """Read the ACLs from where the flags of ``add_source_arguments`` say. See ``open_source``."""
+    return open_source(flags.read_request(SourceRequest, arguments))
+
+
+def open_source(request: SourceRequest) -> AclSource:
+    """Read the ACLs from where the flags say. Blocks.
 
     Invalid flags end the command with exit code 2.
-
-    Raises:
-        StartError, ConfigurationError: the configuration is unusable, or no broker lists its ACLs.
-        MetadataLogError: see ``offline.read_log``.
     """
-    profile = use_profile(arguments, "log_dir", "acls", "config")
-    if arguments.bootstrap_server is not None:
-        _check_flags(arguments)
-        return _open_brokers(arguments, profile)
-    return _open_path(arguments)
+    request, profile = use_profile(request, "log_dir", "acls", "config")
+    if request.bootstrap_server is not None:
+        _check_flags(request, _EXPECTED)
+        return _open_brokers(request, request.bootstrap_server, profile)
+    place = read_log_place(request, _EXPECTED)
+    if request.acls is not None and not is_log(request.acls):
+        return _open_file(request, place)
+    return _open_log(request, place)
 
 
-def _check_flags(arguments: argparse.Namespace) -> None:
+def _check_flags(request: SourceRequest, expected: str) -> None:
     """End the command if the flags cannot be combined."""
-    refuse: Refuse = arguments.refuse
-    if arguments.bootstrap_server is not None:
-        _check_brokers_alone(arguments, refuse)
-    elif arguments.command_config is not None:
+    refuse, others = request.refuse, (request.log_dir, request.acls, request.config)
+    if request.bootstrap_server is not None:
+        for flag, value in zip(("--log-dir", "--acls", "--config"), others, strict=True):
+            if value is not None:
+                refuse(f"{flag}: expected either {flag} or --bootstrap-server, found both")
+        if request.as_of is not None:
+            refuse("--as-of: expected --log-dir or --config: brokers do not list ACLs of the past")
+    elif request.command_config is not None:
         refuse("--command-config: expected --bootstrap-server as well")
-    if arguments.acls is not None and arguments.log_dir is not None:
+    if request.acls is not None and request.log_dir is not None:
         refuse("--acls: expected either --acls or --log-dir, found both")
-    if arguments.config is None and arguments.override:
+    if request.config is None and request.override:
         refuse("--override: expected --config as well")
-    try:
-        check_flags(arguments)
-    except InvalidValueError as error:
-        refuse(str(error))
-    sources = (arguments.bootstrap_server, arguments.log_dir, arguments.acls, arguments.config)
-    if all(each is None for each in sources):
-        if "read_brokers" not in arguments:  # see add_log_arguments
-            refuse("expected --log-dir DIR, or --config FILE, whose log directory is read")
-        refuse(
-            "expected --log-dir DIR, --acls FILE, --config FILE, whose log directory is read, or "
-            "--bootstrap-server HOST:PORT"
-        )
+    check_flags(request.settings, refuse)
+    if all(each is None for each in (request.bootstrap_server, *others)):
+        refuse(expected)
 
 
-def _check_brokers_alone(arguments: argparse.Namespace, refuse: Refuse) -> None:
-    """End the command if ``--bootstrap-server`` is not the only place of ACLs."""
-    others = {
-        "--log-dir": arguments.log_dir,
-        "--acls": arguments.acls,
-        "--config": arguments.config,
-    }
-    for flag, value in others.items():
-        if value is not None:
-            refuse(f"{flag}: expected either {flag} or --bootstrap-server, found both")
-    if arguments.as_of is not None:
-        refuse("--as-of: expected --log-dir or --config: brokers do not list ACLs of the past")
-
-
-def read_log_place(arguments: argparse.Namespace) -> LogPlace:
+def read_log_place(
+    request: SourceRequest,
+    expected: str = "expected --log-dir DIR, or --config FILE, whose log directory is read",
+) -> LogPlace:
     """Return where the log is, or the file of ``--acls``, and which settings apply.
 
     Invalid flags end the command with exit code 2.
 
-    Raises:
-        StartError, ConfigurationError: the configuration is unusable.
+    Args:
+        expected: the error if no flag names a place.
     """
-    _check_flags(arguments)
+    _check_flags(request, expected)
     configuration: Configuration | None = None
-    if arguments.config is not None:
-        configuration = read_configuration(arguments.config, arguments.override)
+    if request.config is not None:
+        configuration = read_configuration(request.config, request.override)
         check_authorizer(configuration)
-    stated = apply_flags(arguments, read_file_settings(configuration, str(arguments.config)))
+    told = read_file_settings(configuration, str(request.config))
+    stated = apply_flags(request.settings, told)
     warn_of(find_setting_hints(stated))
-    path: Path = arguments.log_dir or arguments.acls
-    if path is None:
-        path = Path(configuration.metadata_log_dir if configuration else "")
-    evidence, release = None, None
+    path = request.log_dir or request.acls
+    evidence, release = None, request.kafka_release
     if configuration is not None:
-        evidence = configuration.evidence if arguments.log_dir is None else None
-        release = configuration.kafka_release.chosen
-    release = getattr(arguments, "kafka_release", None) or release
-    return LogPlace(path, parse_settings(stated), stated, evidence, release)
+        path = path or Path(configuration.metadata_log_dir)
+        evidence = configuration.evidence if request.log_dir is None else None
+        release = release or configuration.kafka_release.chosen
+    return LogPlace(path or Path(), parse_settings(stated), stated, evidence, release)
 
 
-def _open_path(arguments: argparse.Namespace) -> AclSource:
-    place = read_log_place(arguments)
-    path = place.path
-    if arguments.acls is not None and not is_log(path):
-        return _open_file(arguments, path, place.stated, place.release)
-    as_of = read_moment(arguments.as_of, "--as-of", arguments.refuse)
-    log = read_log(path, as_of, evidence=place.evidence, setting=place.release)
+def _open_log(request: SourceRequest, place: LogPlace) -> AclSource:
+    as_of = read_moment(request.as_of, "--as-of", request.refuse)
+    log = read_log(place.path, as_of, evidence=place.evidence, setting=place.release)
     return AclSource(
         snapshot=log.snapshot,
         settings=place.settings,
         stated=place.stated,
         topics=log.topics,
-        place=Place.LOG if path.is_dir() else Place.CHECKPOINT,
-        name=str(path),
+        place=Place.LOG if place.path.is_dir() else Place.CHECKPOINT,
+        name=str(place.path),
         offset=log.snapshot.offset,
         moment=None if as_of is None else log.moment,
     )
@@ -298,35 +285,31 @@ def _with_release(snapshot: AclSnapshot, release: Release | None) -> AclSnapshot
     return snapshot if release is None else with_rules(snapshot, RULES[release])
 
 
-def _open_file(
-    arguments: argparse.Namespace,
-    path: Path,
-    stated: tuple[Setting, ...],
-    release: Release | None,
-) -> AclSource:
-    if arguments.as_of is not None:
-        refuse: Refuse = arguments.refuse
-        refuse("--as-of: expected a log: other files do not have ACLs of the past")
+def _open_file(request: SourceRequest, place: LogPlace) -> AclSource:
+    if request.as_of is not None:
+        request.refuse("--as-of: expected a log: other files do not have ACLs of the past")
+    added = (AclAdded(derive_id(acl), acl) for acl in read_acl_file(place.path))
     return AclSource(
-        snapshot=_with_release(build_snapshot(read_acl_file(path)), release),
-        settings=parse_settings(stated),
-        stated=stated,
+        snapshot=_with_release(build(added, offset=-1), place.release),
+        settings=place.settings,
+        stated=place.stated,
         topics=(),
         place=Place.FILE,
-        name=str(path),
+        name=str(place.path),
         offset=None,
     )
 
 
-def _open_brokers(arguments: argparse.Namespace, profile: Profile | None) -> AclSource:
-    servers: str = arguments.bootstrap_server
-    read_brokers: ReadBrokers = arguments.read_brokers
-    answer = read_brokers(servers, arguments.command_config)
+def _open_brokers(request: SourceRequest, servers: str, profile: Profile | None) -> AclSource:
+    # Kafka's message definitions take longer to load than the rest of a command.
+    from authorizerd.cli.broker_acls import read_brokers
+
+    answer = read_brokers(servers, request.command_config)
     told = read_broker_settings(servers, answer.values, answer.failure)
-    stated = apply_flags(arguments, apply_profile(profile, told))
+    stated = apply_flags(request.settings, apply_profile(profile, told))
     warn_of(find_setting_hints(stated))
     return AclSource(
-        snapshot=_with_release(answer.snapshot, arguments.kafka_release),
+        snapshot=_with_release(answer.snapshot, request.kafka_release),
         settings=parse_settings(stated),
         stated=stated,
         topics=answer.topics,

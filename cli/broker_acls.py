@@ -1,7 +1,7 @@
 """Read the ACLs of a Kafka cluster, or of a daemon, from a broker's listener.
 
-Kafka's message definitions take longer to load than the rest of a command. So ``acl_source`` does
-not import this module; ``commands`` does, once a command reads from brokers.
+Kafka's message definitions take longer to load than the rest of a command. So ``acl_source``
+imports this module once a command reads from brokers.
 
 **Invariant:** a listing is complete or an error. A setting that the broker does not tell is never
 guessed here. Nothing is changed on the cluster.
@@ -11,10 +11,11 @@ Source: KIP-140 (DescribeAcls), KIP-226 (DescribeConfigs); Kafka 4.3 ConfigHelpe
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+import msgspec
 import trio
 from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResponse,
@@ -28,17 +29,15 @@ from authorizerd.acl.model import AclAdded
 from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_release
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acl_source import BrokerAnswer
 from authorizerd.cli.acls.advice import advise
 from authorizerd.cli.acls.arguments import Arguments
-from authorizerd.cli.acls.connection_settings import read_settings
-from authorizerd.cli.acls.errors import CommandError
-from authorizerd.cli.acls.security import open_context
+from authorizerd.cli.acls.connection_settings import open_context, read_settings
+from authorizerd.cli.acls.errors import KafkaAclsError
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.output import warn
 from authorizerd.cli.profile import name_servers
-from authorizerd.cli.questions.answers import warn
 from authorizerd.cli.source_settings import SETTING_KEYS
 from authorizerd.config.values import STANDARD_AUTHORIZER
-from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import (
     UNKNOWN_LEVEL,
     ClusterChange,
@@ -65,6 +64,23 @@ T = TypeVar("T")
 
 UseBrokers: TypeAlias = Callable[["BrokerReader"], Awaitable[T]]
 """A function that works on the brokers, through a reader that is connected to them."""
+
+
+class BrokerAnswer(msgspec.Struct, frozen=True):
+    """What brokers tell about their ACLs.
+
+    Attributes:
+        values: the values of the settings that are set on the broker. None: the broker does not
+            show the value.
+        failure: why no value is known; an empty text if the broker told all that are set.
+        user: the name that the client logged in with, or None.
+    """
+
+    snapshot: AclSnapshot
+    topics: tuple[str, ...]
+    values: Mapping[str, str | None]
+    failure: str = ""
+    user: str | None = None
 
 
 class Right(NamedTuple):
@@ -97,10 +113,6 @@ def read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
     Args:
         servers: addresses, as ``--bootstrap-server`` has them.
         command_config: the path of a properties file, or None.
-
-    Raises:
-        StartError: the file is unusable, no broker answers, or it refuses to list ACLs. The text
-            names the flag and the cause; lines that follow the first say what to do.
     """
     return run_on_brokers(servers, command_config, BrokerReader.read)
 
@@ -112,8 +124,6 @@ def run_on_brokers(
 
     Args:
         place: what errors begin with; by default, the flag ``--bootstrap-server`` or the profile.
-
-    Raises as ``read_brokers``, and whatever ``use`` raises.
     """
     given = {"bootstrap-server": [servers]}
     if command_config is not None:
@@ -122,18 +132,18 @@ def run_on_brokers(
     try:
         settings = read_settings(Arguments(given))
         return trio.run(_run, servers, settings, use, place)
-    except CommandError as error:
+    except KafkaAclsError as error:
         # An error of the file begins with its flag.
         is_of_file = error.advice.startswith("--")
         text = error.advice.rstrip() if is_of_file else _describe(place, error.reason, error.advice)
-        raise StartError(text) from None
+        raise CommandError(text) from None
 
 
 async def _run(servers: str, settings: ClientSettings, use: UseBrokers[T], place: str) -> T:
     context = None if settings.tls is None else open_context(settings.tls)
     async with KafkaClient(settings, warn, context=context) as client:
         if not await client.can_resolve():
-            raise StartError(_describe(place, "no host name can be resolved"))
+            raise CommandError(_describe(place, "no host name can be resolved"))
         credentials = settings.credentials
         user = None if credentials is None else credentials.username
         return await use(BrokerReader(client, servers, user, place))
@@ -146,9 +156,6 @@ class BrokerReader:
         servers: their addresses, for advice.
         user: the name that the client logs in with, or None.
         place: what errors begin with.
-
-    Raises (all methods):
-        StartError: a request fails.
     """
 
     def __init__(self, client: KafkaClient, servers: str, user: str | None, place: str) -> None:
@@ -209,14 +216,14 @@ class BrokerReader:
         """
         try:
             version, body = await self.client.request(
-                call, name="describeAcls", errors=_listing_errors
+                call, name="describeAcls", errors=find_listing_errors
             )
         except RequestFailedError as error:
             raise self.new_error(error) from error
         try:
             return finish(read_placed_listing(version, body))
         except DecodeError as error:
-            raise StartError(_describe(self._place, f"DescribeAcls: {error}")) from error
+            raise CommandError(_describe(self._place, f"DescribeAcls: {error}")) from error
 
     async def read_metadata(self) -> MetadataResponse:
         """Return the brokers of the cluster, and its topics."""
@@ -231,10 +238,10 @@ class BrokerReader:
         A broker describes only itself, and a proxy hides which one it is. So all are asked for,
         and the others in the answer are errors.
         """
+        resources = ((BROKER_CONFIGS, str(node_id)) for node_id in node_ids)
+        call = configs_call(resources, (*SETTING_KEYS, AUTHORIZER))
         try:
-            answer = await self.client.request(
-                _configs_call(node_ids), name="describeConfigs", errors=_no_errors
-            )
+            answer = await self.client.request(call, name="describeConfigs", errors=_no_errors)
         except RequestFailedError as error:
             return {}, f"DescribeConfigs: {error}"
         for result in answer.results:
@@ -242,23 +249,23 @@ class BrokerReader:
                 return {each.name: each.value for each in result.configs}, ""
         return {}, _describe_refusal(answer.results)
 
-    def new_error(self, error: RequestFailedError, *, right: Right = LISTING) -> StartError:
+    def new_error(self, error: RequestFailedError, *, right: Right = LISTING) -> CommandError:
         """Return the error of a failed request, which needs ``right``."""
         if error.error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            return StartError(_describe(self._place, *self._explain_missing_right(right)))
+            return CommandError(_describe(self._place, *self._explain_missing_right(right)))
         if error.error.code == ErrorCode.SECURITY_DISABLED:
             reason = "the broker has no authorizer, so it has no ACLs: everyone may do anything"
-            return StartError(_describe(self._place, reason))
+            return CommandError(_describe(self._place, reason))
         if error.cause is None:
             is_odd = right is LISTING and error.error.code == ErrorCode.UNKNOWN_SERVER_ERROR
             advice = _UNLISTABLE if is_odd else advise(error)
-            return StartError(_describe(self._place, str(error), advice))
+            return CommandError(_describe(self._place, str(error), advice))
         if HTTP_FOUND in str(error):
             reason = "this is an HTTP port, not a Kafka listener: name an address of its listeners"
-            return StartError(_describe(self._place, reason))
+            return CommandError(_describe(self._place, reason))
         # The advice says more than the name of the error's code.
         reason = (error.error.message or error.error.name).removeprefix(f"{self._servers}: ")
-        return StartError(_describe(self._place, reason, advise(error)))
+        return CommandError(_describe(self._place, reason, advise(error)))
 
     def _explain_missing_right(self, right: Right) -> tuple[str, str]:
         principal = "PRINCIPAL" if self._user is None else f"User:{self._user}"
@@ -300,10 +307,11 @@ def _no_errors(_: object) -> list[ApiError]:
     return []
 
 
-def _listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]:
+def find_listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]:
+    """Return the error of a listing, unless it cannot be read: who reads it again reports that."""
     try:
         head = read_listing_head(*answer)
-    except DecodeError:  # `list_acls` reads the answer again, and reports the error
+    except DecodeError:
         return []
     return [] if head.error is None else [head.error]
 
@@ -320,17 +328,16 @@ _METADATA_CALL: Final = entity_call(
 )
 
 
-def _configs_call(node_ids: Iterable[int]) -> Call[DescribeConfigsResponse]:
-    """Return the call that asks for the settings of these brokers."""
-    resources = tuple(
-        SimpleNamespace(
-            resource_type=BROKER_CONFIGS,
-            resource_name=str(node_id),
-            configuration_keys=(*SETTING_KEYS, AUTHORIZER),
-        )
-        for node_id in node_ids
-    )
+def configs_call(
+    resources: Iterable[tuple[int, str]], keys: Sequence[str] | None = None
+) -> Call[DescribeConfigsResponse]:
+    """Return the call that asks for these keys, by default all, of resources: types and names."""
     fields = SimpleNamespace(
-        resources=resources, include_synonyms=False, include_documentation=False
+        resources=tuple(
+            SimpleNamespace(resource_type=kind, resource_name=name, configuration_keys=keys)
+            for kind, name in resources
+        ),
+        include_synonyms=False,
+        include_documentation=False,
     )
     return entity_call(ApiKey.DESCRIBE_CONFIGS, fields, DescribeConfigsResponse)

@@ -1,13 +1,12 @@
-"""Read the configuration's file, and add the flags that name it."""
+"""Read the configuration's file, and find the log directory that it or a flag names."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from authorizerd.cli.profile import HELP
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.errors import StartError
 
@@ -15,62 +14,8 @@ CONFIGURATION_BYTES_MAX: Final = 1024 * 1024
 """A larger file would take memory, and delay decisions at every reload."""
 
 
-def add_config_arguments(parser: argparse._ActionsContainer, *, required: bool = True) -> None:
-    """Add ``--config`` and ``--override`` to a parser, or to a group of its arguments."""
-    parser.add_argument(
-        "--config",
-        required=required,
-        type=Path,
-        metavar="FILE",
-        help="the configuration: a server.properties file",
-    )
-    parser.add_argument(
-        "--override",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set a key, with precedence over the file; may be repeated",
-    )
-
-
-def add_log_dir_argument(parser: argparse._ActionsContainer) -> None:
-    """Add ``--log-dir``, for commands that also have ``--config``."""
-    parser.add_argument(
-        "--log-dir",
-        type=Path,
-        metavar="DIR",
-        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file; "
-        "with --config, instead of the log directory of that configuration",
-    )
-
-
-def add_broker_arguments(parser: argparse._ActionsContainer, rights: str) -> None:
-    """Add ``--bootstrap-server`` and ``--command-config``.
-
-    Args:
-        rights: a sentence about the rights that the user needs.
-    """
-    parser.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
-        f"{rights}. {HELP}",
-    )
-    parser.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="with --bootstrap-server: a properties file with Kafka's client keys for the log-in "
-        "and TLS",
-    )
-
-
 def read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
-    """Return the configuration; blocks on the file.
-
-    Raises:
-        StartError: the file cannot be read.
-        ConfigurationError: the configuration is invalid.
-    """
+    """Return the configuration; blocks on the file."""
     return parse(read_configuration_text(path), source=str(path), overrides=overrides)
 
 
@@ -79,9 +24,6 @@ def read_configuration_text(path: Path, name: str = "--config: ") -> str:
 
     Args:
         name: of the argument that names the file, for errors.
-
-    Raises:
-        StartError: the file cannot be read, or is too large.
     """
     try:
         with path.open("rb") as file:
@@ -93,3 +35,27 @@ def read_configuration_text(path: Path, name: str = "--config: ") -> str:
             f"{name}{path}: expected at most {CONFIGURATION_BYTES_MAX} bytes, found more"
         )
     return data.decode("iso-8859-1")
+
+
+class LogDirectory(NamedTuple):
+    """A log directory, and the configuration that names it, if one was given."""
+
+    path: Path
+    configuration: Configuration | None
+
+
+def read_log_directory(arguments: argparse.Namespace) -> LogDirectory:
+    """Return the directory that ``flags.add_directory_arguments`` names.
+
+    Invalid flags end the command with exit code 2.
+    """
+    log_dir: Path | None = arguments.log_dir
+    if (log_dir is None) == (arguments.config is None):
+        found = "neither" if log_dir is None else "both"
+        arguments.refuse(f"expected either --log-dir DIR or --config FILE, found {found}")
+    if log_dir is not None:
+        if arguments.override:
+            arguments.refuse("--override: expected --config as well")
+        return LogDirectory(log_dir, None)
+    configuration = read_configuration(arguments.config, arguments.override)
+    return LogDirectory(Path(configuration.metadata_log_dir), configuration)

@@ -130,7 +130,6 @@ def import_broker(
 
     Raises:
         InvalidValueError: the file is not that of a broker, or a controller, in KRaft mode.
-        ConfigurationError: a listener of the broker is invalid.
     """
     return _Import(properties, source).run(node_id, log_dir, cluster_id)
 

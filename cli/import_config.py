@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.cli.configuration_file import read_configuration_text
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.flags import add_file, add_json_argument
 from authorizerd.cli.follower_file import FollowerFile, import_broker
-from authorizerd.cli.questions.answers import add_json_argument, print_document
+from authorizerd.cli.output import print_document
 from authorizerd.config.configuration import parse
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import find_meant_key
 from authorizerd.config.properties import Property, parse_properties
-from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.meta_properties import read_meta_properties
 
@@ -43,13 +44,11 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BROKER_SERVER_PROPERTIES",
         help="the server.properties of a broker or controller of the cluster to follow",
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write to this new file, with the secrets, so that only its owner can read it"
-        " (default: print the configuration without secrets)",
+    text = (
+        "write to this new file, with the secrets, so that only its owner can read it"
+        " (default: print the configuration without secrets)"
     )
+    add_file(parser, "--output", text)
     parser.add_argument(
         "--node-id",
         type=int,
@@ -66,12 +65,7 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Write the configuration; return the exit code.
-
-    Raises:
-        StartError: a file cannot be read or written, or is not a broker's.
-        ConfigurationError: the broker's file is malformed.
-    """
+    """Write the configuration; return the exit code."""
     source = str(arguments.broker)
     properties = parse_properties(read_configuration_text(arguments.broker, ""), source=source)
     try:
@@ -83,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
             cluster_id=_find_cluster_id(properties),
         )
     except InvalidValueError as error:
-        raise StartError(f"{source}: {error}") from None
+        raise CommandError(f"{source}: {error}") from None
     output: Path | None = arguments.output
     if output is not None:
         _write(output, _to_ascii(made.write(with_secrets=True)))
@@ -175,9 +169,9 @@ def _write(path: Path, text: str) -> None:
             file.flush()
             os.fsync(descriptor)
     except FileExistsError:
-        raise StartError(f"--output: {path}: exists: name a new file, or remove it") from None
+        raise CommandError(f"--output: {path}: exists: name a new file, or remove it") from None
     except OSError as error:
-        raise StartError(f"--output: {path}: {error.strerror or error}") from error
+        raise CommandError(f"--output: {path}: {error.strerror or error}") from error
 
 
 def _to_ascii(text: str) -> str:

@@ -14,8 +14,9 @@ from typing import Any, Final, NoReturn
 
 from authorizerd.acl.errors import AclError
 from authorizerd.actors.errors import EndpointStartError, LogWriteError, UnfitChangeError
-from authorizerd.cli.commands import COMMANDS, DAEMONS, OWN_PARSERS
-from authorizerd.config.command_parser import CommandParser, LazyParser
+from authorizerd.cli.commands import COMMANDS, DAEMONS, add_commands
+from authorizerd.cli.errors import CommandError
+from authorizerd.config.command_parser import CommandParser
 from authorizerd.config.ending import (
     end_by_signal,
     end_without_words,
@@ -32,6 +33,7 @@ EXIT_FAULT: Final = 1
 
 _NAMED_ERRORS: Final = (
     AclError,
+    CommandError,
     ConfigurationError,
     EndpointStartError,
     LogWriteError,
@@ -46,11 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        run = OWN_PARSERS.get(words[0]) if words else None
-        if run is not None:
-            return run(words[1:])
-        parsed = new_parser().parse_words(words)
-        code: int = parsed.run(parsed)
+        code: int
+        command = COMMANDS.get(words[0]) if words else None
+        if command is not None and command.reads_words:
+            code = command.load()(words[1:])
+        else:
+            parsed = new_parser().parse_words(words)
+            code = parsed.run(parsed)
     # trio's nurseries raise groups, even for a single error.
     except BaseExceptionGroup as group:
         if is_interrupt(group):
@@ -93,19 +97,14 @@ class _PrintVersions(argparse._VersionAction):
 
 
 def new_parser() -> CommandParser:
-    """Return the parser. The commands of ``OWN_PARSERS`` only appear in its help."""
+    """Return the parser. Commands that read their words only appear in its help."""
     parser = CommandParser(
         prog="authorizerd",
         description="Apache Kafka's ACL authorizer as a daemon.",
         formatter_class=argparse.RawDescriptionHelpFormatter,  # the version has several lines
     )
     parser.add_argument("--version", action=_PrintVersions)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
-    for name, command in COMMANDS.items():
-        if command.help is None:  # argparse would list it if ``help`` were passed as None
-            commands.add_parser(name, add_arguments=command.add_arguments)
-        else:
-            commands.add_parser(name, add_arguments=command.add_arguments, help=command.help)
+    add_commands(parser, COMMANDS)
     return parser
 
 
@@ -125,7 +124,7 @@ def run_and_exit() -> NoReturn:
     tolerate_lost_readers()
     code: int | str | None
     try:
-        if not words or COMMANDS.get(words[0]) not in DAEMONS:
+        if not words or words[0] not in DAEMONS:
             obey_signals()
         try:
             code = main()

@@ -24,7 +24,7 @@ from authorizerd.acl.release_in_force import (
 )
 from authorizerd.acl.releases import Release
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.errors import CommandError
 from authorizerd.image.changes import (
     ClusterChange,
     FeatureLevel,
@@ -72,10 +72,6 @@ def read_log(
         evidence: what proves the release in this log; None to find it out. In a log in which
             brokers are registered, these prove it, because it may be that of a cluster in use.
         setting: the release, None to find it out.
-
-    Raises:
-        MetadataLogError: there is no log, or it is damaged, or does not reach the moment.
-        StartError: its records contradict each other.
     """
     if as_of is not None:
         check_time(as_of, time.time_ns() // 1_000_000)
@@ -96,7 +92,7 @@ def read_log(
         rules = with_rules(contents.snapshot, release.rules)
         return msgspec.structs.replace(contents, snapshot=rules, release=release)
     except ChangeError as error:
-        raise StartError(
+        raise CommandError(
             f"{path}: the log contradicts itself: {error}. Run `authorizerd check-log`"
         ) from error
 
@@ -112,11 +108,7 @@ def _judge_end(path: Path, judge: Callable[[ClusterImage], ReleaseInForce]) -> R
 def read_release(
     path: Path, *, evidence: Evidence, setting: Release | None = None
 ) -> ReleaseInForce:
-    """Return by the rules of which releases the ACLs of a log are judged.
-
-    Raises:
-        MetadataLogError: there is no log, or it is damaged.
-    """
+    """Return by the rules of which releases the ACLs of a log are judged."""
     return judge_release(_read_proofs(path), evidence, setting)
 
 

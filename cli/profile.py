@@ -11,16 +11,19 @@ that a flag names. A file with a secret is read only if nobody but its owner has
 
 from __future__ import annotations
 
-import argparse
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+import msgspec
+
+from authorizerd.cli.errors import CommandError
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.providers import resolve_placeholders
-from authorizerd.daemon.errors import StartError
+
+Request = TypeVar("Request", bound=msgspec.Struct)
 
 VARIABLE: Final = "AUTHORIZERD_PROFILE"
 SERVERS: Final = "bootstrap.servers"
@@ -58,12 +61,7 @@ def find_profile() -> Path | None:
 
 
 def read_profile() -> Profile | None:
-    """Return the profile, or None if the environment names none. Blocks on the file.
-
-    Raises:
-        StartError: the file cannot be read, names no server, or others may read its secrets.
-        ConfigurationError: the file is malformed.
-    """
+    """Return the profile, or None if the environment names none. Blocks on the file."""
     path = find_profile()
     if path is None:
         return None
@@ -73,13 +71,13 @@ def read_profile() -> Profile | None:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             data = file.read(_BYTES_MAX + 1)
     except OSError as error:
-        raise StartError(f"{place}: {error.strerror or error}") from error
+        raise CommandError(f"{place}: {error.strerror or error}") from error
     if len(data) > _BYTES_MAX:
-        raise StartError(f"{place}: expected at most {_BYTES_MAX} bytes, found more")
+        raise CommandError(f"{place}: expected at most {_BYTES_MAX} bytes, found more")
     properties = parse_properties(data.decode("iso-8859-1"), source=str(path))
     secret = next((key for key in properties if key.endswith(_SECRETS)), None)
     if secret is not None and mode & ~MODE:
-        raise StartError(
+        raise CommandError(
             f"{place}: expected mode {MODE:04o}, because {secret} is a secret, found {mode:04o}: "
             f"run chmod {MODE:o} {path}"
         )
@@ -87,36 +85,34 @@ def read_profile() -> Profile | None:
     named = [key for key in (SERVERS, CONTROLLERS) if key in properties]
     if len(named) != 1:
         found = "both" if named else "neither"
-        raise StartError(f"{place}: expected either {SERVERS} or {CONTROLLERS}, found {found}")
+        raise CommandError(f"{place}: expected either {SERVERS} or {CONTROLLERS}, found {found}")
     settings = {key: properties[key].value.strip() for key in _SETTINGS if key in properties}
     return Profile(path, named[0], properties[named[0]].value, settings)
 
 
-def use_profile(arguments: argparse.Namespace, *places: str) -> Profile | None:
-    """Let ``--bootstrap-server`` and ``--command-config`` be those of the profile, and return it.
+def use_profile(request: Request, *places: str) -> tuple[Request, Profile | None]:
+    """Return the request with the servers and the file of the profile, and the profile.
 
-    Nothing changes, and the result is None, if one of these flags is given, or the environment
-    names no profile.
+    The request is unchanged, and the profile None, if the request has one of these two, or the
+    environment names no profile.
 
     Args:
-        places: other arguments that name a place of ACLs. If one is given, nothing changes.
-
-    Raises as ``read_profile``; also StartError if the profile is for controllers.
+        request: with ``bootstrap_server`` and ``command_config``.
+        places: other fields that name a place of ACLs. If one is given, nothing changes.
     """
     names = ("bootstrap_server", "command_config", *places)
-    if any(getattr(arguments, name) is not None for name in names):
-        return None
+    if any(getattr(request, name) is not None for name in names):
+        return request, None
     profile = read_profile()
     if profile is None:
-        return None
+        return request, None
     if profile.key != SERVERS:
-        raise StartError(
+        raise CommandError(
             f"{VARIABLE}: {profile.path}: expected {SERVERS}, found {CONTROLLERS}, which only "
             "authorizerd acls --list, --add and --remove can ask"
         )
-    arguments.bootstrap_server = profile.servers
-    arguments.command_config = str(profile.path)
-    return profile
+    fields = {"bootstrap_server": profile.servers, "command_config": str(profile.path)}
+    return msgspec.structs.replace(request, **fields), profile
 
 
 def name_servers(servers: str, command_config: str | None) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
-from typing import Final, NoReturn, TypeAlias
+from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
@@ -26,11 +26,8 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_asked_name_surprises, find_principal_surprises
-from authorizerd.cli.expanded_words import find_expanded
+from authorizerd.cli.flags import Refuse, add_list, add_switch, add_text, find_expanded, is_utf8
 from authorizerd.protocol.decisions.spellings import Spellings
-
-Refuse: TypeAlias = Callable[[str], NoReturn]
-"""End the command because of its arguments, as ``ArgumentParser.error`` does."""
 
 Resource: TypeAlias = tuple[ResourceType, str]
 
@@ -51,18 +48,8 @@ PRINCIPAL_HELP: Final = "Type:name, for example User:alice"
 def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each resource type. ``read_resource`` reads them."""
     for flag in RESOURCE_FLAGS:
-        parser.add_argument(
-            f"--{flag}",
-            action="append",
-            default=[],
-            metavar="NAME",
-            help=f"the {flag.replace('-', ' ')} to ask about",
-        )
-    parser.add_argument(
-        "--cluster",
-        action="store_true",
-        help=f"ask about the cluster (the resource {CLUSTER_NAME})",
-    )
+        add_list(parser, f"--{flag}", "NAME", f"the {flag.replace('-', ' ')} to ask about")
+    add_switch(parser, "--cluster", f"ask about the cluster (the resource {CLUSTER_NAME})")
 
 
 def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
@@ -82,8 +69,7 @@ def read_resource(arguments: argparse.Namespace, refuse: Refuse) -> Resource:
         refuse(f"{words[resource_type]}: expected a name, found an empty one")
     _check_text(name, words.get(resource_type, ""), refuse)
     warn_of(find_asked_name_surprises(resource_type, name))
-    expanded = find_expanded([name])
-    warn_of([] if expanded is None else [expanded])
+    warn_of_expanded([name])
     return resource_type, name
 
 
@@ -140,7 +126,7 @@ def read_moment(text: str | None, word: str, refuse: Refuse) -> AsOf | None:
 
 def add_host_argument(parser: argparse.ArgumentParser, default: str) -> None:
     """Add ``--host``. ``default`` says what its absence means."""
-    parser.add_argument("--host", metavar="ADDRESS", help=f"{HOST_HELP} (default: {default})")
+    add_text(parser, "--host", "ADDRESS", f"{HOST_HELP} (default: {default})")
 
 
 def read_host(text: str | None, refuse: Refuse) -> str | None:
@@ -157,7 +143,13 @@ def warn_of(surprises: Iterable[str]) -> None:
         sys.stderr.write(f"authorizerd: warning: {escape_unprintable(text)}\n")
 
 
+def warn_of_expanded(names: Iterable[str]) -> None:
+    """Print the warning of ``find_expanded``, if there is one."""
+    warning = find_expanded(names)
+    warn_of([] if warning is None else [warning])
+
+
 def _check_text(text: str, word: str, refuse: Refuse) -> None:
-    """End the command if a name was not UTF-8. Python decodes such bytes as surrogates."""
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    """End the command if a name was not UTF-8."""
+    if not is_utf8(text):
         refuse(f"{word}: expected UTF-8, found {text!r}")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final, NoReturn
 
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.errors import CommandError
 
 # -P: a folder named "authorizerd" in the working directory must not be imported.
 COMMAND: Final = ("-P", "-m", "authorizerd.replay")
@@ -24,17 +24,13 @@ _HELP: Final = frozenset(("-h", "--help"))
 
 
 def become_replay(words: Sequence[str]) -> NoReturn:
-    """Replace this process with ``authorizerd.replay`` and these words.
-
-    Raises:
-        StartError: the requirements of ``authorizerd[replay]`` are not installed.
-    """
+    """Replace this process with ``authorizerd.replay`` and these words."""
     missing = [name for name in MODULES if find_spec(name) is None]
     if (
         missing and _WITHOUT_EXTRA.isdisjoint(words[:1]) and _HELP.isdisjoint(words)
     ):  # help must work before the installation
         pip = f"{sys.executable} -m pip install 'authorizerd[replay]'"
-        raise StartError(f"replay: not installed: {', '.join(missing)}. Run: {pip}")
+        raise CommandError(f"replay: not installed: {', '.join(missing)}. Run: {pip}")
     # exec discards what Python still buffers.
     sys.stdout.flush()
     sys.stderr.flush()

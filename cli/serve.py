@@ -29,9 +29,6 @@ def serve(config: Path, overrides: Sequence[str], ready_file: Path | None) -> No
         config: the configuration's file.
         overrides: keys with values, with precedence over the file.
         ready_file: where to write the addresses once the daemon is ready.
-
-    Raises:
-        StartError, ConfigurationError, MetadataLogError (also in a group): the daemon cannot run.
     """
     log_to_standard_error()
     read = partial(read_configuration, config, overrides)

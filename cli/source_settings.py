@@ -13,12 +13,13 @@ from typing import Final, TypeVar
 import msgspec
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.flags import Refuse
 from authorizerd.cli.profile import Profile
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.hints import find_hints
 from authorizerd.config.values import STANDARD_AUTHORIZER, boolean, parse_principals
-from authorizerd.daemon.errors import StartError
 
 T = TypeVar("T")
 
@@ -95,37 +96,28 @@ def add_setting_arguments(group: argparse._ArgumentGroup) -> None:
 
 
 def check_authorizer(configuration: Configuration) -> None:
-    """Check that decisions follow the rules of the built-in authorizer.
-
-    Raises:
-        StartError: the configuration has another one, or none.
-    """
+    """Check that decisions follow the rules of the built-in authorizer."""
     name = configuration.authorizer_class_name
     if name != STANDARD_AUTHORIZER:
-        raise StartError(
+        raise CommandError(
             f"authorizer.class.name: expected {STANDARD_AUTHORIZER}, found {name or 'no class'}: "
             "this command answers by the rules of the built-in authorizer"
         )
 
 
-def check_flags(arguments: argparse.Namespace) -> None:
-    """Check the values of the flags of ``add_setting_arguments``.
+def check_flags(flags: Mapping[str, str | None], refuse: Refuse) -> None:
+    """End the command if the value of a flag is invalid.
 
-    Raises:
-        InvalidValueError: one is invalid. The text names the flag.
+    Args:
+        flags: the values of the flags of ``add_setting_arguments``, by their keys.
     """
     for key, (flag, parse) in _FLAGS.items():
-        text = _get_flag(arguments, key)
+        text = flags[key]
         if text is not None:
             try:
                 parse(text)
             except InvalidValueError as error:
-                raise InvalidValueError(f"{flag}: {error}") from None
-
-
-def _get_flag(arguments: argparse.Namespace, key: str) -> str | None:
-    value: str | None = getattr(arguments, key.replace(".", "_"))
-    return value
+                refuse(f"{flag}: {error}")
 
 
 def read_file_settings(configuration: Configuration | None, path: str) -> Iterator[Setting]:
@@ -170,22 +162,20 @@ def apply_profile(profile: Profile | None, settings: Iterator[Setting]) -> Itera
             yield Setting(each.key, value, Origin.PROFILE, f"profile {profile.path}")
 
 
-def apply_flags(arguments: argparse.Namespace, settings: Iterator[Setting]) -> tuple[Setting, ...]:
+def apply_flags(
+    flags: Mapping[str, str | None], settings: Iterator[Setting]
+) -> tuple[Setting, ...]:
     """Return the settings, where each flag that is given takes precedence."""
     given = {
         key: Setting(key, value, Origin.FLAG, flag)
         for key, (flag, _) in _FLAGS.items()
-        if (value := _get_flag(arguments, key)) is not None
+        if (value := flags[key]) is not None
     }
     return tuple(given.get(each.key, each) for each in settings)
 
 
 def parse_settings(stated: tuple[Setting, ...]) -> KnownSettings:
-    """Return what is known of the settings. Flags and files have been validated before.
-
-    Raises:
-        StartError: a value of a broker or of the profile is invalid.
-    """
+    """Return what is known of the settings. Flags and files have been validated before."""
     values = {each.key: each for each in stated}
     return KnownSettings(
         super_users=_parse(values[SUPER_USERS], parse_principals),
@@ -204,4 +194,4 @@ def _parse(setting: Setting, parse: Callable[[str], T]) -> T | None:
     try:
         return parse(setting.value)
     except InvalidValueError as error:
-        raise StartError(f"{setting.where}: {setting.key}: {error}") from None
+        raise CommandError(f"{setting.where}: {setting.key}: {error}") from None

@@ -15,11 +15,12 @@ from typing import Final
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_principal_surprises
-from authorizerd.cli.questions.answers import add_json_argument, print_document
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.flags import add_file, add_json_argument
+from authorizerd.cli.output import print_document
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.tokens import SECRET_BYTES, new_token, parse_tokens
 from authorizerd.daemon.decisions.token_file import read_tokens
-from authorizerd.daemon.errors import StartError
 
 FILE_MODE: Final = 0o644
 """The mode of a new file: everyone may read it, because it contains only hashes."""
@@ -40,22 +41,13 @@ def add_token_arguments(parser: argparse.ArgumentParser) -> None:
         f" {CALLER_TYPE}:rest-bridge, which no client of Kafka has; or give Type:name",
     )
     parser.add_argument("--id", help="the token's id (default: a random one)")
-    parser.add_argument(
-        "--append",
-        type=Path,
-        metavar="FILE",
-        help="append the token's line to this tokens file (default: print the line)",
-    )
+    text = "append the token's line to this tokens file (default: print the line)"
+    add_file(parser, "--append", text)
     add_json_argument(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Create a token and print it.
-
-    Raises:
-        StartError: the id or principal is invalid, or the file cannot be written.
-        ConfigurationError: the file is not a valid tokens file.
-    """
+    """Create a token and print it."""
     token_id: str = arguments.id or secrets.token_hex(_ID_BYTES)
     principal: str = arguments.principal
     if principal and ":" not in principal:
@@ -63,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         token, line = new_token(token_id, principal, secrets.token_bytes(SECRET_BYTES))
     except InvalidValueError as error:
-        raise StartError(f"token: {error}") from None
+        raise CommandError(f"token: {error}") from None
     if arguments.append is not None:
         _append(arguments.append, line)
     for text in find_principal_surprises(principal):
@@ -90,4 +82,4 @@ def _append(path: Path, line: str) -> None:
             file.write(addition)
             os.fsync(file.fileno())
     except OSError as error:
-        raise StartError(f"--append: {path}: {error.strerror or error}") from error
+        raise CommandError(f"--append: {path}: {error.strerror or error}") from error

@@ -26,7 +26,7 @@ SLOW_PLACES = (
     "chaos/test_shim.py",
     "cli/doctor/test_command.py",
     "cli/questions/test_history.py",
-    "cli/test_check_log.py",
+    "cli/log/test_check_log.py",
     "cli/test_main.py",
     "cli/test_source_agreement.py",
     "cli/test_start.py",

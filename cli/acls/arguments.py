@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-from authorizerd.cli.acls.errors import CommandError, UsageError
+from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
+from authorizerd.cli.flags import is_utf8
 from authorizerd.cli.profile import HELP as HELP_OF_PROFILE
 
 HELP: Final = "This tool helps to manage acls on kafka."
@@ -159,11 +160,11 @@ class Arguments:
         """Return a flag's value, or None if the flag has no value.
 
         Raises:
-            CommandError: the flag has several values.
+            KafkaAclsError: the flag has several values.
         """
         values = self.values(flag)
         if len(values) > 1:
-            raise CommandError(
+            raise KafkaAclsError(
                 (
                     "joptsimple.MultipleArgumentsForOptionException",
                     f"Found multiple arguments for option {flag}, but you asked for only one",
@@ -197,8 +198,7 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
                 f"{flag if word.startswith('--') else word[1]} is not a recognized option"
             )
         given = _argument(flag, value if equals else None, rest)
-        # Python decodes bytes that are not UTF-8 as surrogates.
-        if any("\ud800" <= character <= "\udfff" for text in given for character in text):
+        if not all(map(is_utf8, given)):
             raise UsageError(f"The value of option {flag} is not valid UTF-8")
         values.setdefault(flag, []).extend(given)
     return Arguments(values, ignored)

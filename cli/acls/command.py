@@ -21,10 +21,12 @@ Ten things differ on purpose:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
@@ -39,11 +41,14 @@ from authorizerd.cli.acls.arguments import (
     help_text,
     parse_arguments,
 )
-from authorizerd.cli.acls.errors import CommandError, UsageError
+from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
 from authorizerd.cli.acls.plan import Listing, make_plan
 from authorizerd.cli.acls.runner import AclReader, Terminal, execute_listing
-from authorizerd.cli.expanded_words import find_expanded
+from authorizerd.cli.flags import find_expanded
 from authorizerd.cli.profile import SERVERS, read_profile
+
+if TYPE_CHECKING:
+    from authorizerd.cli.acls.remote import OpenServer
 
 OpenLog: TypeAlias = Callable[[Path, AsOf | None], AclReader]
 """Read the ACLs of a log, at a moment or at its end."""
@@ -56,19 +61,34 @@ SEE_HELP: Final = "Run 'authorizerd acls --help' for the flags."
 SEE_REMOVE: Final = "To remove all ACLs of a principal, run 'authorizerd acls remove --principal'."
 
 
+def run_kafka_acls(words: Sequence[str], commands: Mapping[str, str]) -> int:
+    """Run ``acls`` on this terminal. See ``run_acl_command``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # as Java prints unencodable characters
+    terminal = Terminal(answers=sys.stdin, out=sys.stdout, error=sys.stderr)
+    return run_acl_command(words, terminal, commands=commands)
+
+
+def _open_log(path: Path, as_of: AsOf | None) -> AclReader:
+    from authorizerd.cli.offline import SnapshotAcls, read_snapshot
+
+    return SnapshotAcls(read_snapshot(path, as_of))
+
+
 def run_acl_command(
     words: Sequence[str],
     terminal: Terminal,
     *,
-    open_log: OpenLog,
-    execute_remotely: Callable[[Arguments, Terminal], None],
+    open_log: OpenLog = _open_log,
+    open_server: OpenServer | None = None,
     commands: Mapping[str, str] = _NO_COMMANDS,
 ) -> int:
     """Run ``acls`` with the words that follow it, and return its exit code.
 
     Args:
         open_log: reads the ACLs of a log.
-        execute_remotely: carries out the flags on a server; see ``remote``.
+        open_server: connects to a server; None for a Kafka cluster.
         commands: the help of each command that may follow ``acls`` instead of flags.
 
     Raises whatever ``open_log`` and ``read_profile`` raise.
@@ -90,12 +110,15 @@ def run_acl_command(
         if given.has("log-dir"):
             _list_log(given, terminal, open_log)
         else:
-            execute_remotely(given, terminal)
+            # Kafka's message definitions take longer to load than everything else of the command.
+            from authorizerd.cli.acls.remote import execute_remotely
+
+            execute_remotely(given, terminal, open_server)
     except UsageError as error:
         see = SEE_REMOVE if {"--remove", "--principal"} <= set(words) else SEE_HELP
         terminal.complain(f"{error}\n{see}\n")
         return EXIT_FAULT
-    except CommandError as error:
+    except KafkaAclsError as error:
         terminal.tell(str(error))
         if error.advice:
             terminal.complain(f"authorizerd: {error.advice}")

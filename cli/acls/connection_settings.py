@@ -1,47 +1,61 @@
 """The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
 The command reads Kafka's client properties for the servers, the log-in and TLS, and ignores all
-others; a key that is probably a typo gets a warning. The module ``security`` reads those for the
-log-in and TLS. Errors never contain a password.
+others; a key that is probably a typo gets a warning. As in Kafka, PLAIN also accepts the login
+module of SCRAM. ``ssl.protocol`` is ignored: the newest common version is used.
 
-Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, JaasConfig.
+**Invariant:** errors never contain a password or a key.
+
+Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, CommonClientConfigs,
+SaslConfigs, SslConfigs, JaasContext, JaasConfig.
 """
 
 from __future__ import annotations
 
 import re
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.errors import (
     CONFIG_EXCEPTION,
     ILLEGAL_ARGUMENT,
-    CommandError,
+    KafkaAclsError,
     configuration_error,
     invalid_value,
-)
-from authorizerd.cli.acls.security import (
-    SECURITY_KEYS,
-    read_credentials,
-    read_security_protocol,
-    read_tls,
+    tls_configuration_error,
 )
 from authorizerd.cli.question_words import warn_of
-from authorizerd.config.errors import ConfigurationError
+from authorizerd.config.errors import ConfigurationError, InvalidValueError
+from authorizerd.config.jaas import parse_log_in
 from authorizerd.config.keys import find_typo
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.providers import resolve_placeholders
+from authorizerd.config.tls import InvalidTlsError, TlsSettings, new_tls_settings
+from authorizerd.config.tls_keys import CLIENT_SSL_KEYS, REJECTED_SSL_KEYS
+from authorizerd.config.values import SASL_PROTOCOLS, TLS_PROTOCOLS, SecurityProtocol
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
+from authorizerd.kafka_client.log_in import Credentials, Mechanism
+from authorizerd.tls.context import new_client_context
+from authorizerd.tls.errors import StoreError
+from authorizerd.tls.material import read_material
 
+_PROTOCOL: Final = "security.protocol"
+_MECHANISM: Final = "sasl.mechanism"
+_KAFKAS_DEFAULT: Final = "GSSAPI"
+_TLS_KEYS: Final = (*CLIENT_SSL_KEYS, *REJECTED_SSL_KEYS)
 _SERVERS: Final = "bootstrap.servers"
 _CONTROLLERS: Final = "bootstrap.controllers"
 _REQUEST_TIMEOUT: Final = "request.timeout.ms"
 _JAAS: Final = "sasl.jaas.config"  # its errors quote nothing of it
 _API_TIMEOUT: Final = "default.api.timeout.ms"
-_KEYS: Final = (*SECURITY_KEYS, _SERVERS, _CONTROLLERS, _REQUEST_TIMEOUT, _API_TIMEOUT, "client.id")
+_KEYS: Final = (
+    *(_PROTOCOL, _MECHANISM, _JAAS, *(key.name for key in _TLS_KEYS)),
+    *(_SERVERS, _CONTROLLERS, _REQUEST_TIMEOUT, _API_TIMEOUT, "client.id"),
+)
 
 _PORT_MAX: Final = 65535
 _INT_MAX: Final = 2**31 - 1
@@ -56,18 +70,18 @@ def read_settings(given: Arguments) -> ClientSettings:
     """Return the connection settings.
 
     Raises:
-        CommandError: the file cannot be read, or a property is invalid or unsupported.
+        KafkaAclsError: the file cannot be read, or a property is invalid or unsupported.
     """
     provided: set[str] = set()
     properties = _read_properties(given.value("command-config"), provided)
     try:
         return _new_settings(given, properties)
-    except CommandError as error:
+    except KafkaAclsError as error:
         hidden = sorted(key for key in provided if key in str(error) and key != _JAAS)
         if not hidden:
             raise
         reason = f"invalid value from a provider (not shown) for {', '.join(hidden)}"
-        raise CommandError((CONFIG_EXCEPTION, reason)) from None
+        raise KafkaAclsError((CONFIG_EXCEPTION, reason)) from None
 
 
 def _new_settings(given: Arguments, properties: dict[str, str]) -> ClientSettings:
@@ -106,16 +120,16 @@ def _read_properties(path: str | None, provided: set[str]) -> dict[str, str]:
         properties = resolve_placeholders(parse_properties(text, source=path))
     except FileNotFoundError:
         advice = f"--command-config: {path}: no such file\n"
-        raise CommandError(("java.nio.file.NoSuchFileException", path), advice=advice) from None
+        raise KafkaAclsError(("java.nio.file.NoSuchFileException", path), advice=advice) from None
     except PermissionError:
         advice = f"--command-config: {path}: this user may not read it\n"
-        raise CommandError(("java.nio.file.AccessDeniedException", path), advice=advice) from None
+        raise KafkaAclsError(("java.nio.file.AccessDeniedException", path), advice=advice) from None
     except OSError as error:
         reason = error.strerror or str(error)
         advice = f"--command-config: {path}: {reason}\n"
-        raise CommandError(("java.io.IOException", reason), advice=advice) from None
+        raise KafkaAclsError(("java.io.IOException", reason), advice=advice) from None
     except (ConfigurationError, ValueError) as error:
-        raise CommandError((ILLEGAL_ARGUMENT, str(error))) from None
+        raise KafkaAclsError((ILLEGAL_ARGUMENT, str(error))) from None
     typos = {key: find_typo(key, _KEYS) for key in properties}
     warn_of(
         f"--command-config: {path}: {key} is ignored; did you mean {meant}?"
@@ -152,7 +166,7 @@ def _list(properties: Mapping[str, str], key: str) -> list[str]:
     items = _SEPARATOR.split(text) if text else []
     if "" in items:
         reason = f"Configuration '{key}' values must not be empty."
-        raise CommandError((CONFIG_EXCEPTION, reason))
+        raise KafkaAclsError((CONFIG_EXCEPTION, reason))
     return items
 
 
@@ -166,3 +180,87 @@ def _address(text: str) -> Address:
     if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
         raise configuration_error(f"Invalid port in {_SERVERS}: {text}")
     return Address(match["host"], int(port))
+
+
+def read_security_protocol(properties: Mapping[str, str]) -> SecurityProtocol:
+    """Return the security protocol.
+
+    Raises:
+        KafkaAclsError: it is unknown.
+    """
+    text = properties.get(_PROTOCOL, SecurityProtocol.PLAINTEXT)
+    try:
+        return SecurityProtocol(text.strip().upper())
+    except ValueError:
+        # The order of these names is Kafka's.
+        expected = "SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
+        reason = f"String must be one of (case insensitive): {expected}"
+        raise invalid_value(_PROTOCOL, text, reason) from None
+
+
+def read_credentials(
+    properties: Mapping[str, str], protocol: SecurityProtocol
+) -> Credentials | None:
+    """Return the credentials to log in with, or None if the protocol has no log-in.
+
+    Raises:
+        KafkaAclsError: a property is missing, invalid or unsupported.
+    """
+    if protocol not in SASL_PROTOCOLS:
+        return None
+    mechanism = _read_mechanism(properties)
+    if _JAAS not in properties:
+        raise configuration_error(
+            f"{_JAAS} is missing: set it to a line with the user's name and password"
+        )
+    try:
+        user = parse_log_in(properties[_JAAS], mechanism)
+    except InvalidValueError as error:
+        raise configuration_error(f"{_JAAS}: {error}") from None
+    return Credentials(mechanism=mechanism, username=user.username, password=user.password)
+
+
+def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSettings | None:
+    """Return the settings of TLS, or None if the protocol has no TLS.
+
+    Raises:
+        KafkaAclsError: a property is invalid or unsupported, or properties contradict each other.
+    """
+    if protocol not in TLS_PROTOCOLS:
+        return None
+    values: dict[str, Any] = {}
+    for key in _TLS_KEYS:
+        text = properties.get(key.name, key.default)
+        if text is None:
+            continue
+        try:
+            values[key.name] = key.parse(text)
+        except InvalidValueError as error:
+            raise invalid_value(key.name, text, str(error)) from None
+    try:
+        return new_tls_settings(values, {key.name: key.name for key in _TLS_KEYS})
+    except InvalidTlsError as error:
+        raise tls_configuration_error(f"{error.key}: {error}") from None
+
+
+def open_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Read the keystore and truststore, and return the context for TLS. Reading blocks.
+
+    Raises:
+        KafkaAclsError: a store cannot be used.
+    """
+    try:
+        return new_client_context(settings, read_material(settings))
+    except StoreError as error:
+        raise tls_configuration_error(str(error)) from None
+
+
+def _read_mechanism(properties: Mapping[str, str]) -> Mechanism:
+    text = properties.get(_MECHANISM, _KAFKAS_DEFAULT)
+    try:
+        return Mechanism(text)
+    except ValueError:
+        reason = f"authorizerd acls supports only {', '.join(Mechanism)}"
+        if _MECHANISM not in properties:
+            reason += "; GSSAPI is Kafka's default"
+        raise invalid_value(_MECHANISM, text, reason) from None

@@ -46,7 +46,7 @@ class UsageError(Exception):
     """Invalid flags; the text is the line that kafka-acls prints above its help."""
 
 
-class CommandError(Exception):
+class KafkaAclsError(Exception):
     """A failed command: Java's exception and its causes, each a class name and a message.
 
     ``advice`` tells the user what to do, on standard error; kafka-acls has no such text.
@@ -68,22 +68,22 @@ class CommandError(Exception):
         return f"Error while executing ACL command: {self._chain[0][1]}\n{causes}\n\n"
 
 
-def configuration_error(reason: str, advice: str = "") -> CommandError:
+def configuration_error(reason: str, advice: str = "") -> KafkaAclsError:
     """Return the error that kafka-acls prints if it cannot create its admin client."""
     failed = (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient")
-    return CommandError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
+    return KafkaAclsError(failed, (CONFIG_EXCEPTION, reason), advice=advice)
 
 
-def tls_configuration_error(reason: str) -> CommandError:
+def tls_configuration_error(reason: str) -> KafkaAclsError:
     """Return the error that kafka-acls prints if it cannot use a keystore or truststore."""
-    return CommandError(
+    return KafkaAclsError(
         (_KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient"),
         (_KAFKA_EXCEPTION, "Failed to create new NetworkClient"),
         (f"{_ERRORS}InvalidConfigurationException", reason),
     )
 
 
-def handshake_error(reason: str, advice: str, *, is_late: bool) -> CommandError:
+def handshake_error(reason: str, advice: str, *, is_late: bool) -> KafkaAclsError:
     """Return the error of a TLS handshake. The last line has the reason; the others are Kafka's.
 
     Args:
@@ -91,7 +91,7 @@ def handshake_error(reason: str, advice: str, *, is_late: bool) -> CommandError:
     """
     cause = f"{_ERRORS}SslAuthenticationException"
     message = "Failed to process post-handshake messages" if is_late else "SSL handshake failed"
-    return CommandError(
+    return KafkaAclsError(
         (_EXECUTION_EXCEPTION, f"{cause}: {message}"),
         (cause, message),
         ("javax.net.ssl.SSLHandshakeException", reason),
@@ -99,17 +99,17 @@ def handshake_error(reason: str, advice: str, *, is_late: bool) -> CommandError:
     )
 
 
-def invalid_value(key: str, value: str, reason: str) -> CommandError:
+def invalid_value(key: str, value: str, reason: str) -> KafkaAclsError:
     """Return the error that kafka-acls prints for the invalid value of a property."""
-    return CommandError(
+    return KafkaAclsError(
         (CONFIG_EXCEPTION, f"Invalid value {value} for configuration {key}: {reason}")
     )
 
 
-def request_error(error: ApiError, advice: str = "") -> CommandError:
+def request_error(error: ApiError, advice: str = "") -> KafkaAclsError:
     """Return the error of a request that failed or was not answered."""
     known = next((code for code in _CLASSES if code == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
     cause = f"{_ERRORS}{_CLASSES[known]}"
     message = known.text if error.message is None else error.message
     chain = ((_EXECUTION_EXCEPTION, f"{cause}: {message}"), (cause, message))
-    return CommandError(*chain, advice=advice)
+    return KafkaAclsError(*chain, advice=advice)

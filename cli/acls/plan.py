@@ -28,8 +28,9 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.acl.operations import SUPPORTED
 from authorizerd.cli.acls.arguments import Arguments
-from authorizerd.cli.acls.errors import ILLEGAL_ARGUMENT, CommandError, UsageError
+from authorizerd.cli.acls.errors import ILLEGAL_ARGUMENT, KafkaAclsError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,23 +101,6 @@ _CONSUMED: Final[_Operations] = {
     ResourceType.TOPIC: (Operation.READ, Operation.DESCRIBE),
     ResourceType.GROUP: (Operation.READ,),
 }
-_CONFIGS: Final = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
-_SUPPORTED: Final[_Operations] = {
-    ResourceType.TOPIC: (
-        *(Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE),
-        *(Operation.ALTER, Operation.DESCRIBE, *_CONFIGS),
-    ),
-    ResourceType.GROUP: (Operation.READ, Operation.DELETE, Operation.DESCRIBE, *_CONFIGS),
-    ResourceType.CLUSTER: (
-        *(Operation.CREATE, Operation.ALTER, Operation.DESCRIBE, Operation.CLUSTER_ACTION),
-        *(*_CONFIGS, Operation.IDEMPOTENT_WRITE),
-    ),
-    ResourceType.TRANSACTIONAL_ID: (
-        *(Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
-    ),
-    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
-    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
-}
 
 
 def make_plan(given: Arguments) -> Plan:
@@ -124,7 +108,7 @@ def make_plan(given: Arguments) -> Plan:
 
     Raises:
         UsageError: they name no resource, or an operation that a resource does not support.
-        CommandError: a value is invalid.
+        KafkaAclsError: a value is invalid.
     """
     if given.has("list"):
         filters = tuple(_filters(given))
@@ -181,7 +165,7 @@ def _add_role(
 
 def _check_operations(group: Group) -> None:
     resource_type = ResourceType(group.pattern.resource_type)
-    supported = (Operation.ALL, *_SUPPORTED[resource_type])
+    supported = (Operation.ALL, *SUPPORTED[resource_type])
     if any(entry.operation not in supported for entry in group.entries):
         names = ", ".join(operation.name for operation in supported)
         raise UsageError(f"ResourceType {resource_type.name} only supports operations [{names}]")
@@ -202,7 +186,7 @@ def _entries(given: Arguments, operations: Iterable[Operation]) -> list[Entry]:
     ]
     # Java rejects ANY when it creates an entry, so without principals it accepts ANY.
     if entries and Operation.ANY in wanted:
-        raise CommandError((ILLEGAL_ARGUMENT, "operation must not be ANY"))
+        raise KafkaAclsError((ILLEGAL_ARGUMENT, "operation must not be ANY"))
     return entries
 
 
@@ -212,7 +196,7 @@ def _principals(given: Arguments, flag: str) -> list[str]:
         # Kafka before 3.9 stored such principals, and only a removal may name them.
         if ":" not in principal and not given.has("remove"):
             reason = f"expected a string in format principalType:principalName but got {principal}"
-            raise CommandError((ILLEGAL_ARGUMENT, reason))
+            raise KafkaAclsError((ILLEGAL_ARGUMENT, reason))
     return principals
 
 
@@ -257,12 +241,12 @@ def _pattern_type(given: Arguments) -> PatternType:
     return PatternType[ascii_upper(given.value("resource-pattern-type") or "LITERAL")]
 
 
-def _unknown_pattern_type(text: str) -> CommandError:
+def _unknown_pattern_type(text: str) -> KafkaAclsError:
     if ascii_upper(text) == PatternType.UNKNOWN.name:
         reason = f"Unknown resource-pattern-type: {text}"
     else:
         reason = f"Value [{text}] is not one of [{'|'.join(_PATTERN_TYPES)}]"
-    return CommandError(
+    return KafkaAclsError(
         (
             "joptsimple.OptionArgumentConversionException",
             f"Cannot parse argument '{text}' of option resource-pattern-type",

@@ -9,23 +9,22 @@ Source: Kafka 4.3 AclCommand.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TextIO, assert_never
 
 from authorizerd.acl.explanation.words import count_of, name_type
 from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.formats.listing import format_acls
+from authorizerd.acl.formats.listing import (
+    format_acls,
+    format_entries,
+    format_entry,
+    format_pattern,
+)
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_surprises
-from authorizerd.cli.acls.errors import CommandError
-from authorizerd.cli.acls.output import (
-    format_addition,
-    format_by_principal,
-    format_existing,
-    format_question,
-)
+from authorizerd.cli.acls.errors import KafkaAclsError
 from authorizerd.cli.acls.plan import Addition, Group, Listing, Plan, Removal
 from authorizerd.config.ending import saying
 
@@ -56,7 +55,7 @@ class Removed(NamedTuple):
 class AclAdmin(AclReader, Protocol):
     """A server whose ACLs can be read and changed; a change is complete once its method returns.
 
-    All methods raise CommandError if the server rejects the request or does not answer.
+    All methods raise KafkaAclsError if the server rejects the request or does not answer.
     """
 
     async def create(self, acls: Sequence[Acl]) -> None: ...
@@ -82,12 +81,12 @@ class Terminal:
         """Ask, and return True if the answer is y.
 
         Raises:
-            CommandError: the input has ended.
+            KafkaAclsError: the input has ended.
         """
         self.tell(asked)
         answer = self.answers.readline()
         if not answer:
-            raise CommandError(("java.io.EOFException", "the question was not answered"))
+            raise KafkaAclsError(("java.io.EOFException", "the question was not answered"))
         return answer.rstrip("\r\n") in ("y", "Y")
 
     def tell(self, text: str) -> None:
@@ -130,7 +129,7 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
     """Carry out a plan. Asking the user blocks the event loop, which has no other tasks.
 
     Raises:
-        CommandError: the server rejects a request, or does not answer.
+        KafkaAclsError: the server rejects a request, or does not answer.
     """
     match plan:
         case Listing():
@@ -161,7 +160,7 @@ async def execute_listing(listing: Listing, reader: AclReader, terminal: Termina
     """List ACLs; without filters, all of them.
 
     Raises:
-        CommandError: see ``execute``.
+        KafkaAclsError: see ``execute``.
     """
     found: list[Acl] = []
     for wanted in listing.filters or (AclFilter(),):
@@ -219,3 +218,40 @@ async def _add(group: Group, admin: AclAdmin, terminal: Terminal, steps: Steps) 
         steps.is_sent = True
         await admin.create(missing)
     steps.finish()
+
+
+def _format_pattern(pattern: Acl | AclFilter) -> str:
+    return format_pattern(pattern.resource_type, pattern.resource_name, pattern.pattern_type)
+
+
+def format_by_principal(acls: Iterable[Acl], principals: Sequence[str]) -> str:
+    """Return each principal's ACLs under a heading."""
+    acls_by_principal: dict[str, list[Acl]] = {principal: [] for principal in principals}
+    for acl in acls:
+        if acl.principal in acls_by_principal:
+            acls_by_principal[acl.principal].append(acl)
+    return "".join(
+        f"ACLs for principal `{principal}`\n{format_acls(theirs)}"
+        for principal, theirs in acls_by_principal.items()
+    )
+
+
+def format_addition(acls: Sequence[Acl]) -> str:
+    """Return the announcement of the ACLs that will be created; all have the same pattern."""
+    return f"Adding ACLs for resource `{_format_pattern(acls[0])}`: \n {format_entries(acls)}\n\n"
+
+
+def format_existing(acl: Acl) -> str:
+    """Return the note that an ACL exists already."""
+    return f"Acl (pattern={_format_pattern(acl)}, entry={format_entry(acl)}) already exists.\n"
+
+
+def format_question(group: Group) -> str:
+    """Return the confirmation question before a group is removed."""
+    pattern = _format_pattern(group.pattern)
+    if not group.entries:
+        return f"Are you sure you want to delete all ACLs for resource filter `{pattern}`? (y/n)\n"
+    return (
+        f"Are you sure you want to remove ACLs: \n {format_entries(group.entries)}\n"
+        f" from resource filter `{pattern}`? (y/n)\n"
+    )

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import msgspec
-
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclRequest
@@ -24,58 +22,24 @@ ACLS_SHOWN_MAX: Final = 20
 _AGAIN: Final = "Run the same command again: it goes on from the state that it finds."
 
 
-class DoneRequest(msgspec.Struct, frozen=True):
-    """A request that is applied. ``offset`` is null if the server does not compare."""
-
-    step: str
-    acls: int
-    offset: int | None
-
-
-class ApplyDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of ``acls apply --json``.
-
-    Attributes:
-        result: see ``Ending``.
-        compares: whether the server compares the offset of each request.
-        made_before: how many changes of the plan were there at the start.
-        left: how many were not made, or are in doubt.
-        in_doubt: the step of a request that may or may not be applied.
-        unseen: ACLs of the last request that are not created, or not deleted.
-        created_by_others, deleted_by_others: what somebody else has changed meanwhile.
-    """
-
-    result: str
-    compares: bool
-    made_before: int
-    done: tuple[DoneRequest, ...]
-    left: int
-    in_doubt: str | None
-    reasons: tuple[str, ...]
-    notes: tuple[str, ...]
-    unseen: tuple[PlannedAcl | str, ...]
-    created_by_others: tuple[PlannedAcl | str, ...]
-    deleted_by_others: tuple[PlannedAcl | str, ...]
-
-
-def new_document(plan: Plan, progress: Progress) -> ApplyDocument:
-    """Return the document of an execution."""
-    return ApplyDocument(
-        result=progress.ending.value,
-        compares=progress.compares,
-        made_before=progress.made_before,
-        done=tuple(
-            DoneRequest(each.request.step, len(each.request.acls), each.offset)
+def new_document(plan: Plan, progress: Progress) -> dict[str, object]:
+    """Return the document of an execution, which docs/change.md describes."""
+    return {
+        "result": progress.ending.value,
+        "compares": progress.compares,
+        "made_before": progress.made_before,
+        "done": [
+            {"step": each.request.step, "acls": len(each.request.acls), "offset": each.offset}
             for each in progress.done
-        ),
-        left=progress.left,
-        in_doubt=None if progress.in_doubt is None else progress.in_doubt.step,
-        reasons=tuple(progress.reasons),
-        notes=tuple(progress.notes),
-        unseen=_name_all(progress.others.unseen),
-        created_by_others=_name_all(progress.others.created),
-        deleted_by_others=_name_all(progress.others.deleted),
-    )
+        ],
+        "left": progress.left,
+        "in_doubt": None if progress.in_doubt is None else progress.in_doubt.step,
+        "reasons": progress.reasons,
+        "notes": progress.notes,
+        "unseen": _name_all(progress.others.unseen),
+        "created_by_others": _name_all(progress.others.created),
+        "deleted_by_others": _name_all(progress.others.deleted),
+    }
 
 
 def _name_all(acls: Iterable[Acl]) -> tuple[PlannedAcl | str, ...]:

@@ -1,18 +1,20 @@
-"""The Kafka server on which a plan is carried out: its listings and its answers.
+"""The server on which a plan is carried out: what it lists, and what it answers.
 
 Source: KIP-140 (CreateAcls, DeleteAcls); docs/acl-offsets.md.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from authorizerd.acl.filters import filter_of
+from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclRequest
 from authorizerd.acl.plan.progress import digest_ids
 from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import CHANGE, BrokerReader
-from authorizerd.cli.change.acl_server import Answered, Listed, Unanswered
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import RequestFailedError, UnknownOutcomeError
 from authorizerd.kafka_client.listing_call import PLACED_LISTING_CALL
@@ -25,6 +27,55 @@ from authorizerd.protocol.kafka.acl_forwarding import (
 from authorizerd.protocol.kafka.acl_responses import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """All ACLs of a server by derived ids; ``offset`` is None if the server does not compare."""
+
+    acls: Mapping[bytes, Acl]
+    offset: int | None
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a request.
+
+    Attributes:
+        errors: those of its items.
+        offset: where it was written, if the server has compared.
+        unmatched: ACLs that the request should have deleted, but did not find.
+    """
+
+    errors: tuple[ApiError, ...] = ()
+    offset: int | None = None
+    unmatched: tuple[Acl, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """No valid answer came, so the request may have been applied, or may still be."""
+
+    reason: str
+
+
+class AclServer(Protocol):
+    """The server whose ACLs are changed."""
+
+    async def list_acls(self) -> Listed:
+        """Return all ACLs."""
+
+    async def send(self, request: AclRequest, expected_offset: int | None) -> Answered | Unanswered:
+        """Send a request once.
+
+        Args:
+            expected_offset: the server must reject the request if an ACL has changed since. None:
+                it does not compare.
+
+        Raises:
+            CommandError: the request was not sent.
+        """
 
 
 class KafkaAclServer:

@@ -7,7 +7,6 @@ ACLs meanwhile.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,17 +14,17 @@ from authorizerd.acl.plan.document import Plan, decode_plan
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
-from authorizerd.cli.change.acl_server import AclServer
 from authorizerd.cli.change.apply_report import (
     describe_done,
     describe_ending,
     describe_start,
     new_document,
 )
-from authorizerd.cli.change.apply_server import KafkaAclServer
+from authorizerd.cli.change.apply_server import AclServer, KafkaAclServer
+from authorizerd.cli.change.arguments import ApplyRequest
 from authorizerd.cli.change.execution import Done, Ending, Execution
-from authorizerd.cli.questions.answers import print_document, print_lines, warn
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.output import print_document, print_lines, warn
 from authorizerd.metadata.bounded_file import read_file
 
 EXIT_FAULT: Final = 1
@@ -42,32 +41,32 @@ _EXIT_CODES: Final[Mapping[Ending, int]] = {
 }
 
 
-def apply_plan(arguments: argparse.Namespace) -> int:
+def apply_plan(request: ApplyRequest) -> int:
     """Apply the plan, print what was done, and return the exit code.
 
     Raises:
-        PlanError: the file is not a plan, or has more changes than ``--batches`` allows.
-        StartError: the file cannot be read, or the servers cannot be asked. Nothing was sent.
+        CommandError: the file cannot be read, or the servers cannot be asked. Nothing was sent.
     """
-    plan = _read(arguments)
-    if plan.breaks and not arguments.accept_breaking:
+    plan = _read(request)
+    if plan.breaks and not request.accept_breaking:
         for check in plan.checks:
             if check.breaks:
-                warn(f"{arguments.plan}: {check.summary}")
+                warn(f"{request.plan}: {check.summary}")
         warn("nothing was changed. To apply this plan although it breaks, pass --accept-breaking")
         return EXIT_BREAKS
-    return execute_plan(plan, arguments)
+    return execute_plan(plan, request)
 
 
-def execute_plan(plan: Plan, arguments: argparse.Namespace) -> int:
+def execute_plan(plan: Plan, request: ApplyRequest) -> int:
     """Carry out a plan on the servers of ``--bootstrap-server``, print it, return the exit code.
 
     Raises:
-        StartError: the servers cannot be asked. Nothing was sent.
+        CommandError: the servers cannot be asked. Nothing was sent.
     """
-    runner = _Runner(plan, arguments)
+    runner = _Runner(plan, request)
+    assert request.bootstrap_server is not None, "the flags are checked"
     try:
-        run_on_brokers(arguments.bootstrap_server, arguments.command_config, runner.run)
+        run_on_brokers(request.bootstrap_server, request.command_config, runner.run)
     except BaseException:
         # Interrupted, or a defect: what was done must be known in any case.
         runner.print_interrupted()
@@ -76,17 +75,17 @@ def execute_plan(plan: Plan, arguments: argparse.Namespace) -> int:
     return _EXIT_CODES[runner.execution.progress.ending]
 
 
-def _read(arguments: argparse.Namespace) -> Plan:
-    path = arguments.plan
+def _read(request: ApplyRequest) -> Plan:
+    path = request.plan
     try:
         plan = decode_plan(read_file(path))
     except OSError as error:
-        raise StartError(f"{path}: {error.strerror or error}") from error
+        raise CommandError(f"{path}: {error.strerror or error}") from error
     except PlanError as error:
         raise PlanError(
             f"{path}: {error.place}" if error.place else str(path), error.reason
         ) from None
-    check_size(plan, str(path), batches=arguments.batches)
+    check_size(plan, str(path), batches=request.batches)
     return plan
 
 
@@ -96,9 +95,6 @@ def check_size(plan: Plan, place: str, *, batches: bool) -> None:
     Args:
         place: what the error begins with.
         batches: whether several requests may make them.
-
-    Raises:
-        PlanError: the plan has too many changes.
     """
     count = plan.changes.count
     if count > RECORDS_PER_REQUEST_MAX and not batches:
@@ -112,11 +108,9 @@ def check_size(plan: Plan, place: str, *, batches: bool) -> None:
 class _Runner:
     """Execute a plan on a cluster, and print."""
 
-    def __init__(self, plan: Plan, arguments: argparse.Namespace) -> None:
+    def __init__(self, plan: Plan, request: ApplyRequest) -> None:
         self._plan = plan
-        self._as_json: bool = arguments.json
-        self._is_dry: bool = arguments.dry_run
-        self._servers: str = arguments.bootstrap_server
+        self._request = request
         self.execution: Execution
 
     async def run(self, reader: BrokerReader) -> None:
@@ -125,22 +119,22 @@ class _Runner:
     async def execute(self, server: AclServer) -> None:
         self.execution = Execution(self._plan, server, report=self._report)
         self._note_origin()
-        await self.execution.run(is_dry=self._is_dry)
+        await self.execution.run(is_dry=self._request.dry_run)
 
     def _note_origin(self) -> None:
         """Say where the plan was made for, if that is another place: perhaps it is a mistake."""
         origin = self._plan.made_for.name
-        if origin == self._servers:
+        if origin == self._request.bootstrap_server:
             return
-        note = f"the plan was made for {origin}, and is applied to {self._servers}"
-        if self._as_json:
+        note = f"the plan was made for {origin}, and is applied to {self._request.bootstrap_server}"
+        if self._request.json:
             self.execution.progress.notes.append(note)
         else:
             warn(f"note: {note}")
 
     def _report(self, done: Done) -> None:
         """Print a request at once, so that it is known even if this process is killed."""
-        if not self._as_json:
+        if not self._request.json:
             progress = self.execution.progress
             if len(progress.done) == 1:
                 print_lines(describe_start(progress))
@@ -148,7 +142,7 @@ class _Runner:
 
     def print_ending(self) -> None:
         progress = self.execution.progress
-        if self._as_json:
+        if self._request.json:
             print_document(new_document(self._plan, progress))
         else:
             print_lines(describe_ending(self._plan, progress))

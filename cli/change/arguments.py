@@ -1,23 +1,42 @@
-"""The flags of ``authorizerd acls plan``. The modules that run it are imported once it runs."""
+"""The flags and requests of ``acls plan``, ``apply``, ``remove`` and ``compare-releases``.
+
+The modules that run these commands are imported once they run.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final, TypeVar
 
-from authorizerd.cli.acl_source import ReadBrokers, add_source_arguments
-from authorizerd.cli.change.traffic_arguments import add_traffic_arguments
-from authorizerd.cli.questions.answers import add_json_argument
-from authorizerd.cli.selection_flags import add_selection_flags
+import msgspec
+
+from authorizerd.cli import flags
+from authorizerd.cli.profile import HELP, use_profile
+
+T = TypeVar("T", bound="ApplyRequest")
+
+_NO_SERVER: Final = "expected --bootstrap-server HOST:PORT, or a profile"
 
 
-def add_plan_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
-    """Make ``parser`` parse and run this command.
+class ApplyRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of ``acls apply``, and what ``acls remove`` shares with it."""
 
-    Args:
-        read_brokers: as for ``add_source_arguments``.
-    """
-    parser.set_defaults(run=_run)
+    bootstrap_server: str | None
+    command_config: str | None
+    dry_run: bool
+    batches: bool
+    json: bool
+    plan: Path = Path()
+    accept_breaking: bool = False
+
+
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run ``acls plan``."""
+    from authorizerd.cli.acl_source import add_source_arguments
+    from authorizerd.cli.selection_flags import add_selection_flags
+
+    parser.set_defaults(run=_plan)
     parser.add_argument(
         "desired",
         nargs="+",
@@ -25,36 +44,31 @@ def add_plan_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBroker
         metavar="DESIRED",
         help="a file with the ACLs that there should be, in any format of --acls",
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="PLAN",
-        help="write the plan to this file, for acls apply; only an earlier plan is replaced",
-    )
-    parser.add_argument(
+    text = "write the plan to this file, for acls apply; only an earlier plan is replaced"
+    flags.add_file(parser, "--out", text, "PLAN")
+    flags.add_switch(
+        parser,
         "--batches",
-        action="store_true",
-        help="allow more changes than one request of Kafka can make. Each request is atomic, but "
+        "allow more changes than one request of Kafka can make. Each request is atomic, but "
         "the plan is not",
     )
-    parser.add_argument(
+    flags.add_switch(
+        parser,
         "--accept-losses",
-        action="store_true",
-        help="make the plan although some part of a desired file is not read; without it, such a "
+        "make the plan although some part of a desired file is not read; without it, such a "
         "part is an error if the plan may delete what it grants",
     )
-    add_json_argument(parser)
+    flags.add_json_argument(parser)
     _add_checks(parser)
-    add_selection_flags(
-        parser.add_argument_group(
-            "what the plan manages; without these flags, what the files manage, or all ACLs"
-        )
-    )
-    add_source_arguments(parser, read_brokers)
+    title = "what the plan manages; without these flags, what the files manage, or all ACLs"
+    add_selection_flags(parser.add_argument_group(title))
+    add_source_arguments(parser)
 
 
 def _add_checks(parser: argparse.ArgumentParser) -> None:
     """Add the flags of what ``checks.CHECKS`` runs."""
+    from authorizerd.cli.change.traffic_arguments import add_traffic_arguments
+
     group = parser.add_argument_group("what must not break: exit code 3 if it does")
     group.add_argument(
         "--tests",
@@ -68,7 +82,125 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
     add_traffic_arguments(group)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    from authorizerd.cli.change.planning import plan_changes
+def _plan(given: argparse.Namespace) -> int:
+    from authorizerd.cli.acl_source import SourceRequest
+    from authorizerd.cli.change.planning import PlanRequest, plan_changes
+    from authorizerd.cli.change.traffic_arguments import TrafficRequest
+    from authorizerd.cli.selection_flags import read_selection
 
-    return plan_changes(arguments)
+    request = flags.read_request(
+        PlanRequest,
+        given,
+        selection=read_selection(given),
+        source=flags.read_request(SourceRequest, given),
+        recorded=flags.read_request(TrafficRequest, given),
+    )
+    return plan_changes(request)
+
+
+def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run ``acls apply``."""
+    parser.set_defaults(run=_apply, refuse=parser.error)
+    parser.add_argument("plan", type=Path, metavar="PLAN", help="a file of acls plan --out")
+    text = f"the brokers or the daemon whose ACLs are changed: host:port,host:port. {HELP}"
+    flags.add_text(parser, "--bootstrap-server", "SERVERS", text)
+    text = "a properties file with Kafka's client keys: log-in, TLS, timeouts"
+    flags.add_text(parser, "--command-config", "FILE", text)
+    text = "compare the ACLs with the plan, and print the requests instead of sending them"
+    flags.add_switch(parser, "--dry-run", text)
+    _add_batches(parser)
+    text = "apply a plan although its tests or its traffic break"
+    flags.add_switch(parser, "--accept-breaking", text)
+    flags.add_json_argument(parser)
+
+
+def _add_batches(parser: flags.Flags) -> None:
+    flags.add_switch(parser, "--batches", "make more changes than one request of Kafka can make")
+
+
+def _use_servers(request: T, refuse: flags.Refuse) -> T:
+    """Return the request with servers, or end the command."""
+    request, _ = use_profile(request)
+    if request.bootstrap_server is None:
+        refuse(_NO_SERVER)
+    return request
+
+
+def _apply(given: argparse.Namespace) -> int:
+    request = _use_servers(flags.read_request(ApplyRequest, given), given.refuse)
+    from authorizerd.cli.change.applying import apply_plan
+
+    return apply_plan(request)
+
+
+def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run ``acls remove``."""
+    from authorizerd.cli.selection_flags import add_selection_flags
+    from authorizerd.cli.source_settings import add_setting_arguments
+
+    parser.set_defaults(run=_remove, refuse=parser.error)
+    title = "which ACLs: flags of principals and of resources narrow each other"
+    add_selection_flags(parser.add_argument_group(title))
+    flags.add_switch(parser, "--force", "do not ask for confirmation")
+    flags.add_switch(parser, "--dry-run", "show the ACLs, and remove nothing")
+    _add_batches(parser)
+    flags.add_json_argument(parser)
+    group = parser.add_argument_group("where the ACLs are")
+    flags.add_broker_arguments(group, "Removing ACLs needs ALTER and DESCRIBE on the cluster")
+    add_setting_arguments(group)
+
+
+def _remove(given: argparse.Namespace) -> int:
+    request = _use_servers(flags.read_request(ApplyRequest, given), given.refuse)
+    from authorizerd.cli.acl_source import SourceRequest
+    from authorizerd.cli.change.removal import remove_acls
+    from authorizerd.cli.selection_flags import read_selection
+
+    source = flags.read_request(
+        SourceRequest,
+        given,
+        bootstrap_server=request.bootstrap_server,
+        command_config=request.command_config,
+    )
+    return remove_acls(request, source, read_selection(given), force=given.force)
+
+
+def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run ``acls compare-releases``."""
+    from authorizerd.acl.releases import Release
+    from authorizerd.cli.acl_source import add_source_arguments
+    from authorizerd.cli.change.traffic_arguments import add_traffic_logs
+
+    parser.set_defaults(run=_compare)
+    for flag, name, default in (
+        ("--from", "before", Release.KAFKA_4_3),
+        ("--to", "after", Release.KAFKA_4_4),
+    ):
+        parser.add_argument(
+            flag,
+            dest=name,
+            choices=[str(release) for release in Release],
+            default=str(default),
+            help=f"the release of Kafka that judges {name}; 4.3 stands for 4.0 to 4.3 "
+            "(default: %(default)s)",
+        )
+    flags.add_json_argument(parser)
+    add_traffic_logs(
+        parser.add_argument_group("recorded requests"),
+        "audit logs, or directories of them: show the recorded requests whose answer changes",
+    )
+    add_source_arguments(parser)
+
+
+def _compare(given: argparse.Namespace) -> int:
+    from authorizerd.cli.acl_source import SourceRequest
+    from authorizerd.cli.change.releases import CompareRequest, compare_releases
+    from authorizerd.cli.change.traffic_arguments import TrafficRequest
+
+    request = flags.read_request(
+        CompareRequest,
+        given,
+        source=flags.read_request(SourceRequest, given),
+        recorded=flags.read_request(TrafficRequest, given),
+    )
+    return compare_releases(request)

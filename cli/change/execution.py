@@ -32,8 +32,8 @@ from authorizerd.acl.plan.progress import (
     make_states,
     skip_changes,
 )
-from authorizerd.cli.change.acl_server import AclServer, Answered, Listed, Unanswered
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.change.apply_server import AclServer, Answered, Listed, Unanswered
+from authorizerd.cli.errors import CommandError
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 SETTLE_SECONDS: Final = 5.0
@@ -145,7 +145,7 @@ class Execution:
         """Carry out the plan, or find out whether that is possible.
 
         Raises:
-            StartError: the ACLs cannot be listed at all. Nothing was sent.
+            CommandError: the ACLs cannot be listed at all. Nothing was sent.
         """
         progress = self.progress
         listed = await self._server.list_acls()
@@ -204,7 +204,7 @@ class Execution:
         self.progress.in_doubt = request
         try:
             answer = await self._server.send(request, before.offset)
-        except StartError as error:
+        except CommandError as error:
             if not was_in_doubt:
                 self.progress.in_doubt = None
             raise _Stop(Ending.FAILED, str(error)) from error
@@ -264,7 +264,7 @@ class Execution:
     async def _list_again(self) -> Listed:
         try:
             listed = await self._server.list_acls()
-        except StartError as error:
+        except CommandError as error:
             raise _Stop(Ending.FAILED, str(error)) from error
         if (listed.offset is not None) is not self.progress.compares:
             raise _Stop(

@@ -6,9 +6,8 @@ people have written, such as the desired ACLs.
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +16,8 @@ from authorizerd.acl.formats.unread import find_placeholder
 from authorizerd.acl.plan.document import FORMAT
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.transfer.whole_file import find_writable, new_error
-from authorizerd.daemon.errors import StartError
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(FORMAT)}"')
 _START_BYTES: Final = 1_024
@@ -35,82 +34,72 @@ def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
         accepts_losses: whether nothing may be read of a file, or of a document in it.
 
     Raises:
-        StartError: it is empty or a plan, nothing was read, or as ``read_acls``.
-        MetadataLogError: as ``read_acls``.
+        CommandError: it is empty or a plan, nothing was read, or as ``read_acls``.
     """
     if is_log(path):
         return read_acls(path)
     text = read_text(path)
     if is_plan(text):
-        raise StartError(
+        raise CommandError(
             f"{path}: expected desired ACLs, found a plan: apply it with 'authorizerd acls apply'"
         )
     if not text.strip():
-        raise StartError(f"{path}: expected desired ACLs, found an empty file: {_FOR_NO_ACLS}")
-    read = parse_acls(path, text)
+        raise CommandError(f"{path}: expected desired ACLs, found an empty file: {_FOR_NO_ACLS}")
+    read = parse_acls(path, text, path.suffix)
     if not accepts_losses:
         _check_understood(path, read)
     return read
 
 
 def _check_understood(path: Path, read: AclsRead) -> None:
-    """Raise StartError if nothing was read of a file or document, or a name is not the real one."""
+    """Raise CommandError if nothing was read of a file or document, or a name is a placeholder."""
     for loss in read.losses:
         if loss.is_document:
-            raise StartError(f"{path}: {loss}: {_FOR_OTHERS}")
+            raise CommandError(f"{path}: {loss}: {_FOR_OTHERS}")
     for acl in read.acls:
         for name in (acl.principal, acl.resource_name, acl.host):
             if placeholder := find_placeholder(name):
-                raise StartError(
+                raise CommandError(
                     f"{path}: a name has the placeholder {escape_unprintable(placeholder)}: "
                     "replace it first, for example by helm template or envsubst, or pass "
                     "--accept-losses if it is a part of the name"
                 )
     if read.is_empty and read.losses:
-        raise StartError(
+        raise CommandError(
             f"{path}: expected desired ACLs, found none that can be read: {read.losses[0]}"
         )
     if read.is_empty:
-        raise StartError(
+        raise CommandError(
             f"{path}: expected desired ACLs, found a file that neither has ACLs nor says whose: "
             f"{_FOR_NO_ACLS}; {_FOR_OTHERS}"
         )
 
 
-def find_plan_file(arguments: argparse.Namespace) -> tuple[Path, int | None] | None:
+def find_plan_file(
+    out: Path | None, inputs: Iterable[tuple[str, Path]]
+) -> tuple[Path, int | None] | None:
     """Return the file of ``--out`` and its permissions, as ``find_writable``; None without it.
 
-    Raises:
-        StartError: it is a file that the command reads, or exists and is not a plan.
+    Args:
+        inputs: the files that the command reads, with their flags.
     """
-    out: Path | None = arguments.out
     if out is None:
         return None
     found = find_writable(out, overwrite=True)
     if found[1] is None:
         return found
-    for name, path in _inputs(arguments):
+    for name, path in inputs:
         if path.exists() and path.samefile(out):
-            raise StartError(f"--out {out}: the file is also {name}, and was kept: name another")
+            raise CommandError(f"--out {out}: the file is also {name}, and was kept: name another")
     try:
         may_replace = _is_plan(out)
     except OSError as error:
         raise new_error(out, error) from error
     if not may_replace:
-        raise StartError(
+        raise CommandError(
             f"--out {out}: the file exists and is not a plan, and was kept: name another"
         )
     return found
-
-
-def _inputs(arguments: argparse.Namespace) -> Iterator[tuple[str, Path]]:
-    """Yield the files that the command reads, with their flags."""
-    for path in arguments.desired:
-        yield "DESIRED", path
-    for flag in ("tests", "traffic", "traffic_report", "acls", "config", "command_config"):
-        value = getattr(arguments, flag)
-        for path in value if isinstance(value, list) else [value] * (value is not None):
-            yield f"--{flag.replace('_', '-')}", Path(path)
 
 
 def _is_plan(path: Path) -> bool:

@@ -9,13 +9,14 @@ ACLs, files and flags give the same plan.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.formats.model import AclsRead
+import msgspec
+
+from authorizerd.acl.formats.model import AclsRead, Scope
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.plan.changes import AclChanges, make_changes
@@ -29,19 +30,21 @@ from authorizerd.acl.plan.document import (
     name_steps,
 )
 from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.plan.selector import Selector
+from authorizerd.acl.plan.names import has_known_codes
+from authorizerd.acl.plan.selector import Managed, Selector, manage_one
 from authorizerd.acl.plan.state import change_digest, digest_acls
 from authorizerd.acl.plan.warnings import Proposal, find_warnings
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
-from authorizerd.cli.acl_source import AclSource, open_source
-from authorizerd.cli.change.checked import Checked
-from authorizerd.cli.change.checks import CHECKS
+from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change.files import find_plan_file, read_desired
+from authorizerd.cli.change.policy_check import check_tests
 from authorizerd.cli.change.report import describe_changes, describe_managed, summarize_changes
-from authorizerd.cli.change.selection import read_selector
+from authorizerd.cli.change.traffic import Checked, check_traffic
+from authorizerd.cli.change.traffic_arguments import TrafficRequest
+from authorizerd.cli.output import print_lines
 from authorizerd.cli.policy.faults import FaultyFileError
-from authorizerd.cli.questions.answers import print_lines
+from authorizerd.cli.selection_flags import Selection
 from authorizerd.cli.transfer.whole_file import write_text
 
 EXIT_FAULT: Final = 1
@@ -49,46 +52,101 @@ EXIT_BREAKS: Final = 3
 EXIT_CHANGES: Final = 10
 
 
-def plan_changes(arguments: argparse.Namespace) -> int:
-    """Make the plan, write it, print it, and return the exit code.
+class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of ``acls plan``."""
 
-    Raises:
-        StartError, ConfigurationError: the ACLs or a file cannot be read, or PLAN not written.
-        MetadataLogError: the log is damaged.
-        PlanError: a desired ACL is invalid or not managed, there are too many changes, or a
-            file that was read in part may have an ACL that the plan would delete.
-    """
-    if arguments.as_of is not None:
-        arguments.refuse("--as-of: a plan changes the ACLs of now; leave out the flag")
-    out = find_plan_file(arguments)
-    accepts = arguments.accept_losses
-    files = {path: read_desired(path, accepts_losses=accepts) for path in arguments.desired}
-    selector = read_selector(arguments, files.values())
-    source = open_source(arguments)
+    desired: tuple[Path, ...]
+    out: Path | None
+    batches: bool
+    accept_losses: bool
+    json: bool
+    tests: tuple[Path, ...]
+    selection: Selection
+    source: SourceRequest
+    recorded: TrafficRequest
+
+
+def plan_changes(request: PlanRequest) -> int:
+    """Make the plan, write it, print it, and return the exit code."""
+    if request.source.as_of is not None:
+        request.source.refuse("--as-of: a plan changes the ACLs of now; leave out the flag")
+    out = find_plan_file(request.out, _list_inputs(request))
+    accepts = request.accept_losses
+    files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
+    selector = _read_selector(request.selection, files.values())
+    source = open_source(request.source)
     changes = make_changes(source.snapshot.acls.values(), _desired(files.values()), selector)
     if not accepts:
         _check_removals(files, changes.deleted)
-    if changes.count > RECORDS_PER_REQUEST_MAX and not arguments.batches:
+    if changes.count > RECORDS_PER_REQUEST_MAX and not request.batches:
         raise PlanError("", _describe_excess(changes))
     after = change_snapshot(source.snapshot, changes)
     try:
-        checked = [each for check in CHECKS if (each := check(arguments, source, after))]
+        found = (
+            check_tests(request.tests, source, after),
+            check_traffic(request.recorded, source, after),
+        )
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\nauthorizerd: no plan was made\n")
         return EXIT_FAULT
+    checked = [each for each in found if each is not None]
     losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
     plan = propose(source, after, changes, selector, losses, [each.result for each in checked])
     data = encode_plan(plan)
     if out is not None:
         path, mode = out
         write_text(path, data.decode(), mode)
-    if arguments.json:
+    if request.json:
         sys.stdout.write(data.decode())
     else:
-        print_lines(_describe(plan, source, checked, arguments.out))
+        print_lines(_describe(plan, source, checked, request.out))
     if plan.breaks:
         return EXIT_BREAKS
     return EXIT_CHANGES if changes.count else 0
+
+
+def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
+    """Yield the files that the command reads, with their flags."""
+    recorded, source = request.recorded, request.source
+    paths: dict[str, Iterable[Path | str | None]] = {
+        "DESIRED": request.desired,
+        "--tests": request.tests,
+        "--traffic": recorded.traffic,
+        "--traffic-report": (recorded.traffic_report,),
+        "--acls": (source.acls,),
+        "--config": (source.config,),
+        "--command-config": (source.command_config,),
+    }
+    for flag, given in paths.items():
+        yield from ((flag, Path(path)) for path in given if path is not None)
+
+
+def _read_selector(selection: Selection, files: Iterable[AclsRead]) -> Selector:
+    """Return what the flags manage, or else what all files together do: all ACLs, if one does.
+
+    Raises:
+        PlanError: the files manage nothing.
+    """
+    entries = selection.read_entries()
+    if entries:
+        return Selector(entries)
+    for each in files:
+        if each.scope is None:
+            return Selector(None)
+        entries += _entries_of(each.scope)
+    if not entries:
+        reason = "the desired files manage no ACLs: say by a flag, such as --principal, what to"
+        raise PlanError("", f"{reason} manage")
+    return Selector(entries)
+
+
+def _entries_of(scope: Scope) -> Iterator[Managed]:
+    yield from scope.entries
+    for principal in sorted(scope.principals):
+        yield Managed(principal=principal)
+    for acl in sorted(scope.acls, key=msgspec.structs.astuple):
+        if has_known_codes(acl):  # a plan touches no others
+            yield manage_one(acl)
 
 
 def _desired(files: Iterable[AclsRead]) -> Iterator[Acl]:

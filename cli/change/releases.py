@@ -8,7 +8,6 @@ questions were asked, or the ACLs contradict the recorded requests.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -27,13 +26,14 @@ from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acl_source import AclSource, open_source
+from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change.report import describe_entry
 from authorizerd.cli.change.traffic import compare_traffic, describe_traffic
-from authorizerd.cli.questions.answers import print_document, print_lines
-from authorizerd.cli.questions.documents import Source, new_source
-from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
-from authorizerd.protocol.decisions.explanations import QuestionAnswer, make_question
+from authorizerd.cli.change.traffic_arguments import TrafficRequest
+from authorizerd.cli.output import print_document, print_lines
+from authorizerd.cli.questions.documents import new_source
+from authorizerd.protocol.decisions.acl_answers import make_acl_answer
+from authorizerd.protocol.decisions.explanations import make_question
 
 EXIT_CHANGES: Final = 10
 ACLS_SHOWN_MAX: Final = 50
@@ -41,59 +41,34 @@ ACLS_LISTED_MAX: Final = 1_000
 """The most ACLs that the lines show, and that the document lists."""
 
 
-class ChangedAcl(msgspec.Struct, frozen=True, kw_only=True):
-    """An ACL whose host has a slash.
-
-    Attributes:
-        meaning: whether it wakes up, falls asleep, or matches in neither release.
-        allowed_after: the new answer to ``questions``; it was the other one before.
-        questions: the first questions whose answer changes; each represents others that are alike.
-        questions_left_out: how many more were found.
-        complete: whether all questions were asked.
-    """
-
-    acl: AclAnswer
-    meaning: Meaning
-    allowed_after: bool
-    questions: tuple[QuestionAnswer, ...]
-    questions_left_out: int
-    complete: bool
-
-
-class Comparison(
-    msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}
-):
-    """Two releases, the ACLs that differ between them, and the recorded requests, if any."""
+class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of ``acls compare-releases``."""
 
     before: str
     after: str
-    acls: tuple[ChangedAcl, ...]
-    acls_left_out: int
-    traffic: TrafficEvidence | None
-    source: Source
+    json: bool
+    source: SourceRequest
+    recorded: TrafficRequest
 
 
-def compare_releases(arguments: argparse.Namespace) -> int:
-    """Print what changes, and return the exit code.
-
-    Raises:
-        StartError, ConfigurationError: the ACLs or the recorded requests cannot be read.
-        MetadataLogError: the log is damaged.
-    """
-    before, after = Release(arguments.before), Release(arguments.after)
+def compare_releases(request: CompareRequest) -> int:
+    """Print what changes, and return the exit code."""
+    before, after = Release(request.before), Release(request.after)
     if before is after:
-        arguments.refuse(f"--to: expected another release than that of --from, found {after}")
-    source = open_source(arguments)
+        request.source.refuse(f"--to: expected another release than that of --from, found {after}")
+    source = open_source(request.source)
     # An ACL that differs matches its resource, so allow.everyone.if.no.acl.found never applies.
     settings = source.settings.least
     effects = finish(find_effects(source.snapshot, settings, RULES[before], RULES[after]))
     traffic = None
-    if arguments.traffic:
+    if request.recorded.traffic:
         judged = msgspec.structs.replace(
             source, snapshot=with_rules(source.snapshot, RULES[before])
         )
-        traffic, _ = compare_traffic(arguments, judged, with_rules(source.snapshot, RULES[after]))
-    if arguments.json:
+        traffic, _ = compare_traffic(
+            request.recorded, judged, with_rules(source.snapshot, RULES[after])
+        )
+    if request.json:
         print_document(_make_document(source, before, after, effects, traffic))
     else:
         print_lines(_describe(source, before, after, effects, traffic))
@@ -110,26 +85,28 @@ def _make_document(
     after: Release,
     effects: Sequence[AclEffect],
     traffic: TrafficEvidence | None,
-) -> Comparison:
-    return Comparison(
-        before=before,
-        after=after,
-        acls=tuple(map(_make_changed, effects[:ACLS_LISTED_MAX])),
-        acls_left_out=max(len(effects) - ACLS_LISTED_MAX, 0),
-        traffic=traffic,
-        source=new_source(source),
-    )
+) -> dict[str, object]:
+    """Return the document, which docs/change.md describes."""
+    return {
+        "from": before,
+        "to": after,
+        "acls": [*map(_make_changed, effects[:ACLS_LISTED_MAX])],
+        "acls_left_out": max(len(effects) - ACLS_LISTED_MAX, 0),
+        "traffic": traffic,
+        "source": new_source(source),
+    }
 
 
-def _make_changed(effect: AclEffect) -> ChangedAcl:
-    return ChangedAcl(
-        acl=make_acl_answer(effect.acl),
-        meaning=effect.meaning,
-        allowed_after=effect.allows,
-        questions=tuple(map(make_question, effect.flips)),
-        questions_left_out=effect.flip_count - len(effect.flips),
-        complete=effect.is_complete,
-    )
+def _make_changed(effect: AclEffect) -> dict[str, object]:
+    """Return an ACL whose host has a slash, and the first questions whose answer changes."""
+    return {
+        "acl": make_acl_answer(effect.acl),
+        "meaning": effect.meaning,
+        "allowed_after": effect.allows,
+        "questions": [*map(make_question, effect.flips)],
+        "questions_left_out": effect.flip_count - len(effect.flips),
+        "complete": effect.is_complete,
+    }
 
 
 def _describe(

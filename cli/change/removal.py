@@ -8,61 +8,52 @@ Exit codes: those of ``acls apply``. A question that is answered with no ends wi
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.plan.changes import make_changes
 from authorizerd.acl.plan.selector import Selector
-from authorizerd.cli.acl_source import open_source
+from authorizerd.cli.acl_source import SourceRequest, open_source
 from authorizerd.cli.change.applying import check_size, execute_plan
+from authorizerd.cli.change.arguments import ApplyRequest
 from authorizerd.cli.change.planning import change_snapshot, propose
 from authorizerd.cli.change.report import describe_changes
-from authorizerd.cli.question_words import Refuse
-from authorizerd.cli.questions.answers import print_lines, warn
-from authorizerd.cli.selection_flags import read_entries
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.output import print_lines, warn
+from authorizerd.cli.selection_flags import Selection
 
 
-def remove_acls(arguments: argparse.Namespace) -> int:
-    """Show the ACLs, ask, remove them, and return the exit code.
-
-    Raises:
-        StartError: the servers cannot be asked, or the question is not answered.
-        PlanError: there are more ACLs than ``--batches`` allows.
-    """
-    refuse: Refuse = arguments.refuse
-    entries = read_entries(arguments)
+def remove_acls(
+    request: ApplyRequest, source_request: SourceRequest, selection: Selection, *, force: bool
+) -> int:
+    """Show the ACLs, ask, remove them, and return the exit code."""
+    entries = selection.read_entries()
     if not entries:
-        refuse("expected flags that select ACLs, such as --principal User:alice")
-    source = open_source(arguments)
+        source_request.refuse("expected flags that select ACLs, such as --principal User:alice")
+    source = open_source(source_request)
     selector = Selector(entries)
     changes = make_changes(source.snapshot.acls.values(), (), selector)
     after = change_snapshot(source.snapshot, changes)
     plan = propose(source, after, changes, selector)
-    check_size(plan, "", batches=arguments.batches)
-    if not arguments.json:
+    check_size(plan, "", batches=request.batches)
+    if not request.json:
         print_lines(describe_changes(changes))
     for text in plan.warnings:
         warn(f"warning: {text}")
     if not changes.count:
         warn("no ACL is removed: none matches the flags")
-    elif not (arguments.force or arguments.dry_run or _agrees(changes.count)):
+    elif not (force or request.dry_run or _agrees(changes.count)):
         warn("nothing was changed")
         return 0
-    return execute_plan(plan, arguments)
+    return execute_plan(plan, request)
 
 
 def _agrees(count: int) -> bool:
-    """Ask on standard error, and return True if the answer is y.
-
-    Raises:
-        StartError: the input has ended.
-    """
+    """Ask on standard error, and return True if the answer is y."""
     sys.stdout.flush()
     sys.stderr.write(f"Are you sure you want to remove {count_of(count, 'ACL')}? (y/n)\n")
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer:
-        raise StartError("the question was not answered: pass --force to remove without it")
+        raise CommandError("the question was not answered: pass --force to remove without it")
     return answer.rstrip("\r\n") in ("y", "Y")

@@ -7,7 +7,6 @@ if a flag asks for it.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -16,26 +15,33 @@ from msgspec.structs import replace
 from authorizerd.acl.explanation.words import name_pattern, name_resource, name_type
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, KnownSettings, describe_unknown
 from authorizerd.acl.model import ResourceType
+from authorizerd.acl.plan import traffic as plan_traffic
 from authorizerd.acl.plan.document import PlanCheck
 from authorizerd.acl.plan.names import parse_acl
 from authorizerd.acl.plan.traffic import (
     TrafficCause,
     TrafficChange,
     TrafficEvidence,
-    TrafficRequest,
 )
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_source import AclSource
-from authorizerd.cli.change.checked import Checked
 from authorizerd.cli.change.report import describe_entry
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.change.traffic_arguments import TrafficRequest
+from authorizerd.cli.errors import CommandError
 
 SHOWN_MAX: Final = 20
 """The most ACLs and requests of each kind that the console shows. The document has more."""
 
 
 _IF_OPEN: Final = f"if {ALLOW_EVERYONE} is true, which is unknown"
+
+
+class Checked(NamedTuple):
+    """The result of a check, and the lines about it for people."""
+
+    result: PlanCheck
+    lines: tuple[str, ...]
 
 
 class _Words(NamedTuple):
@@ -61,21 +67,16 @@ _ALLOWED: Final = _Words(
 _PLAN: Final = "the plan"
 
 
-def check_traffic(
-    arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
-) -> Checked | None:
+def check_traffic(request: TrafficRequest, source: AclSource, after: AclSnapshot) -> Checked | None:
     """Judge the recorded requests before and after the plan. It breaks if one is newly denied.
 
     It breaks, too, if the present ACLs decide too many of them otherwise than recorded.
-
-    Raises:
-        StartError: the traffic cannot be read, or is too much for one process.
     """
-    if not arguments.traffic and arguments.traffic_report is None:
+    if not request.traffic and request.traffic_report is None:
         return None
-    if arguments.traffic and arguments.traffic_report is not None:
-        arguments.refuse("--traffic-report: expected either --traffic or --traffic-report")
-    evidence, if_open = compare_traffic(arguments, source, after)
+    if request.traffic and request.traffic_report is not None:
+        request.refuse("--traffic-report: expected either --traffic or --traffic-report")
+    evidence, if_open = compare_traffic(request, source, after)
     denied, denied_if_open = evidence.newly_denied, if_open.newly_denied
     summary = _summarize(evidence)
     broken = [*map(_describe_cause, denied.causes)]
@@ -105,15 +106,12 @@ def check_traffic(
 
 
 def compare_traffic(
-    arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
+    request: TrafficRequest, source: AclSource, after: AclSnapshot
 ) -> tuple[TrafficEvidence, TrafficEvidence]:
     """Judge the recorded requests by the source's ACLs and by other ones, or by other rules.
 
     Return the evidence by what is known, and by an open default if that is unknown. Unknown super
     users are judged by the ACLs alone, so that no change is missed.
-
-    Raises:
-        StartError: the traffic cannot be read, or is too much for one process.
     """
     # Imported here, because plans without recorded traffic need none of it.
     from authorizerd.replay.local.errors import TrafficError
@@ -123,18 +121,18 @@ def compare_traffic(
 
     before, known = source.snapshot, source.settings
     try:
-        if arguments.traffic_report is not None:
-            evidence = if_open = read_report(arguments.traffic_report, before, after, known)
+        if request.traffic_report is not None:
+            evidence = if_open = read_report(request.traffic_report, before, after, known)
             return _warn_of_unknown(evidence, known), if_open
         logs = IngestPlan(
-            inputs=tuple(arguments.traffic),
+            inputs=request.traffic,
             out="",
             layout=LineLayout(
-                format=arguments.traffic_format,
-                time_zone=arguments.traffic_tz,
-                field=arguments.traffic_line_field,
+                format=request.traffic_format,
+                time_zone=request.traffic_tz,
+                field=request.traffic_line_field,
             ),
-            bad_ratio_max=arguments.traffic_max_bad_ratio,
+            bad_ratio_max=request.traffic_max_bad_ratio,
         )
         traffic = read_traffic(logs)
         evidence = if_open = judge_traffic(traffic, before, after, known.least)
@@ -142,8 +140,8 @@ def compare_traffic(
             if_open = judge_traffic(traffic, before, after, known.most)
         return _warn_of_unknown(evidence, known), if_open
     except TrafficError as error:
-        flag = "--traffic" if arguments.traffic else "--traffic-report"
-        raise StartError(f"{flag}: {error}") from error
+        flag = "--traffic" if request.traffic else "--traffic-report"
+        raise CommandError(f"{flag}: {error}") from error
 
 
 def _warn_of_unknown(evidence: TrafficEvidence, known: KnownSettings) -> TrafficEvidence:
@@ -257,7 +255,7 @@ def _describe_cause(cause: TrafficCause) -> str:
     )
 
 
-def _describe_request(request: TrafficRequest) -> str:
+def _describe_request(request: plan_traffic.TrafficRequest) -> str:
     resource_type = int(ResourceType[request.resource_type])
     host = "an unknown host" if request.host is None else request.host
     return escape_unprintable(

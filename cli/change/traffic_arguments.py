@@ -1,9 +1,25 @@
-"""The flags of recorded traffic, which ``traffic`` reads."""
+"""The flags of recorded traffic, and the request of it, which ``traffic`` carries out."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+
+import msgspec
+
+from authorizerd.cli.flags import Refuse
+
+
+class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The recorded requests to judge: in logs, or in a report of ``authorizerd replay``."""
+
+    refuse: Refuse
+    traffic: tuple[str, ...]
+    traffic_format: str
+    traffic_tz: str
+    traffic_line_field: str | None
+    traffic_max_bad_ratio: float
+    traffic_report: Path | None = None
 
 
 def add_traffic_arguments(group: argparse._ArgumentGroup) -> None:

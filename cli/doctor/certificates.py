@@ -16,6 +16,7 @@ from typing import Final
 
 import trio
 
+from authorizerd.cli.doctor.exposure import list_own_ports
 from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.tls import Store, TlsSettings
@@ -75,13 +76,8 @@ def _list_ports(configuration: Configuration) -> Iterator[SecuredPort]:
                 port=listener.port,
                 advertised=advertised.get(listener.listener_name),
             )
-    for key, endpoint in (
-        ("decision.http", configuration.decision_http),
-        ("decision.stream", configuration.decision_stream),
-        ("admin.http", configuration.admin_http),
-        ("metrics.http", configuration.metrics_http),
-    ):
-        if endpoint is not None and endpoint.is_tls:
+    for key, endpoint in list_own_ports(configuration):
+        if endpoint.is_tls:
             assert configuration.http_tls is not None, "a port has TLS"
             yield SecuredPort(
                 key=f"authorizerd.{key}",

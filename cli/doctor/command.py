@@ -9,15 +9,16 @@ invalid, 2 errors were found.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
-import msgspec
-
-from authorizerd.cli.colours import paint
-from authorizerd.cli.configuration_file import add_config_arguments, read_configuration_text
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
+from authorizerd.cli.flags import add_config_arguments, add_switch
+from authorizerd.cli.output import paint, print_document
 from authorizerd.config.command_parser import CheckParser
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError
@@ -38,16 +39,13 @@ def new_parser() -> CheckParser:
         description="Find problems that would prevent the daemon from running on this machine.",
     )
     add_config_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_switch(parser, "--json", "print one JSON document")
     return parser
 
 
-def run_doctor(words: Sequence[str], out: TextIO) -> int:
-    """Run the command with the words that follow its name; return its exit code.
-
-    Raises:
-        StartError: the configuration's file cannot be read.
-    """
+def run_doctor(words: Sequence[str], out: TextIO | None = None) -> int:
+    """Run the command with the words that follow its name; return its exit code."""
+    out = out or sys.stdout
     arguments = new_parser().parse_words(words)
     found = []
     for finding in examine(arguments.config, arguments.override):
@@ -57,8 +55,7 @@ def run_doctor(words: Sequence[str], out: TextIO) -> int:
             out.flush()  # some checks are slow
     worst = next(level for level in _ORDER if any(each.level is level for each in found))
     if arguments.json:
-        document = {"result": worst.value, "findings": found}
-        out.write(msgspec.json.format(msgspec.json.encode(document)).decode() + "\n")
+        print_document({"result": worst, "findings": found}, out)
     else:
         out.write(_summary(found))
     return EXIT_ERRORS if worst is Level.ERROR else 0
@@ -66,20 +63,12 @@ def run_doctor(words: Sequence[str], out: TextIO) -> int:
 
 def _summary(found: Sequence[Finding]) -> str:
     counts = {level: sum(each.level is level for each in found) for level in _ORDER}
-    errors, warnings = (_counted(counts[each], each.value) for each in (Level.ERROR, Level.WARNING))
+    errors, warnings = (count_of(counts[each], each.value) for each in (Level.ERROR, Level.WARNING))
     return f"{errors}, {warnings}\n"
 
 
-def _counted(count: int, name: str) -> str:
-    return f"{count} {name}" if count == 1 else f"{count} {name}s"
-
-
 def examine(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
-    """Yield all findings; with an invalid configuration, only those about the machine.
-
-    Raises:
-        StartError: the configuration's file cannot be read.
-    """
+    """Yield all findings; with an invalid configuration, only those about the machine."""
     text = read_configuration_text(config)
     configuration = None
     try:

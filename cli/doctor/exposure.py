@@ -2,7 +2,7 @@
 
 The configuration itself rejects a decision port on a non-loopback address without credentials.
 These checks warn if clients of a reachable port send secrets in the clear, or need no credentials.
-It is an error if these clients are a super user.
+It is an error if these clients are a super user. The console is one of these ports.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.endpoints import Endpoint, HttpEndpoint, is_loopback
+from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint, is_loopback
 from authorizerd.config.tls import ClientAuth
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.authentication import ANONYMOUS
@@ -29,15 +29,24 @@ def examine_exposure(configuration: Configuration) -> Iterator[Finding]:
     yield from reachable or [ok(_CHECK, "no port is reachable from other machines")]
 
 
+def list_own_ports(
+    configuration: Configuration,
+) -> Iterator[tuple[str, StreamEndpoint | HttpEndpoint]]:
+    """Yield the ports besides the listeners, each with its key after ``authorizerd.``."""
+    ports = {
+        "decision.http": configuration.decision_http,
+        "decision.stream": configuration.decision_stream,
+        "admin.http": configuration.admin_http,
+        "metrics.http": configuration.metrics_http,
+    }
+    yield from ((key, port) for key, port in ports.items() if port is not None)
+
+
 def _examine_own_ports(configuration: Configuration) -> Iterator[Finding]:
-    for key, scheme, endpoint in (
-        ("decision.http", "https", configuration.decision_http),
-        ("decision.stream", "tls", configuration.decision_stream),
-        ("admin.http", "https", configuration.admin_http),
-        ("metrics.http", "https", configuration.metrics_http),
-    ):
-        if endpoint is None or is_loopback(endpoint):
+    for key, endpoint in list_own_ports(configuration):
+        if is_loopback(endpoint):
             continue
+        scheme = "tls" if key == "decision.stream" else "https"
         text = f"authorizerd.{key}: {_REACHABLE}"
         if endpoint.is_tls:
             yield ok(_CHECK, f"{text}, over TLS")
@@ -79,3 +88,39 @@ def _judge_listener(configuration: Configuration, listener: Endpoint) -> Finding
             return warning(_CHECK, f"{text}, and {risk}", advice)
         case SecurityProtocol.SASL_SSL:
             return ok(_CHECK, f"{text}, over TLS with a log-in")
+
+
+_CONSOLE: Final = "console"
+_KEY: Final = "authorizerd.console"
+
+
+def examine_console(configuration: Configuration) -> Iterator[Finding]:
+    """Yield one finding: that the console is off, or its address and visitors.
+
+    The configuration itself rejects an admin port that other machines can reach without TLS or
+    without credentials, and ``examine_access`` reads the tokens file.
+    """
+    if not configuration.console:
+        yield ok(_CONSOLE, f"off: {_KEY}=true turns it on")
+        return
+    tokens_file, has_client_auth = configuration.tokens_file, configuration.has_client_auth
+    address = _find_address(configuration.admin_http)
+    visitors = []
+    if tokens_file is not None:
+        visitors.append(f"callers with a token of {tokens_file}")
+    if has_client_auth and configuration.admin_http.is_tls:
+        visitors.append("clients with a certificate")
+    if visitors:
+        yield ok(_CONSOLE, f"{address}: {' and '.join(visitors)} can log in")
+    elif has_client_auth:
+        advice = "set authorizerd.tokens.file, or let authorizerd.admin.http begin with https://"
+        text = "nobody can log in: this address takes no certificates, and there are no tokens"
+        yield warning(_CONSOLE, f"{address}: {text}", advice)
+    else:
+        yield ok(_CONSOLE, f"{address}: everyone on this machine, without a log-in")
+
+
+def _find_address(admin: HttpEndpoint) -> str:
+    scheme, protection = ("https", "TLS") if admin.is_tls else ("http", "loopback only, no TLS")
+    host = f"[{admin.host}]" if ":" in (admin.host or "") else admin.host or "*"
+    return f"{scheme}://{host}:{admin.port or 'any port'}/console/ ({protection})"

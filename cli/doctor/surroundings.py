@@ -7,9 +7,8 @@ from pathlib import Path
 
 from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.callers import examine_callers
-from authorizerd.cli.doctor.console import examine_console
 from authorizerd.cli.doctor.disk import examine_disk
-from authorizerd.cli.doctor.exposure import examine_exposure
+from authorizerd.cli.doctor.exposure import examine_console, examine_exposure
 from authorizerd.cli.doctor.finding import Finding
 from authorizerd.cli.doctor.log import examine_copied_log, examine_log
 from authorizerd.cli.doctor.ports import examine_ports

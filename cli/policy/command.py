@@ -3,88 +3,104 @@
 Exit codes: 0 all tests pass, 1 a fault in a file or in the ACLs, 2 invalid arguments, 3 a test
 fails.
 
-**Invariant:** the command never passes without having run a test.
+**Invariant:** the command never passes without having run a test. Programs rely on the names of
+fields in its JSON document, which docs/policy-tests.md describes: a change only adds fields.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.explanation.description import ANY_SERVER
+import msgspec
+
+from authorizerd.acl.decision import get_acl
 from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.listing import derive_id
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    AclRemoved,
+    Change,
+    Operation,
+    PatternType,
+    ResourceType,
+)
 from authorizerd.acl.policy.wording import write_assertion
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.cli.acl_file import read_acl_file
-from authorizerd.cli.acl_source import AclSource, open_source
+from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.output import print_document, print_lines
 from authorizerd.cli.policy.document import PolicyTest, read_policy_files
-from authorizerd.cli.policy.documents import Plan, new_report
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.policy.junit import write_junit
-from authorizerd.cli.policy.planned import apply_plan
 from authorizerd.cli.policy.report import describe_result, propose_command, summarize
-from authorizerd.cli.policy.results import Result, run_tests
-from authorizerd.cli.questions.answers import print_document, print_lines
+from authorizerd.cli.policy.results import Reason, Result, run_tests
+from authorizerd.cli.questions.documents import new_source
 from authorizerd.cli.transfer.whole_file import FILE_MODE
-from authorizerd.daemon.errors import StartError
+from authorizerd.protocol.decisions.acl_answers import make_acl_answer
+from authorizerd.protocol.decisions.explanations import make_change_answer
 
 EXIT_FAULT: Final = 1
 EXIT_FAILED: Final = 3
 
 
-def run_policy_tests(arguments: argparse.Namespace) -> int:
-    """Run the tests, print a report, and return the exit code.
+class TestRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of ``test``."""
 
-    Raises:
-        StartError, ConfigurationError: the ACLs cannot be read, or no test is selected.
-        MetadataLogError: the log is damaged.
-    """
+    files: tuple[Path, ...]
+    added: tuple[Path, ...]
+    removed: tuple[Path, ...]
+    select: tuple[str, ...]
+    list: bool
+    json: bool
+    junit: Path | None
+    source: SourceRequest
+
+
+def run_policy_tests(request: TestRequest) -> int:
+    """Run the tests, print a report, and return the exit code."""
     try:
-        tests = read_policy_files(arguments.files)
+        tests = read_policy_files(request.files)
     except FaultyFileError as error:
         sys.stderr.write(f"{error}\n")
         faults = count_of(error.count, "fault")
         sys.stderr.write(f"authorizerd: {faults} in policy files; no test was run\n")
         return EXIT_FAULT
-    tests = _select(tests, arguments.select)
-    if arguments.list:
+    tests = _select(tests, request.select)
+    if request.list:
         _write_lines(f"{test.source}:{test.line}: {_entitle(test)}" for test in tests)
         return 0
-    source = open_source(arguments)
-    snapshot, plan = _apply_plan(source, arguments)
-    server = arguments.bootstrap_server or ANY_SERVER
+    source = open_source(request.source)
+    snapshot, plan = _apply_plan(source, request)
     begun = time.time()
     results: list[Result] = []
     for result in run_tests(tests, snapshot, source.settings, clock=time.monotonic):
         results.append(result)
-        if not arguments.json:
-            _write_lines(describe_result(result, partial(propose_command, server=server)))
-    if arguments.json:
-        print_document(new_report(results, source, plan, server))
+        if not request.json:
+            _write_lines(describe_result(result, partial(propose_command, server=source.server)))
+    if request.json:
+        print_document(new_report(results, source, plan))
     else:
         _write_lines([summarize(results), *source.describe(), *_describe_plan(plan)])
-    if arguments.junit is not None:
-        _write_file(arguments.junit, write_junit(results, begun))
+    if request.junit is not None:
+        _write_file(request.junit, write_junit(results, begun))
     return 0 if all(each.passed for each in results) else EXIT_FAILED
 
 
 def _select(tests: list[PolicyTest], words: Sequence[str]) -> list[PolicyTest]:
-    """Return the tests whose title or assertion contains one of the words; all without words.
-
-    Raises:
-        StartError: there is no such test.
-    """
+    """Return the tests whose title or assertion contains one of the words; all without words."""
     if not words:
         return tests
     selected = [test for test in tests if any(word in _entitle(test) for word in words)]
     if not selected:
-        raise StartError(f"-k: expected a part of a test's name, found {', '.join(words)}")
+        raise CommandError(f"-k: expected a part of a test's name, found {', '.join(words)}")
     return selected
 
 
@@ -95,22 +111,45 @@ def _entitle(test: PolicyTest) -> str:
 
 
 def _apply_plan(
-    source: AclSource, arguments: argparse.Namespace
-) -> tuple[AclSnapshot, Plan | None]:
+    source: AclSource, request: TestRequest
+) -> tuple[AclSnapshot, dict[str, int] | None]:
     """Return the ACLs to test, and the planned change, if there is one."""
-    if not (arguments.added or arguments.removed):
+    if not (request.added or request.removed):
         return source.snapshot, None
     added, removed = (
         [acl for path in paths for acl in read_acl_file(path)]
-        for paths in (arguments.added, arguments.removed)
+        for paths in (request.added, request.removed)
     )
-    snapshot = apply_plan(source.snapshot, removed=removed, added=added)
-    return snapshot, Plan(len(removed), len(added), len(snapshot.acls))
+    snapshot = apply_change(source.snapshot, removed=removed, added=added)
+    counts = {"removed": len(removed), "added": len(added), "acls": len(snapshot.acls)}
+    return snapshot, counts
 
 
-def _describe_plan(plan: Plan | None) -> Iterator[str]:
+def apply_change(
+    snapshot: AclSnapshot, *, removed: Iterable[Acl] = (), added: Iterable[Acl] = ()
+) -> AclSnapshot:
+    """Return ``snapshot`` without the removed ACLs, and then with the added ones.
+
+    To add a present ACL changes nothing, as in Kafka.
+
+    Raises:
+        CommandError: an ACL to remove is not present: the change was made for other ACLs, or has a
+            typo, and a test of it would prove nothing.
+    """
+    ids = {acl: acl_id for acl_id, acl in snapshot.acls.items()}
+    changes: list[Change] = []
+    for acl in dict.fromkeys(removed):
+        acl_id = ids.pop(acl, None)
+        if acl_id is None:
+            raise CommandError(f"--without: expected ACLs that are present, found {acl}")
+        changes.append(AclRemoved(acl_id))
+    changes += [AclAdded(derive_id(acl), acl) for acl in dict.fromkeys(added) if acl not in ids]
+    return apply_changes(snapshot, changes)
+
+
+def _describe_plan(plan: dict[str, int] | None) -> Iterator[str]:
     if plan is not None:
-        yield f"after a planned change: {plan.removed} removed, {plan.added} added"
+        yield f"after a planned change: {plan['removed']} removed, {plan['added']} added"
 
 
 def _write_lines(lines: Iterable[str]) -> None:
@@ -123,4 +162,61 @@ def _write_file(path: Path, data: bytes) -> None:
         with open(path, "wb", opener=partial(os.open, mode=FILE_MODE)) as file:
             file.write(data)
     except OSError as error:
-        raise StartError(f"--junit: {path}: {error.strerror or error}") from error
+        raise CommandError(f"--junit: {path}: {error.strerror or error}") from error
+
+
+def new_report(
+    results: Sequence[Result], source: AclSource, plan: Mapping[str, int] | None
+) -> dict[str, object]:
+    """Return the document of the results.
+
+    Args:
+        plan: how many ACLs a planned change removes and adds, and how many there are then; None
+            without a change.
+    """
+    failed = sum(not each.passed for each in results)
+    return {
+        "passed": len(results) - failed,
+        "failed": failed,
+        "source": new_source(source),
+        "plan": plan,
+        "tests": [_describe_test(each, source.server) for each in results],
+    }
+
+
+def _describe_test(result: Result, server: str) -> dict[str, object]:
+    test = result.test
+    return {
+        "file": test.source,
+        "line": test.line,
+        "name": test.title,
+        "assertion": result.expected,
+        "passed": result.passed,
+        "count": result.verdict.count,  # of all findings; the first are listed
+        "findings": [*map(_describe_reason, result.reasons)],
+        "notes": result.notes,
+        "changes": [make_change_answer(each, server) for each in result.changes],
+        "unknown_settings": result.unknown,
+    }
+
+
+def _describe_reason(reason: Reason) -> dict[str, object]:
+    finding = reason.finding
+    question = finding.question
+    pattern_type = PatternType.PREFIXED if finding.names.is_prefix else PatternType.LITERAL
+    acl = get_acl(reason.rule)
+    return {
+        "text": reason.text,
+        "allowed": finding.is_allowed,
+        "principal": finding.principal,  # null: every principal that no ACL names
+        "host": question.host,  # null: every host, or an unknown one
+        "operation": Operation(question.operation).name,
+        "resource_type": ResourceType(question.resource_type).name,
+        "resource_name": finding.names.text,
+        "pattern_type": pattern_type.name,
+        "example": question.resource_name,
+        "rule": str(reason.rule),
+        "acl": None if acl is None else make_acl_answer(acl),
+        "near_misses": reason.near_misses,
+        "unknown_settings": reason.unknown,
+    }

@@ -10,23 +10,14 @@ from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.actions import ActionAccess, find_actions
 from authorizerd.acl.search.hosts import NOWHERE, HostAccess
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
-from authorizerd.cli.question_words import (
-    PRINCIPAL_HELP,
-    Refuse,
-    Resource,
-    add_host_argument,
-    add_resource_arguments,
-    read_host,
-    read_one_principal,
-    read_resource,
-)
-from authorizerd.cli.questions import documents
-from authorizerd.cli.questions.answers import (
-    add_json_argument,
+from authorizerd.cli import question_words as asked
+from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
+from authorizerd.cli.flags import Refuse, add_json_argument
+from authorizerd.cli.output import (
     align,
     print_answer,
 )
+from authorizerd.cli.questions import documents
 from authorizerd.cli.questions.phrases import (
     describe_operations,
     describe_place,
@@ -37,26 +28,23 @@ from authorizerd.cli.questions.principals import describe_principal, is_named
 from authorizerd.protocol.decisions.hosts import new_hosts
 
 
-def add_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
+def add_can_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
-    parser.add_argument("principal", metavar="PRINCIPAL", help=PRINCIPAL_HELP)
-    add_resource_arguments(parser)
-    add_host_argument(parser, "show all hosts")
+    parser.add_argument("principal", metavar="PRINCIPAL", help=asked.PRINCIPAL_HELP)
+    asked.add_resource_arguments(parser)
+    asked.add_host_argument(parser, "show all hosts")
     add_json_argument(parser)
-    add_source_arguments(parser, read_brokers)
+    add_source_arguments(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the operations; return the exit code.
-
-    Raises as ``open_source``.
-    """
+    """Print the operations; return the exit code."""
     refuse: Refuse = arguments.refuse
-    principal = read_one_principal(arguments.principal, "PRINCIPAL", refuse)
-    resource = read_resource(arguments, refuse)
-    host = read_host(arguments.host, refuse)
-    source = open_source(arguments)
+    principal = asked.read_one_principal(arguments.principal, "PRINCIPAL", refuse)
+    resource = asked.read_resource(arguments, refuse)
+    host = asked.read_host(arguments.host, refuse)
+    source = read_source(arguments)
     found = finish(find_actions(source.snapshot, source.settings.least, principal, *resource))
     answer = _Answer(source, principal, resource, host, found)
     return print_answer(
@@ -74,7 +62,7 @@ class _Answer:
         self,
         source: AclSource,
         principal: str,
-        resource: Resource,
+        resource: asked.Resource,
         host: str | None,
         found: Sequence[ActionAccess],
     ) -> None:

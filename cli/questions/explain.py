@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from authorizerd.acl.as_of import AsOf, Moment
-from authorizerd.acl.explanation.description import ANY_SERVER, describe
+from authorizerd.acl.explanation.description import describe
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import Explanation
 from authorizerd.acl.known_settings import (
@@ -30,26 +30,10 @@ from authorizerd.acl.model import Question
 from authorizerd.acl.past import AnswerChange, concerns
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acl_source import (
-    AclSource,
-    Place,
-    ReadBrokers,
-    add_source_arguments,
-    open_source,
-)
-from authorizerd.cli.question_words import (
-    OPERATION_HELP,
-    PRINCIPAL_HELP,
-    Refuse,
-    add_host_argument,
-    add_resource_arguments,
-    read_host,
-    read_one_principal,
-    read_operation,
-    read_resource,
-)
-from authorizerd.cli.questions.answers import (
-    add_json_argument,
+from authorizerd.cli import question_words as asked
+from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
+from authorizerd.cli.flags import Refuse, add_json_argument
+from authorizerd.cli.output import (
     print_answer,
     warn,
 )
@@ -79,24 +63,21 @@ class _Today(msgspec.Struct, frozen=True):
     since: AnswerChange
 
 
-def add_explain_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
+def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
-    parser.add_argument("--principal", required=True, help=PRINCIPAL_HELP)
-    add_host_argument(parser, "unknown")
-    parser.add_argument("--operation", required=True, help=OPERATION_HELP)
-    add_resource_arguments(parser)
+    parser.add_argument("--principal", required=True, help=asked.PRINCIPAL_HELP)
+    asked.add_host_argument(parser, "unknown")
+    parser.add_argument("--operation", required=True, help=asked.OPERATION_HELP)
+    asked.add_resource_arguments(parser)
     add_json_argument(parser)
-    add_source_arguments(parser, read_brokers)
+    add_source_arguments(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the explanation; return the exit code.
-
-    Raises as ``open_source``.
-    """
+    """Print the explanation; return the exit code."""
     question = _question(arguments)
-    source = open_source(arguments)
+    source = read_source(arguments)
     explanation = _explain(source, question)
     today = _find_today(source, explanation)
     return print_answer(
@@ -174,7 +155,7 @@ def _lines(source: AclSource, explanation: Explanation, today: _Today | None) ->
         verb = "added" if change.is_added else "removed"
         since = Moment(change.offset, change.time_ms)
         now = f"now: {answer}, since {since}, because this was {verb}: {change.acl}"
-    lines = describe(explanation, _server(source), source.describe_acls(), now)
+    lines = describe(explanation, source.server, source.describe_acls(), now)
     yield next(lines)
     doubt = _doubt(source, explanation)
     if doubt.keys:
@@ -187,7 +168,7 @@ def _document(
     source: AclSource, explanation: Explanation, today: _Today | None
 ) -> dict[str, object]:
     """Return the document of ``POST /v1/explain``, and the source of the ACLs."""
-    answer = make_explanation_answer(explanation, _server(source))
+    answer = make_explanation_answer(explanation, source.server)
     if source.moment is not None:
         now = None
         if today is not None:
@@ -208,18 +189,13 @@ def _find_unknown(source: AclSource) -> dict[str, None]:
     return {fields[key]: None for key in source.settings.unknown}
 
 
-def _server(source: AclSource) -> str:
-    """Return the address for commands that change the ACLs."""
-    return source.name if source.place is Place.BROKERS else ANY_SERVER
-
-
 def _question(arguments: argparse.Namespace) -> Question:
     refuse: Refuse = arguments.refuse
-    resource_type, name = read_resource(arguments, refuse)
+    resource_type, name = asked.read_resource(arguments, refuse)
     return Question(
-        read_one_principal(arguments.principal, "--principal", refuse),
-        read_host(arguments.host, refuse),
-        read_operation(arguments.operation, "--operation", refuse),
+        asked.read_one_principal(arguments.principal, "--principal", refuse),
+        asked.read_host(arguments.host, refuse),
+        asked.read_operation(arguments.operation, "--operation", refuse),
         resource_type,
         name,
     )

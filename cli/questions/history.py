@@ -24,22 +24,15 @@ from authorizerd.acl.known_settings import (
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
 from authorizerd.acl.past import PastChange, concerns
 from authorizerd.acl.patterns import matches
-from authorizerd.cli.acl_source import LogPlace, add_log_arguments, read_log_place
-from authorizerd.cli.question_words import (
-    HOST_HELP,
-    MOMENT_HELP,
-    OPERATION_HELP,
-    Refuse,
-    Resource,
-    add_resource_arguments,
-    read_host,
-    read_moment,
-    read_operation,
-    read_principal,
-    read_resource,
-    refuse_everyone,
+from authorizerd.cli import question_words as asked
+from authorizerd.cli.acl_source import (
+    LogPlace,
+    SourceRequest,
+    add_log_arguments,
+    read_log_place,
 )
-from authorizerd.cli.questions.answers import add_json_argument, print_document, print_lines
+from authorizerd.cli.flags import Refuse, add_json_argument, add_text, read_request
+from authorizerd.cli.output import print_document, print_lines
 from authorizerd.cli.questions.past_answers import PastAnswers, find_past_answers
 from authorizerd.metadata.history import History, read_history
 from authorizerd.metadata.past import PastLog, read_past
@@ -65,7 +58,7 @@ class Selection(msgspec.Struct, frozen=True):
     """
 
     principal: str | None
-    resource: Resource | None
+    resource: asked.Resource | None
     question: Question | None
     settings: KnownSettings
 
@@ -94,34 +87,26 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
         "--principal",
         help="Type:name, for example User:alice: show its ACLs, and those of User:*",
     )
-    add_resource_arguments(parser)
+    asked.add_resource_arguments(parser)
     parser.add_argument(
         "--operation",
         help="with --principal and a resource: show when the answer to this question changed, and "
-        f"the change that made the difference. {OPERATION_HELP}",
+        f"the change that made the difference. {asked.OPERATION_HELP}",
     )
-    parser.add_argument("--host", help=f"with --operation: {HOST_HELP} (default: unknown)")
-    parser.add_argument(
-        "--since",
-        metavar="MOMENT",
-        help=f"begin here, instead of where the log begins: {MOMENT_HELP}",
-    )
-    parser.add_argument("--until", metavar="MOMENT", help="end here, instead of where the log ends")
+    parser.add_argument("--host", help=f"with --operation: {asked.HOST_HELP} (default: unknown)")
+    text = f"begin here, instead of where the log begins: {asked.MOMENT_HELP}"
+    add_text(parser, "--since", "MOMENT", text)
+    add_text(parser, "--until", "MOMENT", "end here, instead of where the log ends")
     add_json_argument(parser)
     add_log_arguments(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the history.
-
-    Raises:
-        StartError, ConfigurationError: the configuration is unusable.
-        MetadataLogError: the log cannot be read, or does not reach a moment.
-    """
+    """Print the history."""
     refuse: Refuse = arguments.refuse
-    since = read_moment(arguments.since, "--since", refuse)
-    until = read_moment(arguments.until, "--until", refuse)
-    place = read_log_place(arguments)
+    since = asked.read_moment(arguments.since, "--since", refuse)
+    until = asked.read_moment(arguments.until, "--until", refuse)
+    place = read_log_place(read_request(SourceRequest, arguments))
     wanted = _read_selection(arguments, place.settings)
 
     def read(log: PastLog) -> History:
@@ -158,10 +143,10 @@ def _read_selection(arguments: argparse.Namespace, settings: KnownSettings) -> S
     refuse: Refuse = arguments.refuse
     principal, resource = None, None
     if arguments.principal is not None:
-        principal = read_principal(arguments.principal, "--principal", refuse)
+        principal = asked.read_principal(arguments.principal, "--principal", refuse)
     flags = (flag.replace("-", "_") for flag in (*RESOURCE_FLAGS, "cluster"))
     if any(getattr(arguments, flag) for flag in flags):
-        resource = read_resource(arguments, refuse)
+        resource = asked.read_resource(arguments, refuse)
     if arguments.operation is None:
         if arguments.host is not None:
             refuse("--host: expected --operation as well")
@@ -170,11 +155,11 @@ def _read_selection(arguments: argparse.Namespace, settings: KnownSettings) -> S
         return Selection(principal, resource, None, settings)
     if principal is None or resource is None:
         refuse("--operation: expected --principal and a resource as well")
-    refuse_everyone(principal, "--principal", refuse)
+    asked.refuse_everyone(principal, "--principal", refuse)
     question = Question(
         principal,
-        read_host(arguments.host, refuse),
-        read_operation(arguments.operation, "--operation", refuse),
+        asked.read_host(arguments.host, refuse),
+        asked.read_operation(arguments.operation, "--operation", refuse),
         *resource,
     )
     return Selection(principal, resource, question, settings)

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
+from authorizerd.acl.explanation.words import name_type
 from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Operation, PatternType, ResourceType
 from authorizerd.acl.operations import SUPPORTED
-
-_NOUNS: Final = {
-    ResourceType.TOPIC: ("topic", "topics"),
-    ResourceType.GROUP: ("group", "groups"),
-    ResourceType.CLUSTER: ("cluster", "clusters"),
-    ResourceType.TRANSACTIONAL_ID: ("transactional id", "transactional ids"),
-    ResourceType.DELEGATION_TOKEN: ("delegation token", "delegation tokens"),
-    ResourceType.USER: ("user", "users"),
-}
 
 
 def describe_place(host: str | None) -> str:
@@ -27,7 +18,7 @@ def describe_resource(resource_type: int, name: str) -> str:
     """Return what one resource is called: ``topic orders``, or ``the cluster``."""
     if resource_type == ResourceType.CLUSTER and name == CLUSTER_NAME:
         return "the cluster"
-    return f"{_NOUNS[ResourceType(resource_type)][0]} {name}"
+    return f"{name_type(resource_type)} {name}"
 
 
 def describe_pattern(resource_type: int, pattern_type: int, name: str) -> str:
@@ -35,7 +26,7 @@ def describe_pattern(resource_type: int, pattern_type: int, name: str) -> str:
 
     Another pattern type than LITERAL or PREFIXED means all names that no ACL matches.
     """
-    noun, nouns = _NOUNS[ResourceType(resource_type)]
+    noun, nouns = name_type(resource_type), nouns_of(resource_type)
     if pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         return f"{nouns} that no ACL names"
     if name == ("" if pattern_type == PatternType.PREFIXED else WILDCARD):
@@ -66,7 +57,7 @@ def list_names(names: Sequence[str], limit: int | None) -> str:
 
 def nouns_of(resource_type: int) -> str:
     """Return the plural of a resource type: ``topics``."""
-    return _NOUNS[ResourceType(resource_type)][1]
+    return f"{name_type(resource_type)}s"
 
 
 def join_operations(operations: Iterable[int]) -> str:

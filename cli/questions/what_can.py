@@ -10,6 +10,7 @@ are allowed is an exception of the wider one, and an entry of its own if anythin
 from __future__ import annotations
 
 import argparse
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -18,31 +19,22 @@ from typing import Final, TypeAlias
 import msgspec
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
-from authorizerd.acl.model import CLUSTER_NAME, PatternType, ResourceType
+from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.patterns import look_up
+from authorizerd.acl.patterns import look_up, misses_wildcard
 from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.resources import find_resources
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
-from authorizerd.cli.question_words import (
-    OPERATION_HELP,
-    PRINCIPAL_HELP,
-    Refuse,
-    add_host_argument,
-    read_host,
-    read_one_principal,
-    read_operation,
-    read_resource_type,
-)
-from authorizerd.cli.questions import documents
-from authorizerd.cli.questions.answers import (
-    add_json_argument,
+from authorizerd.cli import question_words as asked
+from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
+from authorizerd.cli.flags import Refuse, add_json_argument, add_list, add_switch
+from authorizerd.cli.output import (
     align,
     indent,
     print_answer,
 )
+from authorizerd.cli.questions import documents
 from authorizerd.cli.questions.phrases import (
     describe_exception,
     describe_operations,
@@ -51,7 +43,6 @@ from authorizerd.cli.questions.phrases import (
     list_names,
 )
 from authorizerd.cli.questions.principals import describe_principal, is_named
-from authorizerd.cli.questions.topics import find_covered
 from authorizerd.protocol.decisions.hosts import new_hosts
 
 NAMES_SHOWN: Final = 10
@@ -73,44 +64,28 @@ class Entry(msgspec.Struct, frozen=True):
     topics: tuple[str, ...]
 
 
-def add_what_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
+def add_what_can_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
-    parser.add_argument("principal", metavar="PRINCIPAL", help=PRINCIPAL_HELP)
-    parser.add_argument(
-        "--operation",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"show only this operation; may be repeated. {OPERATION_HELP}",
-    )
-    parser.add_argument(
-        "--resource-type",
-        action="append",
-        default=[],
-        metavar="TYPE",
-        help="show only resources of this type, for example topic; may be repeated",
-    )
-    add_host_argument(parser, "show all hosts")
-    parser.add_argument(
-        "--all-names",
-        action="store_true",
-        help=f"print every name (default: the first {NAMES_SHOWN} of each list, and a count)",
-    )
+    parser.add_argument("principal", metavar="PRINCIPAL", help=asked.PRINCIPAL_HELP)
+    text = f"show only this operation; may be repeated. {asked.OPERATION_HELP}"
+    add_list(parser, "--operation", "NAME", text)
+    text = "show only resources of this type, for example topic; may be repeated"
+    add_list(parser, "--resource-type", "TYPE", text)
+    asked.add_host_argument(parser, "show all hosts")
+    text = f"print every name (default: the first {NAMES_SHOWN} of each list, and a count)"
+    add_switch(parser, "--all-names", text)
     add_json_argument(parser)
-    add_source_arguments(parser, read_brokers)
+    add_source_arguments(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the resources; return the exit code.
-
-    Raises as ``open_source``.
-    """
+    """Print the resources; return the exit code."""
     refuse: Refuse = arguments.refuse
-    principal = read_one_principal(arguments.principal, "PRINCIPAL", refuse)
+    principal = asked.read_one_principal(arguments.principal, "PRINCIPAL", refuse)
     wanted = _read_filters(arguments, refuse)
-    host = read_host(arguments.host, refuse)
-    source = open_source(arguments)
+    host = asked.read_host(arguments.host, refuse)
+    source = read_source(arguments)
     entries = [*find_entries(source, principal, host, wanted)]
     names_max = None if arguments.all_names else NAMES_SHOWN
     return print_answer(
@@ -126,9 +101,10 @@ Wanted: TypeAlias = dict[ResourceType, tuple[int, ...]]
 
 
 def _read_filters(arguments: argparse.Namespace, refuse: Refuse) -> Wanted:
-    operations = {read_operation(text, "--operation", refuse) for text in arguments.operation}
+    operations = {asked.read_operation(text, "--operation", refuse) for text in arguments.operation}
     types = {
-        read_resource_type(text, "--resource-type", refuse) for text in arguments.resource_type
+        asked.read_resource_type(text, "--resource-type", refuse)
+        for text in arguments.resource_type
     }
     wanted: Wanted = {}
     for resource_type, supported in SUPPORTED.items():
@@ -156,11 +132,7 @@ THE_CLUSTER: Final[Pattern] = (int(PatternType.LITERAL), CLUSTER_NAME)
 def find_entries(
     source: AclSource, principal: str, host: str | None, wanted: Wanted
 ) -> Iterator[Entry]:
-    """Yield what the principal may do, by resource type and pattern.
-
-    Raises:
-        SearchLimitError: the rules for one pattern name too many hosts.
-    """
+    """Yield what the principal may do, by resource type and pattern."""
     for resource_type, operations in wanted.items():
         found: dict[_Access, list[int]] = {}
         for operation in operations:
@@ -305,3 +277,42 @@ def _document_of(entry: Entry) -> documents.Resources:
         hosts=finish(new_hosts(entry.hosts)),
         known_topics=entry.topics,
     )
+
+
+def find_covered(
+    topics: Sequence[str],
+    pattern_type: int,
+    name: str,
+    exceptions: Iterable[tuple[int, str]] = (),
+) -> list[str]:
+    """Return the names that a pattern matches, and none of its exceptions.
+
+    Args:
+        topics: sorted names.
+        exceptions: the types and names of patterns.
+    """
+    literals: set[str] = set()
+    prefixes: list[str] = []
+    for exception_type, exception in exceptions:
+        if exception_type == PatternType.PREFIXED:
+            prefixes.append(exception)
+        else:
+            literals.add(exception)
+    excepted = tuple(prefixes)
+    return [
+        topic
+        for topic in _find_matches(topics, pattern_type, name)
+        if topic not in literals and not topic.startswith(excepted)
+    ]
+
+
+def _find_matches(topics: Sequence[str], pattern_type: int, name: str) -> Sequence[str]:
+    start = bisect_left(topics, name)
+    if pattern_type == PatternType.PREFIXED:
+        end = start
+        while end < len(topics) and topics[end].startswith(name):
+            end += 1
+        return topics[start:end]
+    if name == WILDCARD:
+        return [topic for topic in topics if not misses_wildcard(topic)]
+    return [name] if start < len(topics) and topics[start] == name else []

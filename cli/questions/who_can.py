@@ -16,25 +16,16 @@ from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.search.subjects import SubjectAccess, Subjects, find_subjects
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acl_source import AclSource, ReadBrokers, add_source_arguments, open_source
-from authorizerd.cli.question_words import (
-    OPERATION_HELP,
-    Refuse,
-    Resource,
-    add_host_argument,
-    add_resource_arguments,
-    read_host,
-    read_operation,
-    read_resource,
-)
-from authorizerd.cli.questions import documents
-from authorizerd.cli.questions.answers import (
-    add_json_argument,
+from authorizerd.cli import question_words as asked
+from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
+from authorizerd.cli.flags import Refuse, add_json_argument
+from authorizerd.cli.output import (
     align,
     indent,
     print_answer,
     warn,
 )
+from authorizerd.cli.questions import documents
 from authorizerd.cli.questions.phrases import (
     describe_place,
     describe_resource,
@@ -50,27 +41,24 @@ _UNKNOWN: Final = {
 }
 
 
-def add_who_can_arguments(parser: argparse.ArgumentParser, read_brokers: ReadBrokers) -> None:
+def add_who_can_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
-    parser.add_argument("operation", metavar="OPERATION", help=OPERATION_HELP)
-    add_resource_arguments(parser)
-    add_host_argument(parser, "show all hosts")
+    parser.add_argument("operation", metavar="OPERATION", help=asked.OPERATION_HELP)
+    asked.add_resource_arguments(parser)
+    asked.add_host_argument(parser, "show all hosts")
     add_json_argument(parser)
-    add_source_arguments(parser, read_brokers)
+    add_source_arguments(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print who is allowed; return the exit code.
-
-    Raises as ``open_source``.
-    """
+    """Print who is allowed; return the exit code."""
     refuse: Refuse = arguments.refuse
-    operation = read_operation(arguments.operation, "OPERATION", refuse)
-    resource = read_resource(arguments, refuse)
-    host = read_host(arguments.host, refuse)
+    operation = asked.read_operation(arguments.operation, "OPERATION", refuse)
+    resource = asked.read_resource(arguments, refuse)
+    host = asked.read_host(arguments.host, refuse)
     _warn_if_unsupported(operation, resource)
-    source = open_source(arguments)
+    source = read_source(arguments)
     found = finish(find_subjects(source.snapshot, source.settings.least, operation, *resource))
     answer = _Answer(source, operation, resource, host, found)
     return print_answer(
@@ -81,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
     )
 
 
-def _warn_if_unsupported(operation: Operation, resource: Resource) -> None:
+def _warn_if_unsupported(operation: Operation, resource: asked.Resource) -> None:
     supported = (Operation.ALL, *SUPPORTED[resource[0]])
     if operation not in supported:
         known = join_operations(supported)
@@ -99,7 +87,7 @@ class _Answer:
         self,
         source: AclSource,
         operation: Operation,
-        resource: Resource,
+        resource: asked.Resource,
         host: str | None,
         found: Subjects,
     ) -> None:

@@ -9,14 +9,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Final, Protocol, TypeVar
 
+from kio.schema.metadata.v13.response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
-from authorizerd.cli.questions.answers import warn
+from authorizerd.cli.output import warn
 from authorizerd.cli.shell.broker_source import (
     BROKER,
     TOPIC,
-    ToldMetadata,
-    ToldNode,
-    ToldPartition,
+    NotToldError,
     fetch_acls,
     fetch_configs,
     fetch_credentials,
@@ -24,7 +29,6 @@ from authorizerd.cli.shell.broker_source import (
     fetch_metadata,
     fetch_quotas,
 )
-from authorizerd.cli.shell.errors import NotToldError
 from authorizerd.cli.shell.folders import (
     Children,
     config_table,
@@ -54,8 +58,8 @@ class Ask(Protocol):
     def __call__(self, fetch: Callable[[BrokerReader], Awaitable[T]], /) -> T: ...
 
 
-def open_broker_tree(servers: str, command_config: str | None) -> tuple[Folder, str]:
-    """Return the tree of a cluster, and a note about what it lacks.
+def open_broker_tree(servers: str, command_config: str | None) -> Folder:
+    """Return the tree of a cluster. ``NOTE`` says what it lacks.
 
     Args:
         servers: addresses, as ``--bootstrap-server`` has them.
@@ -65,13 +69,13 @@ def open_broker_tree(servers: str, command_config: str | None) -> tuple[Folder, 
     def ask(fetch: Callable[[BrokerReader], Awaitable[T]]) -> T:
         return run_on_brokers(servers, command_config, fetch)
 
-    return broker_tree(ask, warn), NOTE
+    return broker_tree(ask, warn)
 
 
 def broker_tree(ask: Ask, warn: Callable[[str], None]) -> Folder:
     """Return the tree of what brokers tell. Nothing is asked yet.
 
-    Folders raise StartError if no broker answers, or the log-in is refused.
+    Folders raise CommandError if no broker answers, or the log-in is refused.
 
     Args:
         warn: called with a line for each folder that is left out.
@@ -110,32 +114,47 @@ def _folder(
     return open_folder
 
 
-def _cluster(metadata: ToldMetadata) -> Folder:
-    return folder_of({"brokers": lambda: nodes_folder(metadata.brokers, _describe_node)})
+def _cluster(metadata: MetadataResponse) -> Folder:
+    brokers = {int(each.node_id): each for each in metadata.brokers}
+    return folder_of({"brokers": lambda: nodes_folder(brokers, _describe_node)})
 
 
-def _describe_node(node: ToldNode) -> str:
-    rack = "Optional.empty" if node.rack is None else f"Optional[{node.rack}]"
+def _describe_node(node: MetadataResponseBroker) -> str:
+    name = getattr(node, "rack", None)
+    rack = "Optional.empty" if name is None else f"Optional[{name}]"
     listener = f"Endpoint(host='{node.host}', port={node.port})"
-    return f"BrokerRegistration(id={node.id}, listeners=[{listener}], rack={rack})"
+    return f"BrokerRegistration(id={node.node_id}, listeners=[{listener}], rack={rack})"
 
 
-def _topics(metadata: ToldMetadata) -> Folder:
-    topics = metadata.topics
+def _list_topics(metadata: MetadataResponse) -> dict[str, MetadataResponseTopic]:
+    """Return the topics by name that this client may describe."""
+    return {each.name: each for each in metadata.topics if each.name and not each.error_code}
+
+
+def _topics(metadata: MetadataResponse) -> Folder:
+    topics = _list_topics(metadata)
 
     def find(name: str) -> Folder | None:
         topic = topics.get(name)
         if topic is None:
             return None
-        return topic_folder(topic.id, name, topic.partitions, _describe_partition)
+        partitions = {int(each.partition_index): each for each in topic.partitions}
+        return topic_folder(_id_of(topic), name, partitions, _describe_partition)
 
-    return topics_folder({topic.id: name for name, topic in topics.items()}, find, topics)
+    return topics_folder({_id_of(topic): name for name, topic in topics.items()}, find, topics)
 
 
-def _describe_partition(partition: ToldPartition) -> str:
+def _id_of(topic: MetadataResponseTopic) -> bytes:
+    """Return the 16 bytes of a topic's id, zeros if the broker does not tell it."""
+    found = getattr(topic, "topic_id", None)
+    return bytes(16) if found is None else bytes(found.bytes)
+
+
+def _describe_partition(partition: MetadataResponsePartition) -> str:
     return (
-        f"PartitionRegistration(replicas={list(partition.replicas)}, isr={list(partition.isr)}, "
-        f"leader={partition.leader}, leaderEpoch={partition.leader_epoch})"
+        f"PartitionRegistration(replicas={list(partition.replica_nodes)}, "
+        f"isr={list(partition.isr_nodes)}, leader={partition.leader_id}, "
+        f"leaderEpoch={getattr(partition, 'leader_epoch', -1)})"
     )
 
 
@@ -146,7 +165,7 @@ class _Configs:
         self,
         ask: Ask,
         warn: Callable[[str], None],
-        load_metadata: Callable[[], ToldMetadata | None],
+        load_metadata: Callable[[], MetadataResponse | None],
     ) -> None:
         self._ask: Final = ask
         self._warn: Final = warn
@@ -160,10 +179,10 @@ class _Configs:
         metadata = self._load_metadata()
         if metadata is None:
             return None
-        numbers = map(str, metadata.brokers)
+        numbers = (str(each.node_id) for each in metadata.brokers)
         if not self._learn([(BROKER, ""), *((BROKER, number) for number in numbers)]):
             return None
-        self._topics = [(TOPIC, name) for name in metadata.topics]
+        self._topics = [(TOPIC, name) for name in _list_topics(metadata)]
         return Folder(self._names, self._find)
 
     def _names(self) -> list[str]:

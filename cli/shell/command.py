@@ -8,27 +8,22 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
-from authorizerd.cli.configuration_file import (
-    add_broker_arguments,
-    add_config_arguments,
-    add_log_dir_argument,
-    read_configuration,
-)
+import msgspec
+
+from authorizerd.cli import flags
+from authorizerd.cli.configuration_file import read_configuration
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.output import warn
 from authorizerd.cli.profile import use_profile
-from authorizerd.cli.question_words import MOMENT_HELP, Refuse, read_moment
-from authorizerd.cli.questions.answers import warn
+from authorizerd.cli.question_words import MOMENT_HELP, read_moment
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.conversation import converse
-from authorizerd.cli.shell.line_words import split_line
-from authorizerd.cli.shell.log_contents import describe_unread
-from authorizerd.cli.shell.log_source import read_contents
+from authorizerd.cli.shell.conversation import converse, split_line
+from authorizerd.cli.shell.log_contents import describe_unread, read_contents
 from authorizerd.cli.shell.log_tree import log_tree
 from authorizerd.cli.shell.tree import Folder
-from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.errors import LogDirectoryError
 
 _LINE_CHARACTERS_MAX: Final = 64 * 1024
@@ -47,20 +42,22 @@ class Opened(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-OpenBrokers: TypeAlias = Callable[[str, str | None], tuple[Folder, str]]
-"""Open the tree of the brokers at these addresses, with this ``--command-config`` file.
+class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags that say where the metadata is."""
 
-Returns: the tree, and what it lacks.
-"""
+    refuse: flags.Refuse
+    log_dir: Path | None
+    snapshot: Path | None
+    config: Path | None
+    override: tuple[str, ...]
+    as_of: str | None
+    bootstrap_server: str | None
+    command_config: str | None
 
 
-def add_shell_arguments(parser: argparse.ArgumentParser, open_brokers: OpenBrokers) -> None:
-    """Add the flags of ``shell``.
-
-    Args:
-        open_brokers: as ``read_brokers`` of ``acl_source.add_source_arguments``.
-    """
-    parser.set_defaults(run=run_shell, open_brokers=open_brokers, refuse=parser.error)
+def add_shell_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``shell``."""
+    parser.set_defaults(run=run_shell, refuse=parser.error)
     parser.description = (
         "Look into a metadata log as into folders and files: ls, cat, cd, find, tree. Without "
         "COMMAND, type commands; help lists them."
@@ -68,7 +65,7 @@ def add_shell_arguments(parser: argparse.ArgumentParser, open_brokers: OpenBroke
     group = parser.add_argument_group(
         "where the metadata is: one of --log-dir, --snapshot, --config and --bootstrap-server"
     )
-    add_log_dir_argument(group)
+    flags.add_log_dir_argument(group)
     group.add_argument(
         "-s",
         "--snapshot",
@@ -76,13 +73,10 @@ def add_shell_arguments(parser: argparse.ArgumentParser, open_brokers: OpenBroke
         metavar="FILE",
         help="a .checkpoint file, as in kafka-metadata-shell",
     )
-    add_config_arguments(group, required=False)
-    group.add_argument(
-        "--as-of",
-        metavar="MOMENT",
-        help=f"show the metadata of this moment: {MOMENT_HELP}. It needs --log-dir or --config",
-    )
-    add_broker_arguments(group, "DESCRIBE and DESCRIBE_CONFIGS on the cluster show most")
+    flags.add_config_arguments(group, required=False)
+    text = f"show the metadata of this moment: {MOMENT_HELP}. It needs --log-dir or --config"
+    flags.add_text(group, "--as-of", "MOMENT", text)
+    flags.add_broker_arguments(group, "DESCRIBE and DESCRIBE_CONFIGS on the cluster show most")
     parser.add_argument(
         "words",
         nargs=argparse.REMAINDER,
@@ -92,13 +86,8 @@ def add_shell_arguments(parser: argparse.ArgumentParser, open_brokers: OpenBroke
 
 
 def run_shell(arguments: argparse.Namespace) -> int:
-    """Run one command of the shell, or a conversation; return the exit code. Blocks.
-
-    Raises:
-        StartError, ConfigurationError: the configuration is unusable.
-        MetadataLogError: see ``read_contents``.
-    """
-    opened = _open(arguments)
+    """Run one command of the shell, or a conversation; return the exit code. Blocks."""
+    opened = _open(flags.read_request(ShellRequest, arguments))
     for note in opened.notes:
         warn(note)
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
@@ -115,7 +104,7 @@ def _run_lines(shell: Shell) -> int:
     code = 0
     while not shell.has_ended and (line := sys.stdin.readline(_LINE_CHARACTERS_MAX)):
         if len(line) == _LINE_CHARACTERS_MAX:
-            raise StartError(
+            raise CommandError(
                 f"standard input: expected lines of less than {_LINE_CHARACTERS_MAX} characters"
             )
         shell.remember(line.rstrip("\n"))
@@ -123,33 +112,35 @@ def _run_lines(shell: Shell) -> int:
     return code
 
 
-def _open(arguments: argparse.Namespace) -> Opened:
-    refuse: Refuse = arguments.refuse
-    use_profile(arguments, "log_dir", "snapshot", "config")
-    _check_flags(arguments, refuse)
-    servers: str | None = arguments.bootstrap_server
-    if servers is not None:
-        open_brokers: OpenBrokers = arguments.open_brokers
-        root, note = open_brokers(servers, arguments.command_config)
-        return Opened(root, f"as told by {servers}", (note,))
-    path: Path | None = arguments.log_dir or arguments.snapshot
+def _open(request: ShellRequest) -> Opened:
+    request, _ = use_profile(request, "log_dir", "snapshot", "config")
+    _check_flags(request)
+    if request.bootstrap_server is not None:
+        # Kafka's message definitions take longer to load than the rest of the command.
+        from authorizerd.cli.shell.broker_tree import NOTE, open_broker_tree
+
+        root = open_broker_tree(request.bootstrap_server, request.command_config)
+        return Opened(root, f"as told by {request.bootstrap_server}", (NOTE,))
+    path = request.log_dir or request.snapshot
     if path is None:
-        configuration = read_configuration(arguments.config, arguments.override)
+        assert request.config is not None, "the flags are checked"
+        configuration = read_configuration(request.config, request.override)
         path = Path(configuration.metadata_log_dir)
     if path.suffix == ".log":
         raise LogDirectoryError(f"{path}: expected a log directory or a .checkpoint file")
-    contents = read_contents(path, read_moment(arguments.as_of, "--as-of", refuse))
+    contents = read_contents(path, read_moment(request.as_of, "--as-of", request.refuse))
     notes = (describe_unread(contents.unread),) if contents.unread else ()
     return Opened(log_tree(contents), f"{path} at offset {contents.provenance.offset}", notes)
 
 
-def _check_flags(arguments: argparse.Namespace, refuse: Refuse) -> None:
+def _check_flags(request: ShellRequest) -> None:
     """End the command if the flags cannot be combined."""
+    refuse = request.refuse
     sources = {
-        "--bootstrap-server": arguments.bootstrap_server,
-        "--log-dir": arguments.log_dir,
-        "--snapshot": arguments.snapshot,
-        "--config": arguments.config,
+        "--bootstrap-server": request.bootstrap_server,
+        "--log-dir": request.log_dir,
+        "--snapshot": request.snapshot,
+        "--config": request.config,
     }
     given = [flag for flag, value in sources.items() if value is not None]
     if not given:
@@ -159,9 +150,9 @@ def _check_flags(arguments: argparse.Namespace, refuse: Refuse) -> None:
         )
     if len(given) > 1 and given != ["--log-dir", "--config"]:
         refuse(f"{given[1]}: expected either {given[0]} or {given[1]}, found both")
-    if arguments.override and arguments.config is None:
+    if request.override and request.config is None:
         refuse("--override: expected --config as well")
-    if arguments.bootstrap_server is None and arguments.command_config is not None:
+    if request.bootstrap_server is None and request.command_config is not None:
         refuse("--command-config: expected --bootstrap-server as well")
-    if arguments.bootstrap_server is not None and arguments.as_of is not None:
+    if request.bootstrap_server is not None and request.as_of is not None:
         refuse("--as-of: expected a log: brokers do not tell the past")

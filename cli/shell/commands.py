@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.cli.shell.columns import lay_out
-from authorizerd.cli.shell.errors import ShellError
 from authorizerd.cli.shell.globs import Match, find_matches, resolve
-from authorizerd.cli.shell.syntax import Call, Syntax, parse_call, parse_integer
+from authorizerd.cli.shell.syntax import Call, ShellError, Syntax, parse_call, parse_integer
 from authorizerd.cli.shell.tree import Folder, Node
 
 DONE: Final = 0
@@ -105,9 +103,15 @@ class Shell:
         self.print(line)
         self._code = NOT_FOUND
 
-    def match(self, path: str) -> Iterator[Match]:
-        """Yield the nodes that a path leads to."""
-        return find_matches(self.root, resolve(self.working_directory, path))
+    def match(self, path: str, absence: str) -> Iterator[Match]:
+        """Yield the nodes that a path leads to; if there is none, print ``absence``."""
+        found = find_matches(self.root, resolve(self.working_directory, path))
+        first = next(found, None)
+        if first is None:
+            self.fail(absence)
+        else:
+            yield first
+            yield from found
 
 
 def _paths(arguments: Sequence[str]) -> Sequence[str]:
@@ -119,15 +123,11 @@ def _list(shell: Shell, arguments: Sequence[str]) -> None:
     files: list[str] = []
     folders: list[tuple[str, Folder]] = []
     for path in _paths(arguments):
-        is_found = False
-        for match in shell.match(path):
-            is_found = True
+        for match in shell.match(path, f"ls: {path}: no such file or directory."):
             if isinstance(match.node, Folder):
                 folders.append((match.last_name, match.node))
             else:
                 files.append(match.last_name)
-        if not is_found:
-            shell.fail(f"ls: {path}: no such file or directory.")
     _print_names(shell, files)
     has_headings = bool(files) or len(folders) > 1
     for number, (name, folder) in enumerate(folders):
@@ -146,38 +146,26 @@ def _print_names(shell: Shell, names: Sequence[str]) -> None:
 
 def _concatenate(shell: Shell, arguments: Sequence[str]) -> None:
     for path in arguments:
-        is_found = False
-        for match in shell.match(path):
-            is_found = True
+        for match in shell.match(path, f"cat: {path}: No such file or directory."):
             if isinstance(match.node, Folder):
                 shell.fail(f"cat: {path}: Is a directory")
             else:
                 shell.print_lines(iter(match.node.lines))
-        if not is_found:
-            shell.fail(f"cat: {path}: No such file or directory.")
 
 
 def _change_directory(shell: Shell, arguments: Sequence[str]) -> None:
     path = arguments[0] if arguments else "/"
-    is_found = False
-    for match in list(shell.match(path)):
-        is_found = True
+    for match in list(shell.match(path, f"cd: {path}: no such directory.")):
         if isinstance(match.node, Folder):
             shell.working_directory = f"/{'/'.join(match.names)}"
         else:
             shell.fail(f"cd: {path}: not a directory.")
-    if not is_found:
-        shell.fail(f"cd: {path}: no such directory.")
 
 
 def _find(shell: Shell, arguments: Sequence[str]) -> None:
     for path in _paths(arguments):
-        is_found = False
-        for match in shell.match(path):
-            is_found = True
+        for match in shell.match(path, f"find: {path}: no such file or directory."):
             shell.print_lines(_walk(path, match.node))
-        if not is_found:
-            shell.fail(f"find: {path}: no such file or directory.")
 
 
 def _walk(path: str, node: Node) -> Iterator[str]:
@@ -195,12 +183,8 @@ def _walk(path: str, node: Node) -> Iterator[str]:
 
 def _show_tree(shell: Shell, arguments: Sequence[str]) -> None:
     for path in arguments:
-        is_found = False
-        for match in shell.match(path):
-            is_found = True
+        for match in shell.match(path, f"tree: {path}: No such file or directory."):
             shell.print_lines(_draw(match.node, ""))
-        if not is_found:
-            shell.fail(f"tree: {path}: No such file or directory.")
 
 
 def _draw(node: Node, indent: str) -> Iterator[str]:
@@ -299,3 +283,38 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
         _show_tree,
     ),
 }
+
+
+_COLUMN_WIDTH_MIN = 4
+_GAP = 2
+
+
+def lay_out(names: Sequence[str], width: int | None) -> Iterator[str]:
+    """Yield the lines that show the names.
+
+    Args:
+        width: of the terminal, in characters; None prints one name a line.
+    """
+    rows, widths = _fit(names, width)
+    for row in range(rows):
+        cells = names[row::rows]
+        *others, last = [
+            cell.ljust(column_width) for cell, column_width in zip(cells, widths, strict=False)
+        ]
+        # Kafka pads a cell if a column follows it, even one that ends above this row.
+        is_last_column = len(cells) == len(widths)
+        yield "".join((*others, cells[-1] if is_last_column else last))
+
+
+def _fit(names: Sequence[str], width: int | None) -> tuple[int, list[int]]:
+    """Return the number of rows, and the width of each column, for as many columns as fit."""
+    widest = (width or 0) // _COLUMN_WIDTH_MIN
+    for count in range(min(widest, len(names)), 1, -1):
+        rows = -(-len(names) // count)
+        widths = [
+            max(map(len, names[start : start + rows])) + _GAP
+            for start in range(0, len(names), rows)
+        ]
+        if len(widths) == count and sum(widths) <= (width or 0):
+            return rows, widths
+    return len(names), [0]

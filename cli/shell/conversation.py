@@ -1,26 +1,36 @@
-"""A conversation on a terminal: a prompt, a history that is kept in a file, and completion.
+"""A conversation on a terminal: a prompt, words, a history that is kept in a file, and completion.
 
 Without Python's ``readline``, lines are read plainly: there is no completion, and no history file.
 
 **Invariant:** the history file has mode 0600 and at most ``HISTORY_LINES_MAX`` lines.
+
+Source: Kafka 4.3 CommandUtils; JLine 3 DefaultParser, which Kafka's shell uses with its defaults.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final
 
-from authorizerd.cli.questions.answers import warn
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.output import warn
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.completion import complete
-from authorizerd.cli.shell.line_words import split_line
+from authorizerd.cli.shell.globs import resolve
+from authorizerd.cli.shell.tree import Folder, utf16_key
 from authorizerd.config.ending import is_ended
-from authorizerd.daemon.errors import StartError
 
 PROMPT: Final = ">> "
 HISTORY_LINES_MAX: Final = 1000
+CANDIDATES_MAX: Final = 1000
+"""Nobody reads more, and a folder may have 500,000 names."""
+_OF_SHELL: Final = frozenset("'\"\\ ")
+_WITH_PATHS: Final = frozenset(("cat", "cd", "find", "ls", "tree"))
+_QUOTES = "'\""
+_ESCAPE = "\\"
 _HISTORY_BYTES_MAX: Final = 1024 * 1024
 _DELIMITERS: Final = " \t"
 
@@ -44,7 +54,7 @@ def converse(shell: Shell, title: str, measure: Callable[[], int]) -> int:
             if shell.remember(line) and readline is not None:
                 readline.add_history(line.strip())
             shell.run(split_line(line))
-        except StartError as error:  # brokers are asked when a folder is opened
+        except CommandError as error:  # brokers are asked when a folder is opened
             warn(str(error))
         except KeyboardInterrupt:
             if is_ended():
@@ -134,3 +144,81 @@ def write_history(path: Path, lines: Sequence[str]) -> None:
         part.replace(path)
     except OSError as error:
         warn(f"the history is not saved: {path}: {error.strerror or error}")
+
+
+def complete(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
+    """Return what the word that begins with ``prefix`` may be.
+
+    Args:
+        words: those before it.
+    """
+    if not words:
+        return [f"{name} " for name in shell.commands if name.startswith(prefix)]
+    if words[0] == "man":
+        return [name for name in shell.commands if name.startswith(prefix)]
+    if words[0] not in _WITH_PATHS:
+        return []
+    return list(islice(_complete_path(shell, prefix), CANDIDATES_MAX))
+
+
+def _complete_path(shell: Shell, prefix: str) -> Iterator[str]:
+    before, slash, last = prefix.rpartition("/")
+    folder = _find_folder(shell.root, resolve(shell.working_directory, before + slash or "."))
+    if folder is None:
+        return
+    names = folder.names()
+    # Do not look at each of 500,000 names.
+    first = bisect_left(names, utf16_key(last), key=utf16_key)
+    for name in takewhile(lambda each: each.startswith(last), names[first:]):
+        # readline prints candidates as they are, and blanks end a word.
+        if name.isprintable() and not _OF_SHELL & set(name):
+            is_folder = isinstance(folder.find(name), Folder)
+            yield f"{before}{slash}{name}{'/' if is_folder else ' '}"
+
+
+def _find_folder(root: Folder, names: list[str]) -> Folder | None:
+    folder = root
+    for name in names:
+        child = folder.find(name)
+        if not isinstance(child, Folder):
+            return None
+        folder = child
+    return folder
+
+
+def split_line(line: str) -> list[str]:
+    """Return the words of a line.
+
+    A quote at the start of a word is dropped with its partner. Elsewhere, quotes are kept. Both
+    keep blanks together. A backslash is dropped, and the character after it stands for itself.
+    A quote without a partner reaches to the end of the line. Empty words are left out.
+    """
+    words: list[str] = []
+    word: list[str] = []
+    quote = ""
+    is_dropped = is_escaped = False
+    for each in line:
+        if is_escaped:
+            is_escaped = False
+            word.append(each)
+        elif each == _ESCAPE:
+            is_escaped = True
+        elif not quote and each in _QUOTES:
+            quote, is_dropped = each, not word
+            word += "" if is_dropped else each
+        elif each == quote:
+            quote = ""
+            word += "" if is_dropped else each
+        elif each.isspace() and not quote:
+            _end_word(words, word)
+        else:
+            word.append(each)
+    _end_word(words, word)
+    return words
+
+
+def _end_word(words: list[str], word: list[str]) -> None:
+    """Add a word, unless it is empty, and begin the next."""
+    if word:
+        words.append("".join(word))
+        word.clear()

@@ -9,19 +9,23 @@ Source: Kafka 4.3 MetadataBatchLoader, ClusterDelta, ClientQuotasDelta, Delegati
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
+from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.cli.shell.folders import QuotaEntity
 from authorizerd.image.changes import ClusterChange, PartitionChanged
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError, ClusterChangeError
 from authorizerd.metadata.checkpoint import corrupt
-from authorizerd.metadata.log import LogBatch, corrupt_record
+from authorizerd.metadata.log import LogBatch, MetadataLog, corrupt_record
+from authorizerd.metadata.past import read_past
 from authorizerd.metadata.replay import TransactionFrame
+from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch, read_record
 from authorizerd.protocol.records.fast_reader import Texts, read_records
@@ -97,9 +101,6 @@ class LogContents:
 
         Args:
             last_offset: the offset to which the contents are then complete.
-
-        Raises:
-            CorruptLogError: a record cannot be read, or contradicts an earlier one.
         """
         batch = log_batch.placed.batch
         if batch.is_control:
@@ -241,3 +242,25 @@ def describe_unread(types: set[int]) -> str:
         for each in types
     )
     return f"records that this version cannot read are not shown: {', '.join(names)}"
+
+
+def read_contents(path: Path, as_of: AsOf | None = None, *, storage: Storage = DISK) -> LogContents:
+    """Return the contents of a log directory, or of a checkpoint file. Blocks.
+
+    Offsets in a checkpoint file are those of the file, which begin at 0, as in Kafka's shell.
+
+    Args:
+        as_of: the moment of the contents; None for the end of the log.
+    """
+    if as_of is not None:
+        return read_past(path, lambda log: _read(log.batches_until(as_of)), storage=storage)
+    batches = MetadataLog.open(path, storage).batches()
+    return _read(batches, counts_as_file=storage.is_file(path))
+
+
+def _read(batches: Iterator[LogBatch], *, counts_as_file: bool = False) -> LogContents:
+    contents = LogContents()
+    for each in batches:
+        last_offset = each.placed.batch.last_offset if counts_as_file else each.last_offset
+        contents.feed(each, last_offset)
+    return contents

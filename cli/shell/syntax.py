@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from authorizerd.cli.shell.errors import ShellError
-
 _NUMBER: Final = re.compile(r"-[0-9]+", re.ASCII)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INTEGERS: Final = range(-(2**31), 2**31)
 _HELP: Final = "--help"
+
+
+class ShellError(Exception):
+    """A command that the shell does not accept; the text says why."""
 
 
 class Syntax(NamedTuple):

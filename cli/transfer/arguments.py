@@ -7,28 +7,28 @@ clusters, ``--from-config`` and ``--to-config`` say which is for which.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NoReturn, TypeAlias
+from typing import Final
 
 import msgspec
 
 from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.model import Acl
-from authorizerd.cli.configuration_file import add_config_arguments
+from authorizerd.acl.plan.selector import Selector
+from authorizerd.cli.flags import (
+    Flags,
+    Refuse,
+    add_config_arguments,
+    add_json_argument,
+    add_switch,
+    add_text,
+    read_request,
+)
 from authorizerd.cli.profile import HELP, use_profile
 from authorizerd.cli.question_words import MOMENT_HELP
-from authorizerd.cli.questions.answers import add_json_argument
-from authorizerd.cli.selection_flags import add_selection_flags
+from authorizerd.cli.selection_flags import add_selection_flags, read_selection
 from authorizerd.cli.transfer.locator import Kind, Locator, LocatorError, parse_locator
-from authorizerd.cli.transfer.selection import read_selection
-from authorizerd.cli.zookeeper.options import (
-    WriteOptions,
-    add_write_arguments,
-    read_write_options,
-)
-
-Refuse: TypeAlias = Callable[[str], NoReturn]
+from authorizerd.cli.transfer.model import Request, Side
+from authorizerd.cli.zookeeper.options import add_write_arguments, read_write_options
 
 NODE_ID_MAX: Final = 2**31 - 1
 
@@ -47,43 +47,26 @@ A format is one of:
 """
 
 
-class Side(msgspec.Struct, frozen=True):
-    """One of the two places.
+class _OwnSide(msgspec.Struct, frozen=True, kw_only=True):
+    """The flags of the side that other commands have too, and those for both.
 
     Attributes:
-        command_config: the file with the settings of a client, for a cluster.
-        server_config, overrides: the configuration whose log directory it is, or None.
+        acls: of an export, None in an import.
+        from_place, to_place: the sides; only an import has a side ``source`` instead of ``from``.
     """
 
-    locator: Locator
-    command_config: str | None = None
-    server_config: Path | None = None
-    overrides: tuple[str, ...] = ()
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of a user.
-
-    Attributes:
-        format: of the file, in an export that of the target, in an import that of the source.
-        selects: whether an ACL is selected; None if all are.
-        zookeeper: what is stated about a target in ZooKeeper.
-    """
-
-    source: Side
-    target: Side
-    is_export: bool
-    format: str | None
-    as_of: str | None
-    node_id: int | None
-    cluster_id: str | None
-    overwrite: bool
-    accept_losses: bool
-    dry_run: bool
-    as_json: bool
-    selects: Callable[[Acl], bool] | None
-    zookeeper: WriteOptions
     refuse: Refuse
+    bootstrap_server: str | None
+    log_dir: str | None
+    config: Path | None
+    override: tuple[str, ...]
+    command_config: str | None
+    from_config: str | None
+    to_config: str | None
+    acls: str | None = None
+    source: str | None = None
+    from_place: str | None = None
+    to_place: str | None = None
 
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,10 +76,8 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
         "where the ACLs are: one of --bootstrap-server, --log-dir, --config, --acls and --from"
     )
     _add_own_side(source, "from")
-    source.add_argument("--acls", metavar="FILE", help="a file of ACLs, in a format below")
-    source.add_argument(
-        "--as-of", metavar="MOMENT", help=f"with a log: its ACLs of this moment: {MOMENT_HELP}"
-    )
+    add_text(source, "--acls", "FILE", "a file of ACLs, in a format below")
+    _add_as_of(source)
     target = parser.add_argument_group("where they go")
     target.add_argument(
         "--to",
@@ -116,9 +97,7 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_argument_group("where the ACLs are")
     source.add_argument("source", metavar="FROM", help="a file, or any other place of those below")
     _add_format(source, "of the file that is read (default: detected)")
-    source.add_argument(
-        "--as-of", metavar="MOMENT", help=f"with a log: its ACLs of this moment: {MOMENT_HELP}"
-    )
+    _add_as_of(source)
     target = parser.add_argument_group(
         "where they go: one of --bootstrap-server, --log-dir, --config and --to"
     )
@@ -128,38 +107,36 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_export(given: argparse.Namespace) -> Request:
-    """Return what ``acls export`` is to do. Invalid arguments exit with code 2.
-
-    Raises as ``use_profile``.
-    """
-    refuse: Refuse = given.refuse
-    use_profile(given, "log_dir", "config", "acls", "from_place", "from_config")
-    source = _read_own_side(given, given.from_place, "--from", "source")
-    if given.acls is not None:
+    """Return what ``acls export`` is to do. Invalid arguments exit with code 2."""
+    sides, _ = use_profile(
+        read_request(_OwnSide, given), "log_dir", "config", "acls", "from_place", "from_config"
+    )
+    refuse = sides.refuse
+    source = _read_own_side(sides, sides.from_place, "--from")
+    if sides.acls is not None:
         if source is not None:
             refuse("--acls: expected one place of ACLs, found two")
-        source = Side(_parse(given.acls, "--acls", refuse))
+        source = Side(_parse(sides.acls, "--acls", refuse))
     if source is None:
         refuse(
             "expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE, --acls FILE or "
             "--from PLACE"
         )
-    target = Side(_parse(given.to_place, "--to", refuse))
-    return _read_request(given, source, target, is_export=True)
+    target = Side(_parse(sides.to_place or "", "--to", refuse))
+    return _read_request(given, sides, source, target, is_export=True)
 
 
 def read_import(given: argparse.Namespace) -> Request:
-    """Return what ``acls import`` is to do. Invalid arguments exit with code 2.
-
-    Raises as ``use_profile``.
-    """
-    refuse: Refuse = given.refuse
-    use_profile(given, "log_dir", "config", "to_place", "to_config")
-    target = _read_own_side(given, given.to_place, "--to", "target")
+    """Return what ``acls import`` is to do. Invalid arguments exit with code 2."""
+    sides, _ = use_profile(
+        read_request(_OwnSide, given), "log_dir", "config", "to_place", "to_config"
+    )
+    refuse = sides.refuse
+    target = _read_own_side(sides, sides.to_place, "--to")
     if target is None:
         refuse("expected --bootstrap-server HOST:PORT, --log-dir DIR, --config FILE or --to PLACE")
-    source = Side(_parse(given.source, "FROM", refuse))
-    return _read_request(given, source, target, is_export=False)
+    source = Side(_parse(sides.source or "", "FROM", refuse))
+    return _read_request(given, sides, source, target, is_export=False)
 
 
 def _describe(parser: argparse.ArgumentParser, description: str) -> None:
@@ -171,66 +148,54 @@ def _describe(parser: argparse.ArgumentParser, description: str) -> None:
     parser.set_defaults(refuse=parser.error)
 
 
-def _add_own_side(group: argparse._ArgumentGroup, word: str) -> None:
-    group.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help=f"the brokers of a Kafka cluster, or a daemon; separate several with commas. {HELP}",
-    )
-    group.add_argument(
-        "--log-dir",
-        metavar="DIR",
-        help="a log directory, which contains __cluster_metadata-0, or a .checkpoint file",
-    )
+def _add_own_side(group: Flags, word: str) -> None:
+    text = f"the brokers of a Kafka cluster, or a daemon; separate several with commas. {HELP}"
+    add_text(group, "--bootstrap-server", "HOST:PORT", text)
+    text = "a log directory, which contains __cluster_metadata-0, or a .checkpoint file"
+    add_text(group, "--log-dir", "DIR", text)
     add_config_arguments(group, required=False)
     group.add_argument(
         f"--{word}", dest=f"{word}_place", metavar="PLACE", help="any place of those below"
     )
 
 
-def _add_format(group: argparse._ArgumentGroup, what: str) -> None:
+def _add_as_of(group: Flags) -> None:
+    add_text(group, "--as-of", "MOMENT", f"with a log: its ACLs of this moment: {MOMENT_HELP}")
+
+
+def _add_format(group: Flags, what: str) -> None:
     group.add_argument(
         "--format", choices=FORMATS, metavar="FORMAT", help=f"the format {what}; see below"
     )
 
 
-def _add_target_arguments(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--overwrite", action="store_true", help="replace a file or checkpoint that exists"
-    )
+def _add_target_arguments(group: Flags) -> None:
+    add_switch(group, "--overwrite", "replace a file or checkpoint that exists")
     group.add_argument(
         "--node-id", type=int, metavar="ID", help="node.id of a new log directory, without --config"
     )
-    group.add_argument(
-        "--cluster-id", metavar="ID", help="the cluster id of a new log directory (default: random)"
-    )
+    text = "the cluster id of a new log directory (default: random)"
+    add_text(group, "--cluster-id", "ID", text)
 
 
 def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     clients = parser.add_argument_group("connections to clusters")
-    clients.add_argument(
-        "--command-config",
-        metavar="FILE",
-        help="a properties file with Kafka's client keys for the log-in and TLS; for ZooKeeper, "
-        "with a broker's zookeeper.* keys",
+    text = (
+        "a properties file with Kafka's client keys for the log-in and TLS; for ZooKeeper, "
+        "with a broker's zookeeper.* keys"
     )
+    add_text(clients, "--command-config", "FILE", text)
     for word, place in (("from", "the ACLs come from"), ("to", "the ACLs go to")):
-        clients.add_argument(
-            f"--{word}-config",
-            metavar="FILE",
-            help=f"the same for the cluster that {place}, if both places are clusters",
-        )
+        text = f"the same for the cluster that {place}, if both places are clusters"
+        add_text(clients, f"--{word}-config", "FILE", text)
     add_write_arguments(parser)
     add_selection_flags(parser.add_argument_group("which ACLs (default: all)"))
-    parser.add_argument(
-        "--accept-losses",
-        action="store_true",
-        help="leave out what the other place cannot hold; without it, any loss stops the command "
-        "before anything is written",
+    text = (
+        "leave out what the other place cannot hold; without it, any loss stops the command "
+        "before anything is written"
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be written, and write nothing"
-    )
+    add_switch(parser, "--accept-losses", text)
+    add_switch(parser, "--dry-run", "say what would be written, and write nothing")
     add_json_argument(parser)
 
 
@@ -241,15 +206,13 @@ def _parse(text: str, word: str, refuse: Refuse) -> Locator:
         refuse(f"{word}: {error}")
 
 
-def _read_own_side(
-    given: argparse.Namespace, place: str | None, flag: str, side: str
-) -> Side | None:
+def _read_own_side(sides: _OwnSide, place: str | None, flag: str) -> Side | None:
     """Return the place that the flags name, which other commands have too; None without them."""
-    refuse: Refuse = given.refuse
+    refuse = sides.refuse
     named = {
-        "--bootstrap-server": given.bootstrap_server,
-        "--log-dir": given.log_dir,
-        "--config": given.config,
+        "--bootstrap-server": sides.bootstrap_server,
+        "--log-dir": sides.log_dir,
+        "--config": sides.config,
         flag: place,
     }
     flags = [each for each, value in named.items() if value is not None]
@@ -257,62 +220,63 @@ def _read_own_side(
         flags.pop()
     if len(flags) > 1:
         refuse(f"{flags[1]}: expected either {flags[0]} or {flags[1]}, found both")
-    if given.override and given.config is None:
+    if sides.override and sides.config is None:
         refuse("--override: expected --config as well")
-    if given.bootstrap_server is not None:
-        return Side(Locator(Kind.CLUSTER, given.bootstrap_server, given.bootstrap_server))
-    if given.log_dir is not None or given.config is not None:
-        return _read_log_side(given)
+    if sides.bootstrap_server is not None:
+        return Side(Locator(Kind.CLUSTER, sides.bootstrap_server, sides.bootstrap_server))
+    if sides.log_dir is not None or sides.config is not None:
+        return _read_log_side(sides)
     return None if place is None else Side(_parse(place, flag, refuse))
 
 
-def _read_log_side(given: argparse.Namespace) -> Side:
-    text = given.log_dir or ""
+def _read_log_side(sides: _OwnSide) -> Side:
+    text = sides.log_dir or ""
     is_checkpoint = text.endswith(".checkpoint") and not Path(text).is_dir()
     kind = Kind.CHECKPOINT if is_checkpoint else Kind.LOG
-    return Side(
-        Locator(kind, text, text), server_config=given.config, overrides=tuple(given.override)
-    )
+    return Side(Locator(kind, text, text), server_config=sides.config, overrides=sides.override)
 
 
 def _read_request(
-    given: argparse.Namespace, source: Side, target: Side, *, is_export: bool
+    given: argparse.Namespace, sides: _OwnSide, source: Side, target: Side, *, is_export: bool
 ) -> Request:
-    refuse: Refuse = given.refuse
-    source, target = _add_command_configs(given, source, target)
-    _check_target_flags(given, target.locator, refuse)
-    _check_source_flags(given, source, refuse)
-    file = target.locator if is_export else source.locator
-    if given.format is not None and file.kind is not Kind.FILE:
-        refuse(f"--format: expected a file, found {file.text}")
-    if None not in (given.format, file.format) and given.format != file.format:
-        refuse(f"--format: {given.format}, but {file.text} names another format")
-    if target.locator.is_standard and given.json:
-        refuse("--json: expected --to FILE, because standard output gets the ACLs")
-    return Request(
+    source, target = _add_command_configs(sides, source, target, is_export=is_export)
+    request = read_request(
+        Request,
+        given,
         source=source,
         target=target,
         is_export=is_export,
-        format=given.format,
-        as_of=given.as_of,
-        node_id=given.node_id,
-        cluster_id=given.cluster_id,
-        overwrite=given.overwrite,
-        accept_losses=given.accept_losses,
-        dry_run=given.dry_run,
-        as_json=given.json,
-        selects=read_selection(given),
+        selects=None,
         zookeeper=read_write_options(given),
-        refuse=refuse,
     )
+    _check_target_flags(request, sides)
+    _check_files(request)
+    # After the other checks, since it prints warnings.
+    entries = read_selection(given).read_entries()
+    selects = Selector(entries).manages if entries else None
+    return msgspec.structs.replace(request, selects=selects)
+
+
+def _check_files(request: Request) -> None:
+    """End the command if the flags about files and moments do not fit the places."""
+    refuse, source, target = request.refuse, request.source.locator, request.target.locator
+    if request.as_of is not None and source.kind not in (Kind.LOG, Kind.CHECKPOINT):
+        refuse(f"--as-of: expected a log, found {source.text}, which has no past")
+    file = target if request.is_export else source
+    if request.format is not None and file.kind is not Kind.FILE:
+        refuse(f"--format: expected a file, found {file.text}")
+    if None not in (request.format, file.format) and request.format != file.format:
+        refuse(f"--format: {request.format}, but {file.text} names another format")
+    if target.is_standard and request.json:
+        refuse("--json: expected --to FILE, because standard output gets the ACLs")
 
 
 def _add_command_configs(
-    given: argparse.Namespace, source: Side, target: Side
+    sides: _OwnSide, source: Side, target: Side, *, is_export: bool
 ) -> tuple[Side, Side]:
     """Return the sides with the settings of their clients."""
-    refuse: Refuse = given.refuse
-    configs = {"from": given.from_config, "to": given.to_config}
+    refuse = sides.refuse
+    configs = {"from": sides.from_config, "to": sides.to_config}
     clusters = [
         word
         for word, side in (("from", source), ("to", target))
@@ -321,11 +285,11 @@ def _add_command_configs(
     for word, config in configs.items():
         if config is not None and word not in clusters:
             refuse(f"--{word}-config: expected a cluster on that side")
-    if given.command_config is not None:
-        word = _find_meant_side(given, clusters)
+    if sides.command_config is not None:
+        word = _find_meant_side(sides, clusters, is_export=is_export)
         if configs[word] is not None:
             refuse(f"--command-config: expected either it or --{word}-config, found both")
-        configs[word] = given.command_config
+        configs[word] = sides.command_config
     replace = msgspec.structs.replace
     return (
         replace(source, command_config=configs["from"]),
@@ -333,35 +297,36 @@ def _add_command_configs(
     )
 
 
-def _find_meant_side(given: argparse.Namespace, clusters: list[str]) -> str:
+def _find_meant_side(sides: _OwnSide, clusters: list[str], *, is_export: bool) -> str:
     """Return the side that ``--command-config`` is for: that of ``--bootstrap-server``, or the only
     cluster.
     """
     if len(clusters) == 1:
         return clusters[0]
-    refuse: Refuse = given.refuse
     if not clusters:
-        refuse("--command-config: expected a cluster: --bootstrap-server or kafka://HOST:PORT")
-    if given.bootstrap_server is None:
-        refuse("--command-config: both places are clusters: use --from-config and --to-config")
-    return "to" if "source" in given else "from"
+        sides.refuse(
+            "--command-config: expected a cluster: --bootstrap-server or kafka://HOST:PORT"
+        )
+    if sides.bootstrap_server is None:
+        sides.refuse(
+            "--command-config: both places are clusters: use --from-config and --to-config"
+        )
+    return "from" if is_export else "to"
 
 
-def _check_target_flags(given: argparse.Namespace, target: Locator, refuse: Refuse) -> None:
-    if given.overwrite and (target.is_standard or target.kind not in (Kind.FILE, Kind.CHECKPOINT)):
+def _check_target_flags(request: Request, sides: _OwnSide) -> None:
+    target, refuse, node_id = request.target.locator, request.refuse, request.node_id
+    if request.overwrite and (
+        target.is_standard or target.kind not in (Kind.FILE, Kind.CHECKPOINT)
+    ):
         refuse(f"--overwrite: expected a file, found {target.text}: ACLs are added there")
-    for flag, value in (("--node-id", given.node_id), ("--cluster-id", given.cluster_id)):
+    for flag, value in (("--node-id", node_id), ("--cluster-id", request.cluster_id)):
         if value is not None and target.kind is not Kind.LOG:
             refuse(f"{flag}: expected a log directory as the target, found {target.text}")
     if target.kind is not Kind.ZOOKEEPER:
-        for flag in read_write_options(given).flags:
+        for flag in request.zookeeper.flags:
             refuse(f"{flag}: expected zookeeper://HOST:PORT as the target, found {target.text}")
-    if given.node_id is not None and not 0 <= given.node_id <= NODE_ID_MAX:
-        refuse(f"--node-id: expected 0 to {NODE_ID_MAX}, found {given.node_id}")
-    if given.node_id is not None and given.config is not None and "source" in given:
+    if node_id is not None and not 0 <= node_id <= NODE_ID_MAX:
+        refuse(f"--node-id: expected 0 to {NODE_ID_MAX}, found {node_id}")
+    if node_id is not None and sides.config is not None and not request.is_export:
         refuse("--node-id: expected either --config or --node-id, found both")
-
-
-def _check_source_flags(given: argparse.Namespace, source: Side, refuse: Refuse) -> None:
-    if given.as_of is not None and source.locator.kind not in (Kind.LOG, Kind.CHECKPOINT):
-        refuse(f"--as-of: expected a log, found {source.locator.text}, which has no past")

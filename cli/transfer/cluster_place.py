@@ -22,18 +22,18 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
+from authorizerd.cli.acls.remote import creation_call
 from authorizerd.cli.broker_acls import CREATION, BrokerReader, UseBrokers, run_on_brokers
-from authorizerd.cli.transfer.losses import find_cluster_fault
-from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
-from authorizerd.config.ending import saying
-from authorizerd.daemon.errors import StartError
-from authorizerd.kafka_client.connection import Call
-from authorizerd.kafka_client.errors import RequestFailedError
-from authorizerd.protocol.kafka.acl_client import (
-    decode_create_acls_response,
-    encode_create_acls_request,
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.transfer.model import (
+    AclsFound,
+    Draft,
+    Written,
+    find_cluster_fault,
+    order_for_writing,
 )
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.config.ending import saying
+from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 T = TypeVar("T")
@@ -65,39 +65,28 @@ class ClusterPlace:
     def __init__(self, servers: str, command_config: str | None, name: str) -> None:
         self._servers = servers
         self._command_config = command_config
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = name
 
     def read(self) -> AclsFound:
         return AclsFound(self.run(list_acls))
 
     @contextmanager
-    def open(self) -> Iterator[_OpenCluster]:
-        yield _OpenCluster(self)
-
-    def run(self, use: UseBrokers[T]) -> T:
-        """Return what ``use`` returns. Each call opens a connection."""
-        return run_on_brokers(self._servers, self._command_config, use, place=self._name)
-
-
-class _OpenCluster:
-    """A cluster that ACLs are added to. Nothing locks it."""
-
-    def __init__(self, place: ClusterPlace) -> None:
-        self._place = place
+    def open(self) -> Iterator[ClusterPlace]:
+        yield self  # nothing locks a cluster
 
     def draft(self, found: AclsFound) -> Draft:
-        return make_draft(found, self._place.run(list_acls))
+        return make_draft(found, self.run(list_acls))
 
     def write(self, draft: Draft, found: AclsFound) -> Written:
         if not draft.new:
             return Written(count=0, requests=0)
         progress = Progress()
         with saying(lambda: f"{_describe_certain(draft.new, progress)}. {_AGAIN}"):
-            return self._place.run(partial(create_acls, acls=draft.new, progress=progress))
+            return self.run(partial(create_acls, acls=draft.new, progress=progress))
+
+    def run(self, use: UseBrokers[T]) -> T:
+        """Return what ``use`` returns. Each call opens a connection."""
+        return run_on_brokers(self._servers, self._command_config, use, place=self.name)
 
 
 async def list_acls(reader: BrokerReader) -> tuple[Acl, ...]:
@@ -129,7 +118,7 @@ async def create_acls(reader: BrokerReader, acls: Sequence[Acl], progress: Progr
         progress: is updated after each request. A cancelled request may still be carried out.
 
     Raises:
-        StartError: the first request is rejected as a whole, so nothing is changed.
+        CommandError: the first request is rejected as a whole, so nothing is changed.
     """
     for batch in _split_requests(acls):
         progress.is_last_unknown = True
@@ -149,7 +138,7 @@ def _split_requests(acls: Sequence[Acl]) -> Iterator[list[Acl]]:
 async def _create(reader: BrokerReader, batch: Sequence[Acl], progress: Progress) -> None:
     try:
         results = await reader.client.request(
-            _creation_call(batch), name="createAcls", errors=_find_repeatable
+            creation_call(batch), name="createAcls", errors=_find_repeatable
         )
     except RequestFailedError as error:
         progress.failure = str(reader.new_error(error, right=CREATION))
@@ -171,14 +160,6 @@ async def _create(reader: BrokerReader, batch: Sequence[Acl], progress: Progress
     progress.created += len(batch) - len(rejected)
     if rejected:
         progress.failure = _describe_rejected(rejected)
-
-
-def _creation_call(acls: Sequence[Acl]) -> Call[list[ApiError | None]]:
-    return Call(
-        api_key=ApiKey.CREATE_ACLS,
-        encode=lambda version: encode_create_acls_request(version, acls),
-        decode=decode_create_acls_response,
-    )
 
 
 def _find_repeatable(results: Sequence[ApiError | None]) -> list[ApiError]:
@@ -206,7 +187,7 @@ async def _find_missing(
         while True:
             try:
                 missing = frozenset(acls).difference(await list_acls(reader))
-            except StartError as error:
+            except CommandError as error:
                 progress.failure = progress.failure or str(error)
                 return None
             if not missing or progress.failure:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -20,26 +20,26 @@ from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_surprises
-from authorizerd.cli.questions.answers import print_document, print_lines, warn
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.output import print_document, print_lines, warn
 from authorizerd.cli.transfer.arguments import (
-    Request,
     add_export_arguments,
     add_import_arguments,
     read_export,
     read_import,
 )
-from authorizerd.cli.transfer.model import Draft, Source, Target, Written, leave_out_lost
-from authorizerd.cli.transfer.places import open_source, open_target
-from authorizerd.cli.transfer.report import (
-    Place,
-    Report,
-    describe_draft,
-    describe_losses,
-    describe_written,
-    new_loss_document,
+from authorizerd.cli.transfer.model import (
+    AclsFound,
+    Draft,
+    Request,
+    Source,
+    Target,
+    Written,
+    leave_out_lost,
 )
-from authorizerd.cli.transfer.selection import select
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.transfer.places import open_source, open_target
+from authorizerd.cli.transfer.report import describe_draft, describe_losses, describe_written
+from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 
 EXIT_FAULT: Final = 1
 EXIT_LOSSES: Final = 3
@@ -58,11 +58,22 @@ def add_import_command(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=lambda given: _run(read_import(given)))
 
 
-class _Counts(NamedTuple):
-    """The ACLs of the source, and those of them that the flags select."""
+class _Outcome(NamedTuple):
+    """What became of a request: the ACLs that were read, and what was written of the draft.
 
+    Attributes:
+        read, selected: how many ACLs the source has, and how many of them the flags select.
+        written: None if nothing was to be written.
+    """
+
+    request: Request
+    source: Source
+    target: Target
     read: int
     selected: int
+    draft: Draft
+    losses: tuple[Loss, ...]
+    written: Written | None
 
 
 def _run(request: Request) -> int:
@@ -73,11 +84,11 @@ def transfer(request: Request, source: Source, target: Target) -> int:
     """Read the source, write the target, report; return the exit code.
 
     Raises:
-        StartError, ConfigurationError, MetadataLogError: a place is unusable, and the
+        CommandError, ConfigurationError, MetadataLogError: a place is unusable, and the
             target is unchanged, or the text says what is known of it.
     """
     everything = leave_out_lost(source.read())
-    found = select(everything, request.selects)
+    found = _select(everything, request.selects)
     with target.open() as opened:
         draft = opened.draft(found)
         if not request.is_export:
@@ -89,43 +100,49 @@ def transfer(request: Request, source: Source, target: Target) -> int:
             _check_replaceable(request)
         if not (stops or request.dry_run):
             written = opened.write(draft, found)
-    counts = _Counts(len(everything.acls), len(found.acls))
-    if request.as_json:
-        print_document(_new_report(request, source, target, counts, draft, losses, written))
+    outcome = _Outcome(
+        request, source, target, len(everything.acls), len(found.acls), draft, losses, written
+    )
+    if request.json:
+        print_document(_make_document(outcome))
     else:
-        _print_lines(target, _describe(request, source, target, counts, draft, written))
+        _print_lines(target, _describe(outcome))
     _report_faults(losses, written, stops=stops)
     if stops:
         return EXIT_LOSSES
     return EXIT_FAULT if written is not None and written.failure else 0
 
 
-def _check_replaceable(request: Request) -> None:
-    """Keep an existing file if the flags select nothing: a typo in a name is the likely reason.
+def _select(found: AclsFound, selects: Callable[[Acl], bool] | None) -> AclsFound:
+    """Return the selected ACLs, and the losses that concern them or no ACL."""
+    if selects is None:
+        return found
 
-    Raises:
-        StartError: the file exists.
-    """
+    def concerns(loss: Loss) -> bool:
+        return loss.acl is None or selects(loss.acl)
+
+    return AclsFound(
+        tuple(filter(selects, found.acls)), found.ids, tuple(filter(concerns, found.losses))
+    )
+
+
+def _check_replaceable(request: Request) -> None:
+    """Keep an existing file if the flags select nothing: a typo in a name is the likely reason."""
     file = request.target.locator.path
     if request.selects is not None and request.overwrite and file.exists():
-        raise StartError(
+        raise CommandError(
             f"{file}: the file was kept, because the flags select no ACLs: check the names"
         )
 
 
-def _describe(
-    request: Request,
-    source: Source,
-    target: Target,
-    counts: _Counts,
-    draft: Draft,
-    written: Written | None,
-) -> Iterable[str]:
-    read = count_of(counts.read, "ACL")
+def _describe(outcome: _Outcome) -> Iterable[str]:
+    request, source, target = outcome.request, outcome.source, outcome.target
+    draft, written = outcome.draft, outcome.written
+    read = count_of(outcome.read, "ACL")
     if request.selects is None:
         yield f"read {read} from {source.name}"
     else:
-        yield f"selected {counts.selected} of {read} from {source.name}"
+        yield f"selected {outcome.selected} of {read} from {source.name}"
     if draft.present:
         verb = "is" if draft.present == 1 else "are"
         yield f"{draft.present} of them {verb} already in {target.name}"
@@ -168,30 +185,27 @@ def _report_faults(losses: tuple[Loss, ...], written: Written | None, *, stops: 
             warn(line)
 
 
-def _new_report(
-    request: Request,
-    source: Source,
-    target: Target,
-    counts: _Counts,
-    draft: Draft,
-    losses: tuple[Loss, ...],
-    written: Written | None,
-) -> Report:
+def _make_document(outcome: _Outcome) -> dict[str, object]:
+    """Return the document, which docs/import-export.md describes."""
+    target, written, losses = outcome.target, outcome.written, outcome.losses
     done = Written(count=0) if written is None else written
-    return Report(
-        source=source.name,
-        target=Place(target.name, target.kind),
-        read=counts.read,
-        selected=counts.selected,
-        present=draft.present,
-        new=len(draft.new),
-        written=done.count,
-        is_written=written is not None and not written.failure,
-        is_dry_run=request.dry_run,
-        losses=tuple(map(new_loss_document, losses)),
-        losses_accepted=bool(losses) and request.accept_losses,
-        requests=done.requests,
-        offset=done.offset,
-        cluster_id=done.cluster_id,
-        failure=done.failure or None,
-    )
+    return {
+        "from": outcome.source.name,
+        "to": {"place": target.name, "kind": target.kind},
+        "read": outcome.read,
+        "selected": outcome.selected,
+        "present": outcome.draft.present,
+        "new": len(outcome.draft.new),
+        "written": done.count,
+        "is_written": written is not None and not written.failure,
+        "is_dry_run": outcome.request.dry_run,
+        "losses": [
+            {"acl": None if each.acl is None else make_acl_answer(each.acl), "reason": each.reason}
+            for each in losses
+        ],
+        "losses_accepted": bool(losses) and outcome.request.accept_losses,
+        "requests": done.requests,
+        "offset": done.offset,
+        "cluster_id": done.cluster_id,
+        "failure": done.failure or None,
+    }

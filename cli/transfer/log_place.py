@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,17 +18,21 @@ from immutables import Map
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.batches import split_batches
-from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.listing import ID_BYTES, derive_id
 from authorizerd.acl.model import Acl, AclAdded
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.log.stopped_log import SEGMENT_BYTES_MAX, StoppedLog
 from authorizerd.cli.offline import read_log
-from authorizerd.cli.transfer.losses import find_log_fault
-from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
+from authorizerd.cli.transfer.model import (
+    AclsFound,
+    Draft,
+    Written,
+    find_log_fault,
+    order_for_writing,
+)
 from authorizerd.cli.transfer.whole_file import find_writable, new_error
 from authorizerd.config.ending import saying
-from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory, format_log_directory
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.cluster import ClusterImage
@@ -39,21 +43,17 @@ from authorizerd.metadata.checkpoint_writer import (
     write_part,
 )
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, parse_checkpoint_name
-from authorizerd.metadata.errors import LogDirectoryError, LogNotWrittenError
+from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.lock import locked
-from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.meta_properties import NAME, UNFINISHED_NAME, read_meta_properties
-from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK, Storage
-from authorizerd.metadata.writer import FEATURES_WRITTEN, LogWriter
+from authorizerd.metadata.writer import FEATURES_WRITTEN
 from authorizerd.protocol.records.metadata import (
     BeginTransaction,
     EndTransaction,
     MetadataRecord,
 )
 
-SEGMENT_BYTES_MAX: Final = 1024 * 1024 * 1024
-"""Kafka's default of metadata.log.segment.bytes."""
 TRANSACTION: Final = "authorizerd acls import"
 _UNKNOWN: Final = (
     "it is not known whether the ACLs, all of them or none, are written: run the command again, "
@@ -67,10 +67,7 @@ class LogSource:
     def __init__(self, path: Path, as_of: AsOf | None = None) -> None:
         self._path = path
         self._as_of = as_of
-
-    @property
-    def name(self) -> str:
-        return str(self._path)
+        self.name = str(path)
 
     def read(self) -> AclsFound:
         acls = read_log(self._path, self._as_of).snapshot.acls
@@ -103,11 +100,8 @@ class LogTarget:
         self._cluster_id = cluster_id
         self._segment_bytes_max = segment_bytes_max
         self._storage = storage
+        self.name = str(log_dir)
         self.is_complete = self._is_new()
-
-    @property
-    def name(self) -> str:
-        return str(self._log_dir)
 
     def _is_new(self) -> bool:
         """Return True if there is no log, or only one whose formatting was interrupted."""
@@ -126,13 +120,13 @@ class LogTarget:
             yield self._open_new()
             return
         if self._cluster_id is not None:
-            raise StartError(f"--cluster-id: {self._log_dir} has a cluster id already")
+            raise CommandError(f"--cluster-id: {self._log_dir} has a cluster id already")
         with locked(self._log_dir):
             yield _StoppedLog(self._log_dir, self._claim(), self._segment_bytes_max, self._storage)
 
     def _open_new(self) -> _NewLog:
         if self._node_id is None:
-            raise StartError(
+            raise CommandError(
                 f"{self._log_dir}: expected --config FILE or --node-id ID for a new log directory"
             )
         return _NewLog(self._log_dir, self._node_id, self._cluster_id, self._storage)
@@ -143,7 +137,7 @@ class LogTarget:
         if node_id is None:
             properties = read_meta_properties(self._log_dir, self._storage)
             if properties is None:
-                raise StartError(
+                raise CommandError(
                     f"{self._log_dir}: expected --config FILE or --node-id ID: the directory has "
                     f"no {NAME}"
                 )
@@ -192,49 +186,27 @@ class _StoppedLog:
     def __init__(
         self, log_dir: Path, node_id: int, segment_bytes_max: int, storage: Storage
     ) -> None:
-        self._log_dir = log_dir
-        self._node_id = node_id
-        self._storage = storage
-        self._log = MetadataLog.open(log_dir, storage)
-        self._replay = Replay()
-        self._writer = LogWriter(
-            log_dir, storage=storage, segment_bytes_max=segment_bytes_max, now_ms=now_ms
-        )
-        self._snapshot = self._read()
-
-    def _read(self) -> AclSnapshot:
-        builder = SnapshotBuilder()
-        for log_batch in self._log.batches():
-            for step in self._replay.steps(log_batch):
-                if step is not None:
-                    builder.apply_changes(step.changes)
-        return builder.freeze(self._log.progress.last_offset)
+        self._log = StoppedLog(log_dir, node_id, segment_bytes_max, storage)
 
     def draft(self, found: AclsFound) -> Draft:
-        ids = {acl: acl_id for acl_id, acl in self._snapshot.acls.items()}
+        ids = {acl: acl_id for acl_id, acl in self._log.snapshot.acls.items()}
         return _draft(found, ids)
 
     def write(self, draft: Draft, found: AclsFound) -> Written:
         """Append the ACLs as a daemon would after its start. Without any, nothing is written."""
         if not draft.new:
-            return Written(count=0, offset=self._snapshot.offset)
+            return Written(count=0, offset=self._log.snapshot.offset)
         batches = frame_batches([AclAdded(self._new_id(acl, found), acl) for acl in draft.new])
-        try:
-            with saying(lambda: f"{self._log_dir}: {_UNKNOWN}"), closing(self._writer):
-                self._writer.start(self._log.progress, self._replay, node_id=self._node_id)
-                offset = self._writer.append(batches)
-        except LogNotWrittenError as error:
-            raise LogDirectoryError(f"{self._log_dir}: {error}; no ACL was written") from error
-        except OSError as error:
-            raise LogDirectoryError(
-                f"{error.filename or self._log_dir}: {error.strerror or error}; {_UNKNOWN}"
-            ) from error
+        place = self._log.log_dir
+        offset = self._log.append(
+            batches, f"{place}: {_UNKNOWN}", nothing="no ACL was written", unknown=_UNKNOWN
+        )
         return Written(count=len(draft.new), offset=offset)
 
     def _new_id(self, acl: Acl, found: AclsFound) -> bytes:
         """Return the id that the ACL has at the source, unless another ACL has it here."""
         acl_id = found.ids.get(acl)
-        if acl_id is not None and acl_id not in self._snapshot.acls:
+        if acl_id is not None and acl_id not in self._log.snapshot.acls:
             return acl_id
         return os.urandom(ID_BYTES)
 
@@ -250,30 +222,19 @@ class CheckpointTarget:
         self._path = path
         self._overwrite = overwrite
         self._storage = storage
-
-    @property
-    def name(self) -> str:
-        return str(self._path)
+        self.name = str(path)
 
     @contextmanager
-    def open(self) -> Iterator[_OpenCheckpoint]:
+    def open(self) -> Iterator[CheckpointTarget]:
         try:
             parse_checkpoint_name(self._path)
         except LogDirectoryError:
-            raise StartError(
+            raise CommandError(
                 f"{self._path}: expected a name such as 00000000000000000001-0000000001.checkpoint:"
                 " 20 digits of the end offset, and 10 of the epoch"
             ) from None
-        path, _ = find_writable(self._path, overwrite=self._overwrite)
-        yield _OpenCheckpoint(path, self._storage)
-
-
-class _OpenCheckpoint:
-    """A checkpoint to be written."""
-
-    def __init__(self, path: Path, storage: Storage) -> None:
-        self._path = path
-        self._storage = storage
+        self._path, _ = find_writable(self._path, overwrite=self._overwrite)
+        yield self
 
     def draft(self, found: AclsFound) -> Draft:
         return _draft(found, {})

@@ -1,20 +1,72 @@
 """What moves between two places, and what every place can do.
 
 **Invariant:** a target writes nothing before it has told what it cannot hold. An ACL that is not
-written is a named loss, or it was there before.
+written is a named loss, or it was there before. A log cannot hold names that no Kafka client could
+list; a cluster neither these nor what its controller rejects; a file what its format says.
+
+Source: Kafka 4.3 AclApis.handleCreateAcls, AclControlManager.validateNewAcl; the string type of
+Kafka's protocol.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol
+from pathlib import Path
+from typing import Final, Protocol
 
 import msgspec
 
+from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
+from authorizerd.acl.validation import validate_new_acl, validate_resource
+from authorizerd.cli.flags import Refuse
+from authorizerd.cli.transfer.locator import Locator
+from authorizerd.cli.zookeeper.options import WriteOptions
+
+TEXT_BYTES_MAX: Final = 32_767
+"""The longest string in a request or response: its length is an int16."""
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One of the two places.
+
+    Attributes:
+        command_config: the file with the settings of a client, for a cluster.
+        server_config, overrides: the configuration whose log directory it is, or None.
+    """
+
+    locator: Locator
+    command_config: str | None = None
+    server_config: Path | None = None
+    overrides: tuple[str, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of a user.
+
+    Attributes:
+        format: of the file, in an export that of the target, in an import that of the source.
+        selects: whether an ACL is selected; None if all are.
+        zookeeper: what is stated about a target in ZooKeeper.
+    """
+
+    source: Side
+    target: Side
+    is_export: bool
+    format: str | None
+    as_of: str | None
+    node_id: int | None
+    cluster_id: str | None
+    overwrite: bool
+    accept_losses: bool
+    dry_run: bool
+    json: bool
+    selects: Callable[[Acl], bool] | None
+    zookeeper: WriteOptions
+    refuse: Refuse
 
 
 class AclsFound(msgspec.Struct, frozen=True):
@@ -78,22 +130,17 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 class Source(Protocol):
     """A place to read ACLs from. ``name`` is as the user wrote it."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
     def read(self) -> AclsFound:
-        """Return all ACLs. Blocks.
-
-        Raises:
-            StartError, MetadataLogError: they cannot be read.
-        """
+        """Return all ACLs. Blocks."""
         ...
 
 
 class OpenTarget(Protocol):
     """A target while nobody else may write to it, as far as it can be locked.
 
-    Both methods block, and raise StartError or MetadataLogError.
+    Both methods block, and raise CommandError or MetadataLogError.
     """
 
     def draft(self, found: AclsFound) -> Draft:
@@ -114,27 +161,35 @@ class Target(Protocol):
         is_standard_output: True if standard output gets the ACLs.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def is_complete(self) -> bool: ...
-
-    @property
-    def is_standard_output(self) -> bool: ...
+    name: str
+    kind: str
+    is_complete: bool
+    is_standard_output: bool
 
     def open(self) -> AbstractContextManager[OpenTarget]:
-        """Return the open target. Nothing is created or changed, except a lock's file.
-
-        Raises:
-            StartError, MetadataLogError: it cannot be written to.
-        """
+        """Return the open target. Nothing is created or changed, except a lock's file."""
         ...
 
 
 def order_for_writing(acls: tuple[Acl, ...]) -> tuple[Acl, ...]:
     """Return the ACLs with all that deny first, otherwise in their order."""
     return tuple(sorted(acls, key=is_grant))
+
+
+def find_log_fault(acl: Acl) -> str | None:
+    """Return why a log cannot hold an ACL. It holds unknown codes, which clients see as UNKNOWN."""
+    texts = {"name": acl.resource_name, "principal": acl.principal, "host": acl.host}
+    for what, text in texts.items():
+        if len(text) * 4 > TEXT_BYTES_MAX and len(text.encode()) > TEXT_BYTES_MAX:
+            return f"the {what} is longer than {TEXT_BYTES_MAX} bytes, which no client could list"
+    return None
+
+
+def find_cluster_fault(acl: Acl) -> str | None:
+    """Return why a Kafka cluster would reject the creation of an ACL."""
+    try:
+        validate_resource(acl)
+        validate_new_acl(acl)
+    except InvalidAclError as error:
+        return f"a cluster rejects it: {error}"
+    return find_log_fault(acl)

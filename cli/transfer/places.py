@@ -12,12 +12,11 @@ from typing import Final, assert_never
 from authorizerd.acl.formats.catalogue import FORMAT_NAMES, FORMATS
 from authorizerd.acl.formats.model import Format
 from authorizerd.cli.configuration_file import read_configuration
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.question_words import read_moment
-from authorizerd.cli.transfer.arguments import Request, Side
 from authorizerd.cli.transfer.locator import Kind, Locator
-from authorizerd.cli.transfer.model import Source, Target
+from authorizerd.cli.transfer.model import Request, Side, Source, Target
 from authorizerd.config.configuration import Configuration
-from authorizerd.daemon.errors import StartError
 
 BY_ENDING: Final = {
     ".yaml": "yaml",
@@ -33,11 +32,7 @@ STANDARD_FORMAT: Final = "yaml"
 
 
 def open_source(request: Request) -> Source:
-    """Return the source.
-
-    Raises:
-        StartError, ConfigurationError: a configuration is unusable.
-    """
+    """Return the source."""
     side = request.source
     match side.locator.kind:
         case Kind.FILE:
@@ -62,12 +57,7 @@ def open_source(request: Request) -> Source:
 
 
 def open_target(request: Request) -> Target:
-    """Return the target. Nothing is read or written yet.
-
-    Raises:
-        StartError, ConfigurationError: a configuration is unusable.
-        LogDirectoryError: a log directory cannot be read.
-    """
+    """Return the target. Nothing is read or written yet."""
     side = request.target
     locator = side.locator
     match locator.kind:
@@ -101,7 +91,7 @@ def _open_log(request: Request, side: Side) -> Target:
     if configuration is None:
         return LogTarget(side.locator.path, node_id=request.node_id, cluster_id=request.cluster_id)
     if configuration.follow is not None:
-        raise StartError(
+        raise CommandError(
             f"{side.server_config}: this configuration follows a cluster: import into the cluster "
             "itself, with --bootstrap-server"
         )
@@ -127,11 +117,7 @@ def _find_log_dir(side: Side, configuration: Configuration | None) -> Path:
 
 
 def _find_format(locator: Locator, given: str | None) -> Format:
-    """Return the format to write.
-
-    Raises:
-        StartError: neither the user nor the file's name tells it.
-    """
+    """Return the format to write."""
     name = locator.format or given
     if name is None and locator.is_standard:
         name = STANDARD_FORMAT
@@ -139,7 +125,7 @@ def _find_format(locator: Locator, given: str | None) -> Format:
         file = locator.path.name
         name = next((BY_ENDING[each] for each in BY_ENDING if file.endswith(each)), None)
     if name is None:
-        raise StartError(
+        raise CommandError(
             f"{locator.text}: expected a format: use FORMAT:{locator.value} with one of "
             f"{FORMAT_NAMES}, or log:{locator.value} for a log directory"
         )

@@ -6,11 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
-
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.model import Loss
-from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.cli.transfer.model import Draft, Written
 
@@ -21,80 +18,6 @@ reason. The JSON document has all losses.
 """
 REASONS_SHOWN_MAX: Final = 50
 PRINCIPALS_SHOWN_MAX: Final = 5
-
-
-class AclDocument(msgspec.Struct, frozen=True):
-    """An ACL with Kafka's names. A code that this version does not know is UNKNOWN."""
-
-    resource_type: str
-    resource_name: str
-    pattern_type: str
-    principal: str
-    host: str
-    operation: str
-    permission_type: str
-
-
-class LossDocument(msgspec.Struct, frozen=True):
-    """A loss. ``acl`` is null if a part of the source is not an ACL."""
-
-    acl: AclDocument | None
-    reason: str
-
-
-class Place(msgspec.Struct, frozen=True):
-    """A source or a target, as the user named it."""
-
-    place: str
-    kind: str
-
-
-class Report(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
-    """The document.
-
-    Attributes:
-        read: the ACLs of the source.
-        selected: those of them that the flags select; without flags, all.
-        present: those of the selected that the target had already.
-        new: those that are to be written.
-        written: those that certainly were; 0 if nothing was to be written.
-        is_written: True if all of ``new`` are.
-        failure: why not, if writing failed half-way.
-    """
-
-    source: str
-    target: Place
-    read: int
-    selected: int
-    present: int
-    new: int
-    written: int
-    is_written: bool
-    is_dry_run: bool
-    losses: tuple[LossDocument, ...]
-    losses_accepted: bool
-    requests: int | None = None
-    offset: int | None = None
-    cluster_id: str | None = None
-    failure: str | None = None
-
-
-def new_acl_document(acl: Acl) -> AclDocument:
-    """Return the document of an ACL."""
-    return AclDocument(
-        ResourceType.read(acl.resource_type).name,
-        acl.resource_name,
-        PatternType.read(acl.pattern_type).name,
-        acl.principal,
-        acl.host,
-        Operation.read(acl.operation).name,
-        PermissionType.read(acl.permission_type).name,
-    )
-
-
-def new_loss_document(loss: Loss) -> LossDocument:
-    """Return the document of a loss."""
-    return LossDocument(None if loss.acl is None else new_acl_document(loss.acl), loss.reason)
 
 
 def describe_losses(losses: tuple[Loss, ...]) -> Iterator[str]:

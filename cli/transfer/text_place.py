@@ -9,23 +9,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from msgspec.structs import astuple
 
-from authorizerd.acl.formats.catalogue import FORMATS, read_acl_text
 from authorizerd.acl.formats.model import AclTextError, Format, Loss
-from authorizerd.acl.formats.unread import decode_text
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.cli.acl_file import STANDARD_INPUT, parse_acls, read_text
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.transfer.locator import Locator
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written
 from authorizerd.cli.transfer.whole_file import find_writable, write_text
-from authorizerd.daemon.errors import StartError
-from authorizerd.metadata.bounded_file import read_file, read_stream
 from authorizerd.metadata.storage import Storage
 
-STANDARD_INPUT = "standard input"
 STANDARD_OUTPUT = "standard output"
 
 
@@ -39,31 +35,13 @@ class TextSource:
     def __init__(self, locator: Locator, format: str | None) -> None:
         self._locator = locator
         self._format = locator.format or format
-
-    @property
-    def name(self) -> str:
-        return STANDARD_INPUT if self._locator.is_standard else str(self._locator.path)
+        self.name = STANDARD_INPUT if locator.is_standard else str(locator.path)
 
     def read(self) -> AclsFound:
-        data = self._read_data()
-        try:
-            text = decode_text(data)
-            if self._format is None:
-                found = read_acl_text(text, self._locator.path.suffix)
-            else:
-                found = FORMATS[self._format].read(text)
-        except AclTextError as error:
-            reason = f"{self.name}: {error.place}: {error.reason}"
-            raise StartError(escape_unprintable(reason)) from error
+        locator = self._locator
+        text = read_text(None if locator.is_standard else locator.path)
+        found = parse_acls(self.name, text, locator.path.suffix, self._format)
         return AclsFound(found.acls, losses=found.losses)
-
-    def _read_data(self) -> bytes:
-        try:
-            if self._locator.is_standard:
-                return read_stream(sys.stdin.buffer)
-            return read_file(self._locator.path)
-        except OSError as error:
-            raise StartError(f"{self.name}: {error.strerror or error}") from error
 
 
 class TextTarget:
@@ -83,43 +61,21 @@ class TextTarget:
         overwrite: bool = False,
         storage: Storage | None = None,
     ) -> None:
-        self._locator = locator
+        self._path = locator.path
         self._format = format
         self._overwrite = overwrite
         self._storage = storage
-
-    @property
-    def name(self) -> str:
-        return STANDARD_OUTPUT if self._locator.is_standard else str(self._locator.path)
-
-    @property
-    def kind(self) -> str:
-        return self._format.name
-
-    @property
-    def is_standard_output(self) -> bool:
-        return self._locator.is_standard
+        self._mode: int | None = None
+        self._text = ""
+        self.name = STANDARD_OUTPUT if locator.is_standard else str(locator.path)
+        self.kind = format.name
+        self.is_standard_output = locator.is_standard
 
     @contextmanager
-    def open(self) -> Iterator[_OpenText]:
-        if self.is_standard_output:
-            yield _OpenText(self._format, None, None, None)
-        else:
-            path, mode = find_writable(self._locator.path, overwrite=self._overwrite)
-            yield _OpenText(self._format, path, mode, self._storage)
-
-
-class _OpenText:
-    """A file to be written, or standard output if ``path`` is None."""
-
-    def __init__(
-        self, format: Format, path: Path | None, mode: int | None, storage: Storage | None
-    ) -> None:
-        self._format = format
-        self._path = path
-        self._mode = mode
-        self._storage = storage
-        self._text = ""
+    def open(self) -> Iterator[TextTarget]:
+        if not self.is_standard_output:
+            self._path, self._mode = find_writable(self._path, overwrite=self._overwrite)
+        yield self
 
     def draft(self, found: AclsFound) -> Draft:
         """Return what would be written, and keep the text."""
@@ -134,7 +90,7 @@ class _OpenText:
         return Draft(tuple(acl for acl in acls if acl not in lost), losses=losses)
 
     def write(self, draft: Draft, found: AclsFound) -> Written:
-        if self._path is None:
+        if self.is_standard_output:
             sys.stdout.flush()
             sys.stdout.buffer.write(self._text.encode())
             sys.stdout.buffer.flush()
@@ -146,20 +102,16 @@ class _OpenText:
 def _find_unnamed(
     format: Format, text: str, acls: tuple[Acl, ...], lost: set[Acl | None]
 ) -> list[Loss]:
-    """Return the losses that the format has not named, by reading the text back.
-
-    Raises:
-        StartError: the text gives back an ACL that it was not given, or cannot be read.
-    """
+    """Return the losses that the format has not named, by reading the text back."""
     try:
         back = frozenset(format.read(text).acls)
     except AclTextError as error:
-        raise StartError(
+        raise CommandError(
             f"{format.name}: the text cannot be read back, and was not written: {error.place}: "
             f"{error.reason}"
         ) from error
     for acl in back.difference(acls):
-        raise StartError(
+        raise CommandError(
             f"{format.name}: the text would grant or deny something else, and was not written: "
             f"{escape_unprintable(str(acl))}"
         )

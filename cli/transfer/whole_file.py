@@ -10,8 +10,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from authorizerd.cli.errors import CommandError
 from authorizerd.config.ending import saying
-from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.checkpoint_writer import PART_SUFFIX, removed_on_error
 from authorizerd.metadata.meta_properties import write_whole
 from authorizerd.metadata.storage import DiskStorage, Storage
@@ -24,9 +24,6 @@ def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
     """Return the file that ``path`` means, without links, and the permissions that it has.
 
     Returns: None as the permissions if there is no such file.
-
-    Raises:
-        StartError: there is a file, and it may not be overwritten; or something else is there.
     """
     try:
         mode = path.stat().st_mode
@@ -35,9 +32,11 @@ def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
     except OSError as error:
         raise new_error(path, error) from error
     if not stat.S_ISREG(mode):
-        raise StartError(f"{path}: expected a file or nothing, found something else")
+        raise CommandError(f"{path}: expected a file or nothing, found something else")
     if not overwrite:
-        raise StartError(f"{path}: the file exists, and was kept: use --overwrite, or another name")
+        raise CommandError(
+            f"{path}: the file exists, and was kept: use --overwrite, or another name"
+        )
     return path.resolve(), stat.S_IMODE(mode)
 
 
@@ -46,9 +45,6 @@ def write_text(path: Path, text: str, mode: int | None, storage: Storage | None 
 
     Args:
         mode: its permissions; None for those of a new file.
-
-    Raises:
-        StartError: it cannot be written.
     """
     storage = storage or DiskStorage(file_mode=FILE_MODE if mode is None else mode)
     part = path.with_name(path.name + PART_SUFFIX)
@@ -62,6 +58,6 @@ def write_text(path: Path, text: str, mode: int | None, storage: Storage | None 
         raise new_error(path, error) from error
 
 
-def new_error(path: Path, error: OSError) -> StartError:
+def new_error(path: Path, error: OSError) -> CommandError:
     """Return the error of a file that cannot be written, or whose place cannot be read."""
-    return StartError(f"{path}: not written: {error.strerror or os.strerror(error.errno or 0)}")
+    return CommandError(f"{path}: not written: {error.strerror or os.strerror(error.errno or 0)}")

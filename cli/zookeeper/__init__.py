@@ -1,1 +1,1 @@
-"""ACLs of Kafka clusters that keep them in ZooKeeper. Only ``session`` imports kazoo."""
+"""ACLs of clusters in ZooKeeper. Only ``session`` and ``connections`` import kazoo."""

@@ -30,11 +30,7 @@ class Ensemble(NamedTuple):
 
 
 def parse_address(text: str) -> Ensemble:
-    """Return the servers and the chroot of an address.
-
-    Raises:
-        ZooKeeperError: it is malformed.
-    """
+    """Return the servers and the chroot of an address."""
     listed, slash, path = text.partition("/")
     servers = tuple(_parse_server(each.strip()) for each in listed.split(","))
     if len(servers) > SERVERS_MAX:

@@ -6,13 +6,13 @@ import shlex
 import sys
 from typing import Final
 
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.errors import CommandError
 
 INSTALL_COMMAND: Final = f"`{shlex.quote(sys.executable)} -m pip install kazoo pure-sasl`"
 """Installs what ZooKeeper needs into this Python: in a clone as well as from a wheel."""
 
 
-class ZooKeeperError(StartError):
+class ZooKeeperError(CommandError):
     """ZooKeeper cannot be read or written; the text names the ensemble, the cause and a remedy."""
 
 

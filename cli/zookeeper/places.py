@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.zookeeper.export import find_lost_denials
-from authorizerd.cli.questions.answers import warn
+from authorizerd.cli.output import warn
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
 from authorizerd.cli.zookeeper.address import Ensemble, parse_address
 from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, ZooKeeperError
@@ -39,11 +39,7 @@ class ZooKeeperSource:
     def __init__(self, address: str, config: Path | None, name: str) -> None:
         self._ensemble = parse_address(address)
         self._config = config
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = name
 
     def read(self) -> AclsFound:
         with _open(self._ensemble, self._config) as session:
@@ -67,19 +63,15 @@ class ZooKeeperTarget:
     def __init__(self, address: str, config: Path | None, name: str, options: WriteOptions) -> None:
         self._ensemble = parse_address(address)
         self._config = config
-        self._name = name
         self._options = options
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = name
 
     @contextmanager
     def open(self) -> Iterator[_OpenZooKeeper]:
         with _open(self._ensemble, self._config) as session:
             from authorizerd.cli.zookeeper.writing import AclWriter
 
-            yield _OpenZooKeeper(AclWriter(session, self._options), self._name)
+            yield _OpenZooKeeper(AclWriter(session, self._options), self.name)
 
 
 class _OpenZooKeeper:

@@ -30,11 +30,7 @@ ACLS_MAX: Final = 2_000_000
 
 
 def check_chroot(session: Session) -> None:
-    """Check that the chroot exists.
-
-    Raises:
-        ZooKeeperError: it does not.
-    """
+    """Check that the chroot exists."""
     if session.list_children("/") is None:
         raise ZooKeeperError(
             f"{session.name}: there is no such chroot: check the path after the addresses with "
@@ -43,11 +39,7 @@ def check_chroot(session: Session) -> None:
 
 
 def read_all(session: Session) -> tuple[Acl, ...]:
-    """Return all ACLs, in the order of their paths.
-
-    Raises:
-        ZooKeeperError: they cannot be read, a znode is malformed, or Kafka has stored no ACLs here.
-    """
+    """Return all ACLs, in the order of their paths."""
     check_chroot(session)
     if session.list_children(LITERAL_ROOT) is None:
         raise ZooKeeperError(
@@ -64,11 +56,7 @@ def read_all(session: Session) -> tuple[Acl, ...]:
 
 
 def list_patterns(session: Session) -> Iterator[Pattern]:
-    """Yield the patterns that have znodes.
-
-    Raises:
-        ZooKeeperError: a znode is not one of Kafka's.
-    """
+    """Yield the patterns that have znodes."""
     for name in session.list_children(EXTENDED_ROOT) or ():
         _parse_path(session, f"{EXTENDED_ROOT}/{name}")
     for root in PATTERN_ROOTS.values():
@@ -83,11 +71,7 @@ def list_patterns(session: Session) -> Iterator[Pattern]:
 def read_patterns(
     session: Session, patterns: list[Pattern]
 ) -> Iterator[tuple[Znode | None, tuple[Acl, ...]]]:
-    """Yield the znode of each pattern, None if there is none, and its ACLs.
-
-    Raises:
-        ZooKeeperError: a znode is malformed.
-    """
+    """Yield the znode of each pattern, None if there is none, and its ACLs."""
     znodes = session.get_many(map(pattern_path, patterns))
     for pattern, znode in zip(patterns, znodes, strict=True):
         yield znode, _read_acls(session, pattern, znode)

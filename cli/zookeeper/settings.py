@@ -94,12 +94,7 @@ class ZooKeeperSettings:
 
 
 def read_settings(file: Path | None) -> ZooKeeperSettings:
-    """Return the settings of a properties file, or the defaults without one. Blocks.
-
-    Raises:
-        StartError: the file cannot be read.
-        ConfigurationError: a key is invalid, not supported, or keys contradict each other.
-    """
+    """Return the settings of a properties file, or the defaults without one. Blocks."""
     if file is None:
         return ZooKeeperSettings()
     text = read_configuration_text(file, f"{FLAG}: ")

@@ -32,8 +32,13 @@ from authorizerd.acl.zookeeper.ownership import CONTROLLER_EPOCH
 from authorizerd.acl.zookeeper.paths import LITERAL_ROOT, Pattern, pattern_path
 from authorizerd.acl.zookeeper.znode import write_acls
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
-from authorizerd.cli.zookeeper.new_znodes import NewZnodes
-from authorizerd.cli.zookeeper.options import OLDEST_FLAG, WriteOptions
+from authorizerd.cli.zookeeper.options import OLDEST_FLAG, OPEN_FLAG, WriteOptions
+from authorizerd.cli.zookeeper.permissions import (
+    HiddenOwnerError,
+    OpenZnodeError,
+    Permission,
+    choose_permissions,
+)
 from authorizerd.cli.zookeeper.reading import check_chroot, find_owner, read_patterns
 from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, SetData
 
@@ -143,11 +148,7 @@ class AclWriter:
         self._commit(path, find_changes)
 
     def _commit(self, path: str, find_changes: Callable[[], Changes]) -> None:
-        """Make the changes that ``find_changes`` finds, until they are made or it finds none.
-
-        Raises:
-            ZooKeeperError: other writers came in between, or the connection broke, too often.
-        """
+        """Make the changes that ``find_changes`` finds, until they are made or it finds none."""
         for attempt in range(ATTEMPTS_MAX):
             time.sleep(min(attempt, 1) * BACKOFF_SECONDS)
             guard = self._guard or self._refresh_guard()
@@ -225,3 +226,44 @@ def _divide(acls: Iterable[Acl]) -> Iterator[tuple[Pattern, list[Acl]]]:
         (grants if is_grant(acl) else denials).setdefault(Pattern.of(acl), []).append(acl)
     yield from denials.items()
     yield from grants.items()
+
+
+class NewZnodes:
+    """Chooses permissions, and reads those of each parent once."""
+
+    def __init__(self, session: Session, *, accepts_open: bool) -> None:
+        self._session = session
+        self._accepts_open = accepts_open
+        self._below: dict[str, tuple[Permission, ...]] = {}
+        self.has_missing_parents = False
+
+    def choose(self, path: str) -> tuple[Permission, ...]:
+        """Return the permissions of a new znode. Its parents need not exist yet. Blocks."""
+        parent = path.rpartition("/")[0] or "/"
+        if parent not in self._below:
+            self._below[parent] = self._choose_below(parent)
+        return self._below[parent]
+
+    def _choose_below(self, parent: str) -> tuple[Permission, ...]:
+        of_parent = self._session.get_permissions(parent)
+        if of_parent is None:
+            self.has_missing_parents = True
+            of_parent = self.choose(parent)
+        try:
+            return choose_permissions(
+                of_parent,
+                is_authenticated=self._session.is_authenticated,
+                accepts_open=self._accepts_open,
+            )
+        except OpenZnodeError:
+            raise ZooKeeperError(
+                f"{self._session.name}: everybody could change the new znodes below {parent}, and "
+                "give themselves any right: log in with the keys of --command-config, as the "
+                f"brokers do with zookeeper.set.acl=true; or accept it with {OPEN_FLAG}, if the "
+                "brokers' znodes are open too"
+            ) from None
+        except HiddenOwnerError:
+            raise ZooKeeperError(
+                f"{self._session.name}: ZooKeeper does not show who owns {parent}: log in as a "
+                "user with the permission ADMIN on it"
+            ) from None

@@ -9,11 +9,11 @@ from typing import Final
 
 import shtab
 
-from authorizerd.cli import check_log
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls.arguments import FLAGS, Argument
-from authorizerd.cli.commands import add_acls_commands
+from authorizerd.cli.commands import ACLS_COMMANDS, add_commands
 from authorizerd.cli.doctor import command as doctor
+from authorizerd.cli.log import check_log
 from authorizerd.config.command_parser import LazyParser
 from authorizerd.replay import cli as replay
 from authorizerd.replay.options import parse_file, parse_path
@@ -118,5 +118,5 @@ def _acls_parser() -> argparse.ArgumentParser:
             nargs="?" if flag.argument is Argument.OPTIONAL else None,
             help=flag.help,
         )
-    add_acls_commands(parser)
+    add_commands(parser, ACLS_COMMANDS)
     return parser

@@ -12,14 +12,14 @@ from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSet
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.cli.acl_source import (
     AclSource,
-    BrokerAnswer,
     Place,
     add_source_arguments,
-    open_source,
+    read_source,
 )
+from authorizerd.cli.broker_acls import BrokerAnswer
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.source_settings import Origin
 from authorizerd.config.command_parser import CommandParser
-from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import FeatureLevel, TopicAdded, TopicRemoved
 from authorizerd.metadata.errors import PastRangeError
 from tests.support.acls import acl, snapshot_of
@@ -63,9 +63,12 @@ class Brokers:
 
 def opened(*words: str | Path, brokers: Brokers | None = None) -> AclSource:
     parser = CommandParser(prog="command")
-    add_source_arguments(parser, no_broker if brokers is None else brokers.read)
+    add_source_arguments(parser)
     arguments: argparse.Namespace = parser.parse_args([*map(str, words)])
-    return open_source(arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        read = no_broker if brokers is None else brokers.read
+        patch.setattr("authorizerd.cli.broker_acls.read_brokers", read)
+        return read_source(arguments)
 
 
 def origins(source: AclSource) -> list[Origin]:
@@ -198,7 +201,7 @@ def test_profile_says_what_the_brokers_hide(
     assert source.settings == KnownSettings(frozenset(expected), True)
     assert shown.format(path=path) in source.describe_settings()
     path.write_text(f"bootstrap.servers=a:1\n{ALLOW_EVERYONE}=yes\n")
-    with pytest.raises(StartError, match=r"^profile .*: allow\.everyone.*'yes'"):
+    with pytest.raises(CommandError, match=r"^profile .*: allow\.everyone.*'yes'"):
         opened(brokers=brokers)
 
 
@@ -215,19 +218,19 @@ def test_profile_says_nothing_about_another_place(
 def test_invalid_setting_of_a_broker_is_named() -> None:
     brokers = Brokers({SUPER_USERS: "root"})
     with pytest.raises(
-        StartError, match=r"^broker a:1: super\.users: .*'root': expected Type:name"
+        CommandError, match=r"^broker a:1: super\.users: .*'root': expected Type:name"
     ):
         opened("--bootstrap-server", "a:1", brokers=brokers)
 
 
 def test_invalid_setting_of_a_broker_is_not_blamed_on_a_flag() -> None:
     brokers = Brokers({ALLOW_EVERYONE: "yes"})
-    with pytest.raises(StartError, match=r"^broker a:1: allow\.everyone.*'yes'"):
+    with pytest.raises(CommandError, match=r"^broker a:1: allow\.everyone.*'yes'"):
         opened("--bootstrap-server", "a:1", "--super-users", "User:a", brokers=brokers)
 
 
 def test_other_authorizer_in_the_configuration_is_rejected(config: Path) -> None:
-    with pytest.raises(StartError, match=r"authorizer\.class\.name: expected org"):
+    with pytest.raises(CommandError, match=r"authorizer\.class\.name: expected org"):
         opened("--config", config, "--override", "authorizer.class.name=")
 
 

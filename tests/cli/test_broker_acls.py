@@ -10,9 +10,8 @@ import trio
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.listing import derive_id
-from authorizerd.cli.acl_source import BrokerAnswer
-from authorizerd.cli.broker_acls import AUTHORIZER, BrokerReader, read_brokers
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.broker_acls import AUTHORIZER, BrokerAnswer, BrokerReader, read_brokers
+from authorizerd.cli.errors import CommandError
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.protocol.kafka.api import ApiKey
@@ -225,14 +224,14 @@ async def test_refused_listing_names_the_flag_the_cause_and_the_remedy(
     cluster: KafkaCluster, node: KafkaNode, code: int, user: str | None, said: list[str]
 ) -> None:
     node.answers = [refused(code)]
-    with pytest.raises(StartError) as error:
+    with pytest.raises(CommandError) as error:
         await read(cluster, user)
     assert str(error.value).splitlines() == said
 
 
 async def test_missing_right_names_the_user(cluster: KafkaCluster, node: KafkaNode) -> None:
     node.answers = [refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
-    with pytest.raises(StartError) as error:
+    with pytest.raises(CommandError) as error:
         await read(cluster, "alice")
     first, _, command, follower, _ = str(error.value).splitlines()
     assert first.endswith("User:alice may not list ACLs")
@@ -246,7 +245,7 @@ async def test_listener_that_requires_a_log_in_gets_advice(
     """The node closes the connection at the first request, and answers SaslHandshake."""
     enabled = SimpleNamespace(error_code=0, mechanisms=["PLAIN"])
     node.answers = [HANG_UP, enabled]
-    with pytest.raises(StartError) as error:
+    with pytest.raises(CommandError) as error:
         await read(cluster)
     first, *advice = str(error.value).splitlines()
     assert first == (
@@ -267,6 +266,6 @@ async def test_listener_that_requires_a_log_in_gets_advice(
     ],
 )
 def test_unusable_address_or_file_is_named(servers: str, config: str | None, said: str) -> None:
-    with pytest.raises(StartError, match=said) as error:
+    with pytest.raises(CommandError, match=said) as error:
         read_brokers(servers, config)
     assert "java" not in str(error.value)

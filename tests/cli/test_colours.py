@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from authorizerd.cli.colours import paint
+from authorizerd.cli.output import paint
 
 
 class _Terminal(io.StringIO):

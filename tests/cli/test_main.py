@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli import main as main_module
 from authorizerd.cli.configuration_file import CONFIGURATION_BYTES_MAX, read_configuration_text
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.main import main
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.telemetry.build import read_build
@@ -300,9 +300,9 @@ def test_signal_in_a_nursery_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> Non
     """Another task may have failed with a known error at the same time."""
 
     def run(_: object) -> int:
-        raise BaseExceptionGroup("", [StartError("no answer"), KeyboardInterrupt()])
+        raise BaseExceptionGroup("", [CommandError("no answer"), KeyboardInterrupt()])
 
-    monkeypatch.setattr(main_module, "OWN_PARSERS", {"acls": run})
+    monkeypatch.setattr("authorizerd.cli.commands.run_acls", run)
     with pytest.raises(KeyboardInterrupt):
         main(["acls"])
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.main import main
 from authorizerd.cli.profile import VARIABLE, find_profile, use_profile
-from authorizerd.daemon.errors import StartError
 from tests.support.log_files import added, write_log
 
 TIMES = "request.timeout.ms=50\ndefault.api.timeout.ms=50\n"
@@ -35,8 +35,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def arguments(**given: str | None) -> argparse.Namespace:
-    return argparse.Namespace(**{"bootstrap_server": None, "command_config": None, **given})
+class Request(msgspec.Struct, frozen=True):
+    """The flags of a command that uses the profile."""
+
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+    log_dir: str | None = None
 
 
 @pytest.mark.parametrize(
@@ -114,12 +118,10 @@ def test_profile_is_used_as_a_whole_or_not_at_all(name: str, profile: Path) -> N
     """The password of the profile is never sent to another server."""
     profile.write_text(f"bootstrap.servers={CLOSED}\n{PASSWORD}")
     profile.chmod(0o600)
-    given = arguments(**{"log_dir": None, name: "other"})
-    use_profile(given, "log_dir")
-    assert vars(given) == vars(arguments(**{"log_dir": None, name: "other"}))
-    given = arguments(log_dir=None)
-    use_profile(given, "log_dir")
-    assert (given.bootstrap_server, given.command_config) == (CLOSED, str(profile))
+    given = Request(**{name: "other"})
+    assert use_profile(given, "log_dir") == (given, None)
+    used, _ = use_profile(Request(), "log_dir")
+    assert used == Request(CLOSED, str(profile))
 
 
 @pytest.mark.parametrize(
@@ -139,8 +141,8 @@ def test_profile_is_used_as_a_whole_or_not_at_all(name: str, profile: Path) -> N
 def test_unusable_profile_is_rejected(text: str, mode: int, reason: str, profile: Path) -> None:
     profile.write_text(text)
     profile.chmod(mode)
-    with pytest.raises(StartError) as rejected:
-        use_profile(arguments())
+    with pytest.raises(CommandError) as rejected:
+        use_profile(Request())
     assert str(rejected.value).startswith(f"{VARIABLE}: {profile}: ")
     assert reason in str(rejected.value)
 
@@ -158,9 +160,8 @@ def test_profile_without_secrets_may_be_readable_by_others(
 ) -> None:
     profile.write_text(text)
     profile.chmod(mode)
-    given = arguments()
-    use_profile(given)
-    assert given.bootstrap_server == "a:1"
+    used, _ = use_profile(Request())
+    assert used.bootstrap_server == "a:1"
 
 
 def test_acls_also_asks_the_controllers_of_a_profile(

@@ -14,7 +14,6 @@ import pytest
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.cli.acls.command import run_acl_command
-from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Terminal
 from ops.kafka_rig.properties import client_properties, write_properties
 from ops.kafka_rig.rig import Program, Rig
@@ -115,7 +114,7 @@ def printed_here(words: Sequence[str], answers: str) -> Printed:
     """Return the output of ``authorizerd acls``, run in this process."""
     out, error = io.StringIO(), io.StringIO()
     terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)
-    code = run_acl_command(words, terminal, open_log=no_log, execute_remotely=execute_remotely)
+    code = run_acl_command(words, terminal, open_log=no_log)
     return Printed(out=out.getvalue(), error=error.getvalue(), code=code)
 
 

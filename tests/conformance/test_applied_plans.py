@@ -7,7 +7,7 @@ cannot be prevented. It must be found afterwards.
 from __future__ import annotations
 
 from authorizerd.acl.plan.changes import AclRequest
-from authorizerd.cli.change.acl_server import Answered
+from authorizerd.cli.change.apply_server import Answered
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from ops.kafka_rig.broker import ADMIN, Broker

@@ -15,9 +15,9 @@ import trio
 
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
-from authorizerd.cli.acls.admin import KafkaAclAdmin
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.connection_settings import read_settings
+from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.cli.main import main
 from authorizerd.kafka_client.client import KafkaClient
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY

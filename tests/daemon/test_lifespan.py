@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from authorizerd.actors import steps
-from authorizerd.cli.acls.admin import KafkaAclAdmin
+from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.endpoints import DECISION_HTTP

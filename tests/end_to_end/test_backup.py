@@ -13,8 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from authorizerd.acl.plan.changes import AclRequest
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
-from authorizerd.cli.change.acl_server import Answered, Listed
-from authorizerd.cli.change.apply_server import KafkaAclServer
+from authorizerd.cli.change.apply_server import Answered, KafkaAclServer, Listed
 from authorizerd.cli.main import main
 from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.directory import find_files

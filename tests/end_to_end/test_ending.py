@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import pytest
 
-from authorizerd.cli.commands import ACLS_COMMANDS, COMMANDS, OWN_PARSERS
+from authorizerd.cli.commands import ACLS_COMMANDS, COMMANDS
 from authorizerd.config.ending import SIGNALS
 from tests.end_to_end.held_daemon import HELD
 from tests.support.daemon_process import (
@@ -180,7 +180,7 @@ def test_ignored_signals_end_a_change_with_words(number: int) -> None:
         "def run(words):\n"
         "    with saying(lambda: '1 of 2 changes made'):\n"
         f"        signal.raise_signal({int(number)})\n"
-        "commands.OWN_PARSERS['acls'] = run\n"
+        "commands.run_acls = run\n"
         "sys.argv = ['authorizerd', 'acls']\n"
         "main.run_and_exit()\n"
     )
@@ -195,7 +195,7 @@ def test_ignored_signals_end_a_change_with_words(number: int) -> None:
 
 
 def test_every_command_is_ended_by_the_test_above() -> None:
-    commands = {*COMMANDS, *OWN_PARSERS, *(f"acls {each}" for each in ACLS_COMMANDS)}
+    commands = {*COMMANDS, *(f"acls {each}" for each in ACLS_COMMANDS)}
     assert commands - _NOT_ENDED == {each for each in _ENDED if not each.startswith("replay")}
 
 

@@ -71,7 +71,7 @@ BACKUP_MUTANTS: Final = (
         file="metadata/restore_target.py",
         text="    if others and not any(name.startswith(of_a_log) for name in others):\n",
         becomes="    if not others and any(name.startswith(of_a_log) for name in others):\n",
-        found_by="tests/cli/test_restore.py::test_directory_of_other_files_gets_no_log",
+        found_by="tests/cli/log/test_restore.py::test_directory_of_other_files_gets_no_log",
     ),
     Mutant(
         name="a restored log is not compared with the backup",

@@ -91,7 +91,7 @@ POLICY_MUTANTS: Final = (
     ),
     Mutant(
         name="a plan may remove ACLs that are not present",
-        file="cli/policy/planned.py",
+        file="cli/policy/command.py",
         text="        if acl_id is None:\n            raise",
         becomes="        if acl_id is None:\n            continue\n            raise",
         found_by="tests/cli/policy/test_command.py::test_removed_acl_that_is_not_present_is_an_error",

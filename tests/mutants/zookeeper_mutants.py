@@ -72,7 +72,7 @@ ZOOKEEPER_MUTANTS: Final = (
     ),
     Mutant(
         name="a server of ZooKeeper claims an answer of 2 GiB, and gets the memory",
-        file="cli/zookeeper/session.py",
+        file="cli/zookeeper/connections.py",
         text="    if size > RESPONSE_BYTES_MAX:\n",
         becomes="    if size < 0:\n",
         found_by=f"{_SESSION}::test_answer_that_claims_to_be_huge_ends_the_connection",

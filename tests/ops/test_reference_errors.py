@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli import check_log, import_config
+from authorizerd.cli import import_config, output
 from authorizerd.cli import main as command_line
 from authorizerd.cli.acls import command as acl_command
 from authorizerd.cli.change import applying, planning, releases
 from authorizerd.cli.commands import ACLS_COMMANDS
 from authorizerd.cli.doctor import command as doctor
+from authorizerd.cli.log import check_log
 from authorizerd.cli.main import main
 from authorizerd.cli.policy import command as policy_command
-from authorizerd.cli.questions import answers
 from authorizerd.cli.transfer import command as transfer
 from authorizerd.replay import messages
 
@@ -104,7 +104,7 @@ def test_every_exit_code_is_explained() -> None:
     expected = {
         **dict.fromkeys(("serve", "format", "token", "reset-copy"), general),
         **dict.fromkeys(("backup", "restore", "features", "history", "shell"), general),
-        **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {answers.EXIT_DENIED}),
+        **dict.fromkeys(("explain", "who-can", "what-can", "can"), general | {output.EXIT_DENIED}),
         "test": general | exit_codes(policy_command),
         "import-config": general | {import_config.EXIT_INCOMPLETE},
         "acls": {0} | exit_codes(acl_command),
@@ -137,12 +137,12 @@ def test_only_the_examined_modules_define_exit_codes() -> None:
         "change/applying.py",
         "change/planning.py",
         "change/releases.py",
-        "check_log.py",
+        "log/check_log.py",
         "doctor/command.py",
         "import_config.py",
         "main.py",
         "policy/command.py",
-        "questions/answers.py",
+        "output.py",
         "transfer/command.py",
     }
 

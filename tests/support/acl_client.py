@@ -8,7 +8,6 @@ from pathlib import Path
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.cli.acls.command import run_acl_command
-from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Terminal
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE
 from tests.conformance.acl_command_stories import Printed
@@ -41,9 +40,7 @@ def list_acls(address: str, config: Path) -> Printed:
     terminal = Terminal(answers=io.StringIO(), out=out, error=error)
     words = ["--list", "--bootstrap-server", address, "--command-config", str(config)]
     started = time.monotonic()
-    code = run_acl_command(
-        words, terminal, open_log=_open_no_log, execute_remotely=execute_remotely
-    )
+    code = run_acl_command(words, terminal, open_log=_open_no_log)
     assert time.monotonic() - started < _SECONDS_MAX
     assert PASSWORD not in out.getvalue() + error.getvalue()
     return Printed(out=out.getvalue(), error=error.getvalue(), code=code)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.line_words import split_line
+from authorizerd.cli.shell.conversation import split_line
 from authorizerd.cli.shell.tree import Folder
 
 KAFKAS_VERSION: Final = "4.3.1"

@@ -11,7 +11,7 @@ from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import format_acls, read_listing
 from authorizerd.acl.formats.model import AclTextError, Loss
 from authorizerd.acl.model import Acl, Operation, ResourceType
-from authorizerd.cli.acls.output import format_by_principal
+from authorizerd.cli.acls.runner import format_by_principal
 
 HEADING = (
     "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=t, patternType=LITERAL)`: "

@@ -13,9 +13,9 @@ from trio.testing import MockClock
 
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acls.admin import KafkaAclAdmin
 from authorizerd.cli.acls.advice import ADVICE
-from authorizerd.cli.acls.errors import CommandError
+from authorizerd.cli.acls.errors import KafkaAclsError
+from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.errors import Cause, HandshakeFailedError
 from authorizerd.protocol.kafka.acl_requests import (
@@ -128,7 +128,7 @@ async def test_first_error_is_raised(
 ) -> None:
     node.answers = [given]
     changed = admin.create(ACLS) if hasattr(given, "results") else admin.delete(FILTERS)
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(KafkaAclsError) as error:
         await changed
     assert str(error.value).endswith(f"\nCaused by: {ERROR}{said}\n\n")
 
@@ -143,7 +143,7 @@ async def test_refusal_has_advice_if_the_flags_can_help(
     node: KafkaNode, admin: KafkaAclAdmin, code: ErrorCode, advice: str
 ) -> None:
     node.answers = [answer(error_code=code, error_message=None, resources=())]
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(KafkaAclsError) as error:
         await admin.describe(AclFilter())
     assert advice in error.value.advice
     assert bool(advice) == bool(error.value.advice)
@@ -167,7 +167,7 @@ async def test_errors_are_printed_as_exceptions_of_java(
     node: KafkaNode, admin: KafkaAclAdmin, code: int, text: str | None, said: str
 ) -> None:
     node.answers = [answer(error_code=code, error_message=text, resources=())]
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(KafkaAclsError) as error:
         await admin.describe(AclFilter())
     assert str(error.value) == (
         f"Error while executing ACL command: {ERROR}{said}\n"
@@ -185,7 +185,7 @@ async def test_server_that_is_not_ready_is_asked_again(
     await admin.create(ACLS)
     refused = result(ErrorCode.AUTHORIZER_NOT_READY, "Loading.", matching_acls=[])
     node.answers = [deleted(refused)] * 100
-    with pytest.raises(CommandError, match=r"UnknownServerException: Loading\.\n"):
+    with pytest.raises(KafkaAclsError, match=r"UnknownServerException: Loading\.\n"):
         await admin.delete(FILTERS)
 
 
@@ -207,7 +207,7 @@ async def test_missing_login_and_dead_server_fail_at_once_with_advice(
     advice: list[str],
 ) -> None:
     node.answers += answers  # type: ignore[arg-type]
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(KafkaAclsError) as error:
         await admin.describe(AclFilter())
     assert str(error.value).count("host0:9000: the ") == 3
     assert all(part in error.value.advice for part in advice)
@@ -226,7 +226,7 @@ async def test_failed_handshake_is_printed_as_kafka_acls_does(is_late: bool, mes
             raise HandshakeFailedError("h:1: the reason", Cause.WRONG_HOST, is_late=is_late)
 
     client = Failing(ClientSettings(bootstrap=[ADDRESS]), lambda _: None)
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(KafkaAclsError) as error:
         await KafkaAclAdmin(client).describe(AclFilter())
     failure = f"{ERROR}SslAuthenticationException: {message}"
     assert str(error.value) == (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.cli.acls.arguments import check_arguments, parse_arguments
-from authorizerd.cli.acls.errors import CommandError, UsageError
+from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
 
 WORDS = st.sampled_from(
     [
@@ -71,7 +71,7 @@ def test_absent_flag_has_no_values() -> None:
 
 
 def test_repeated_flag_is_rejected_where_one_value_is_expected() -> None:
-    with pytest.raises(CommandError, match="Found multiple arguments for option log-dir"):
+    with pytest.raises(KafkaAclsError, match="Found multiple arguments for option log-dir"):
         parse_arguments(["--log-dir", "a", "--log-dir", "b"]).value("log-dir")
 
 

@@ -6,7 +6,6 @@ import io
 import shlex
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.validation import validate_filter, validate_new_acl, validate_resource
 from authorizerd.cli.acls.command import OpenLog, run_acl_command
 from authorizerd.cli.acls.errors import configuration_error, request_error
-from authorizerd.cli.acls.remote import execute_remotely
 from authorizerd.cli.acls.runner import AclReader, Removed, Terminal
 from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.kafka_client.client import ClientSettings
@@ -94,7 +92,7 @@ def run(
         words,
         terminal,
         open_log=open_log,
-        execute_remotely=partial(execute_remotely, open_server=server.open),
+        open_server=server.open,
     )
     return Printed(out=out.getvalue(), error=error.getvalue(), code=code)
 

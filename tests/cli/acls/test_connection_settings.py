@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.acls.arguments import parse_arguments
-from authorizerd.cli.acls.connection_settings import read_settings
-from authorizerd.cli.acls.errors import CommandError
-from authorizerd.cli.acls.security import open_context
+from authorizerd.cli.acls.connection_settings import open_context, read_settings
+from authorizerd.cli.acls.errors import KafkaAclsError
 from authorizerd.config.jaas import SCRAM_LOGIN_MODULE
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings
@@ -42,7 +41,7 @@ def settings(
 def refusal(
     path: Path, text: str | None = None, bootstrap: str = "h:1", kind: str = "server"
 ) -> str:
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(KafkaAclsError) as error:
         settings(path, text, bootstrap, kind)
     return str(error.value)
 
@@ -330,7 +329,7 @@ def test_unusable_store_is_rejected(tmp_path: Path, key: str) -> None:
         text = f"security.protocol=SSL\nssl.{key}.location={path}"
         given = settings(tmp_path, text).tls
         assert given is not None
-        with pytest.raises(CommandError) as error:
+        with pytest.raises(KafkaAclsError) as error:
             open_context(given)
         assert f"ssl.{key}.location: {path}: {reason}" in str(error.value)
 
@@ -372,7 +371,7 @@ def test_missing_jaas_line_is_rejected(tmp_path: Path) -> None:
 def test_unreadable_command_config_is_reported_as_java_does(tmp_path: Path) -> None:
 
     def said(path: Path) -> str:
-        with pytest.raises(CommandError) as error:
+        with pytest.raises(KafkaAclsError) as error:
             read_settings(
                 parse_arguments(["--bootstrap-server", "h:1", "--command-config", str(path)])
             )

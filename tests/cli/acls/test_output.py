@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl, Operation, PermissionType
-from authorizerd.cli.acls.output import format_by_principal
+from authorizerd.cli.acls.runner import format_by_principal
 from tests.support.strategies import acls
 
 

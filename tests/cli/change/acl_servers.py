@@ -22,7 +22,7 @@ from authorizerd.acl.plan.document import (
 from authorizerd.acl.plan.progress import apply_request, digest_ids, make_states
 from authorizerd.acl.plan.selector import Selector
 from authorizerd.acl.plan.state import change_digest, digest_acls
-from authorizerd.cli.change.acl_server import AclServer, Answered, Listed, Unanswered
+from authorizerd.cli.change.apply_server import AclServer, Answered, Listed, Unanswered
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.support.acls import acl
 

@@ -14,8 +14,7 @@ from authorizerd.acl.batches import split_batches
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclRequest, StepName
 from authorizerd.cli.broker_acls import BrokerReader
-from authorizerd.cli.change.acl_server import Answered
-from authorizerd.cli.change.apply_server import KafkaAclServer
+from authorizerd.cli.change.apply_server import Answered, KafkaAclServer
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient

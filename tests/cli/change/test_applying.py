@@ -19,7 +19,7 @@ from authorizerd.acl.plan.changes import AclRequest
 from authorizerd.acl.plan.document import PlanCheck, encode_plan
 from authorizerd.acl.steps import finish
 from authorizerd.cli.change import applying
-from authorizerd.cli.change.acl_server import Answered
+from authorizerd.cli.change.apply_server import Answered
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.cli.main import main
 from authorizerd.protocol.kafka.acl_forwarding import decode_created, encode_creations

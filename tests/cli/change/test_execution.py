@@ -12,9 +12,9 @@ from trio.testing import MockClock
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclRequest
 from authorizerd.acl.plan.document import Plan
-from authorizerd.cli.change.acl_server import Answered, Listed, Unanswered
+from authorizerd.cli.change.apply_server import Answered, Listed, Unanswered
 from authorizerd.cli.change.execution import ATTEMPTS_MAX, Done, Ending, Execution
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.errors import CommandError
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.cli.change.acl_servers import (
     Answer,
@@ -423,12 +423,12 @@ class Unreachable(MemoryServer):
 
     async def list_acls(self) -> Listed:
         if self.listings == self.listings_max:
-            raise StartError("no server")
+            raise CommandError("no server")
         return await super().list_acls()
 
     async def send(self, request: AclRequest, expected_offset: int | None) -> Answer:
         if self.offset == 11:
-            raise StartError("no server")
+            raise CommandError("no server")
         return await super().send(request, expected_offset)
 
 

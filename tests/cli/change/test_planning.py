@@ -12,8 +12,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclChanges
 from authorizerd.acl.plan.document import Plan, PlanSettings, decode_plan
 from authorizerd.acl.plan.state import digest_acls
-from authorizerd.cli import commands
-from authorizerd.cli.acl_source import BrokerAnswer
+from authorizerd.cli.broker_acls import BrokerAnswer
 from authorizerd.cli.main import main
 from tests.support.acls import KNOWN_SETTINGS, acl, snapshot_of
 from tests.support.log_files import added, write_log
@@ -419,7 +418,7 @@ def test_caller_is_warned_before_it_loses_its_own_right(
     """The name of the log-in says who the caller is."""
     held = snapshot_of(acl("User:me", "ALTER", cluster=True), acl("User:you", "ALL", cluster=True))
     answer = BrokerAnswer(held, (), {"super.users": "User:root"}, user="me")
-    monkeypatch.setattr(commands, "_read_brokers", lambda *_: answer)
+    monkeypatch.setattr("authorizerd.cli.broker_acls.read_brokers", lambda *_: answer)
     (folder / "none.yaml").write_text("acls: []")
     assert plan("none.yaml", "--bootstrap-server b:1 --command-config c") == 10
     out = capsys.readouterr().out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from authorizerd.cli.doctor.console import examine_console
+from authorizerd.cli.doctor.exposure import examine_console
 from authorizerd.config.configuration import parse_values
 
 BASE = {"node.id": "1", "log.dirs": "/log", "authorizerd.console": "true"}

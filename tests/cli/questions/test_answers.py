@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from authorizerd.acl.formats.catalogue import FORMATS
+from authorizerd.cli.output import align
 from authorizerd.cli.questions import documents
-from authorizerd.cli.questions.answers import align
 from authorizerd.cli.source_settings import Setting
 from tests.cli.questions.small_log import answer, ask, document, write_small_log
 from tests.support.acls import acl

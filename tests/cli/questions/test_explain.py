@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from authorizerd.cli.acl_source import BrokerAnswer
+from authorizerd.cli.broker_acls import BrokerAnswer
 from authorizerd.cli.questions.explain import add_explain_arguments
 from authorizerd.config.command_parser import CommandParser
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
@@ -102,12 +102,13 @@ def test_document_has_the_fields_of_the_decision_port_and_the_source(
 
 
 def test_answer_of_a_broker_has_no_offset_and_its_address(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands that change ACLs name the broker that was asked."""
     parser = CommandParser(prog="explain")
     answer = BrokerAnswer(snapshot_of(*ACLS), (), {})
-    add_explain_arguments(parser, lambda servers, command_config: answer)
+    monkeypatch.setattr("authorizerd.cli.broker_acls.read_brokers", lambda *_: answer)
+    add_explain_arguments(parser)
     words = [*ROBOT.split()[1:], "--bootstrap-server", "kafka:9092"]
     printed = []
     for more in ([], ["--json"]):

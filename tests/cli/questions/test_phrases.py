@@ -12,7 +12,7 @@ from authorizerd.cli.questions.phrases import (
     describe_pattern,
     list_names,
 )
-from authorizerd.cli.questions.topics import find_covered
+from authorizerd.cli.questions.what_can import find_covered
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP

@@ -15,13 +15,15 @@ import trio
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import BrokerReader
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.shell.broker_source import fetch_features
 from authorizerd.cli.shell.broker_tree import broker_tree
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.java_text import format_uuid
-from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
-from authorizerd.protocol.kafka.api import ApiKey, decode_request
+from authorizerd.kafka_client.connection import Call
+from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_request
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.daemon.kafka_cluster import (
@@ -317,5 +319,17 @@ def test_configs_that_are_not_told_are_reported_once() -> None:
 
 def test_failed_request_ends_the_command() -> None:
     broker = Broker((ApiKey.DESCRIBE_ACLS, listing(3)))
-    with pytest.raises(StartError, match="the brokers: "):
+    with pytest.raises(CommandError, match="the brokers: "):
         broker.look("ls /acl")
+
+
+def test_features_are_asked_for_in_every_version() -> None:
+    """A node is asked in the newest version that it and this client know."""
+
+    async def request(call: Call[Any], **_: object) -> SimpleNamespace:
+        for version in APIS[ApiKey.API_VERSIONS].versions:
+            call.encode(version)
+        return SimpleNamespace(finalized_features_epoch=0, finalized_features=())
+
+    reader: Any = SimpleNamespace(client=SimpleNamespace(request=request))
+    assert trio.run(fetch_features, reader) == {}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.cli.shell.columns import lay_out
+from authorizerd.cli.shell.commands import lay_out
 
 
 @pytest.mark.parametrize(

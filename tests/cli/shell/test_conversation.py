@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.completion import CANDIDATES_MAX, complete
 from authorizerd.cli.shell.conversation import (
+    CANDIDATES_MAX,
     HISTORY_LINES_MAX,
+    complete,
     converse,
     find_history_file,
     read_history,
@@ -21,7 +23,6 @@ from authorizerd.cli.shell.conversation import (
 )
 from authorizerd.cli.shell.tree import Folder, file_of, folder_of, table_of
 from authorizerd.config import ending
-from authorizerd.daemon.errors import StartError
 
 
 def tree() -> Folder:
@@ -176,7 +177,7 @@ def test_broker_that_fails_does_not_end_the_conversation(
     typed: list[str | BaseException], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail() -> Folder:
-        raise StartError("no broker answers")
+        raise CommandError("no broker answers")
 
     printed: list[str] = []
     shell = Shell(folder_of({"a": fail}), printed.append, is_interactive=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.cli.shell.line_words import split_line
+from authorizerd.cli.shell.conversation import split_line
 
 
 @pytest.mark.parametrize(

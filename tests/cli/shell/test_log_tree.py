@@ -9,8 +9,7 @@ import pytest
 
 from authorizerd.acl.model import Acl
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.log_contents import describe_unread
-from authorizerd.cli.shell.log_source import read_contents
+from authorizerd.cli.shell.log_contents import describe_unread, read_contents
 from authorizerd.cli.shell.log_tree import log_tree
 from authorizerd.cli.shell.secret_configs import is_shown
 from authorizerd.image.changes import (

@@ -11,7 +11,7 @@ import trio
 
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.cli.acls.admin import KafkaAclAdmin
+from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from tests.support.acls import acl

@@ -12,6 +12,7 @@ from authorizerd.acl.batches import split_batches
 from authorizerd.acl.model import Acl
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.transfer.cluster_place import (
     VISIBLE_SECONDS_MAX,
     ClusterPlace,
@@ -20,7 +21,6 @@ from authorizerd.cli.transfer.cluster_place import (
     make_draft,
 )
 from authorizerd.cli.transfer.model import AclsFound, Written
-from authorizerd.daemon.errors import StartError
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.protocol.kafka.api import ApiKey
@@ -106,7 +106,7 @@ async def test_missing_right_changes_nothing_and_gets_advice(
     cluster: KafkaCluster, node: KafkaNode
 ) -> None:
     node.answers = [created(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)]
-    with pytest.raises(StartError, match="this client may not create ACLs") as raised:
+    with pytest.raises(CommandError, match="this client may not create ACLs") as raised:
         await create(cluster, READ)
     assert "--operation Alter --allow-principal 'PRINCIPAL'" in str(raised.value)
     assert str(raised.value).startswith(PLACE)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
 from authorizerd.acl.model import Acl
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.transfer.locator import Kind, Locator
 from authorizerd.cli.transfer.model import AclsFound, Draft
 from authorizerd.cli.transfer.text_place import TextSource, TextTarget
-from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.storage import Storage
 from tests.support.acls import acl
 from tests.support.recording_storage import RecordingStorage
@@ -54,7 +54,7 @@ def read(path: Path, format: str | None = None) -> AclsFound:
 def test_file_is_kept_unless_overwrite_is_given(tmp_path: Path) -> None:
     path = tmp_path / "acls.yaml"
     write(path, FIRST)
-    with pytest.raises(StartError, match=r"the file exists, and was kept: use --overwrite"):
+    with pytest.raises(CommandError, match=r"the file exists, and was kept: use --overwrite"):
         write(path, SECOND)
     assert read(path).acls == (FIRST,)
     write(path, SECOND, overwrite=True)
@@ -66,7 +66,7 @@ def test_full_disk_keeps_the_earlier_file(call: str, tmp_path: Path) -> None:
     path = tmp_path / "acls.yaml"
     write(path, FIRST)
     failing = RecordingStorage(call, number=errno.ENOSPC)
-    with pytest.raises(StartError, match=r"acls\.yaml: not written: No space left on device"):
+    with pytest.raises(CommandError, match=r"acls\.yaml: not written: No space left on device"):
         write(path, SECOND, overwrite=True, storage=failing)
     assert read(path).acls == (FIRST,)
     assert os.listdir(tmp_path) == ["acls.yaml"]
@@ -92,13 +92,13 @@ def test_overwritten_file_keeps_its_permissions_and_links(tmp_path: Path) -> Non
 
 def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(StartError, match="expected a file or nothing, found something else"):
+    with pytest.raises(CommandError, match="expected a file or nothing, found something else"):
         write(tmp_path / "fifo", FIRST, overwrite=True)
     assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
 
 
 def test_missing_directory_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="not written: No such file or directory"):
+    with pytest.raises(CommandError, match="not written: No such file or directory"):
         write(tmp_path / "none" / "acls.yaml", FIRST)
 
 
@@ -135,7 +135,7 @@ def test_loss_that_the_format_names_is_named_once(tmp_path: Path) -> None:
 def test_text_that_says_something_else_is_not_written(
     back: Sequence[Acl] | AclTextError, expected: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(StartError, match=expected):
+    with pytest.raises(CommandError, match=expected):
         write(tmp_path / "acls", FIRST, format=new_format("x", back))
     assert not (tmp_path / "acls").exists()
 
@@ -158,14 +158,14 @@ def test_unreadable_text_is_an_error_that_names_its_place(
     data: bytes, expected: str, tmp_path: Path
 ) -> None:
     (tmp_path / "acls").write_bytes(data)
-    with pytest.raises(StartError, match=expected):
+    with pytest.raises(CommandError, match=expected):
         read(tmp_path / "acls")
 
 
 def test_unreadable_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="none: No such file or directory"):
+    with pytest.raises(CommandError, match="none: No such file or directory"):
         read(tmp_path / "none")
-    with pytest.raises(StartError, match="Is a directory"):
+    with pytest.raises(CommandError, match="Is a directory"):
         read(tmp_path)
 
 

@@ -11,17 +11,17 @@ from typing import Final
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.cli.acls.arguments import check_arguments, parse_arguments
 from authorizerd.cli.acls.connection_settings import read_settings
-from authorizerd.cli.acls.errors import CommandError, UsageError
+from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
 from authorizerd.cli.acls.plan import make_plan
-from authorizerd.cli.scram import read_scram_arguments
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.log.scram import read_scram_arguments
 from authorizerd.cli.shell.commands import Shell
+from authorizerd.cli.shell.conversation import split_line
 from authorizerd.cli.shell.globs import compile_glob
-from authorizerd.cli.shell.line_words import split_line
 from authorizerd.cli.shell.tree import Folder, folder_of, table_of
 from authorizerd.cli.transfer.locator import Kind, LocatorError, parse_locator
 from authorizerd.cli.zookeeper.address import parse_address
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
-from authorizerd.daemon.errors import StartError
 from tests.fuzz.target import (
     LINES_IN_THREAD_MAX,
     OWN_CHARACTERS_MAX,
@@ -151,7 +151,7 @@ def _check_locator(data: bytes) -> None:
 def _check_flags(data: bytes) -> None:
     """The flags of kafka-acls make a plan, or are rejected as there."""
     words = [word for word in _text(data).split(_SEPARATOR) if "command-config" not in word]
-    with suppress(UsageError, CommandError):  # the command escapes their texts
+    with suppress(UsageError, KafkaAclsError):  # the command escapes their texts
         given = parse_arguments(words)
         check_arguments(given)
         read_settings(given)
@@ -161,7 +161,7 @@ def _check_flags(data: bytes) -> None:
 def _check_scram(data: bytes) -> None:
     """No part of a credential is quoted, because any part may be a password."""
     text = _text(data)
-    with rejected_with(StartError):
+    with rejected_with(CommandError):
         [found] = read_scram_arguments([text], lambda: b"salt")
         assert SECRET not in repr(found) or SECRET in found.user
 

@@ -13,7 +13,7 @@ from authorizerd.acl.kafka_acls import entry_arguments, why_inexpressible
 from authorizerd.acl.model import CLUSTER_NAME, Acl, Operation, ResourceType
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.acls.arguments import parse_arguments
-from authorizerd.cli.acls.errors import CommandError, UsageError
+from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
 from authorizerd.cli.acls.plan import Addition, Removal, make_plan
 from authorizerd.replay.usage.summary import script
 from tests.ops.replay.acl_sets import topic_read
@@ -52,7 +52,7 @@ def test_only_inexpressible_acls_are_rejected(acl: Acl) -> None:
         return
     try:
         plan = make_plan(parse_arguments([*SERVER, "--add", *entry_arguments(acl)]))
-    except (CommandError, UsageError, ValueError, KeyError):
+    except (KafkaAclsError, UsageError, ValueError, KeyError):
         return
     assert isinstance(plan, Addition)
     assert [one for group in plan.groups for one in group.acls()] != [acl]

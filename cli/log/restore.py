@@ -1,13 +1,9 @@
-"""``authorizerd restore``: verify a backup, and put it in place of a log.
-
-Exit codes: 0 the backup is restored (or could be), 1 a fault, 2 invalid arguments.
-"""
+"""``authorizerd restore``: verify a backup, and put it in place of a log."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -17,14 +13,12 @@ from pathlib import Path
 import msgspec
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.cli.backup import describe_backup
-from authorizerd.cli.log_directory import (
-    LogDirectory,
-    add_directory_arguments,
-    read_log_directory,
-)
+from authorizerd.cli.configuration_file import LogDirectory, read_log_directory
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.flags import add_directory_arguments, add_switch, read_request
+from authorizerd.cli.log.backup import describe_backup
+from authorizerd.cli.output import print_document, warn
 from authorizerd.config.ending import saying
-from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_directory import new_uuid
 from authorizerd.metadata.backup import OWN_LOG, Backup
 from authorizerd.metadata.backup_reader import read_backup
@@ -37,6 +31,16 @@ from authorizerd.metadata.restore_target import RestoreTarget, check_place, exam
 from authorizerd.metadata.storage import DISK
 
 
+class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of ``restore``, besides the place."""
+
+    backup: Path
+    dry_run: bool
+    other_cluster: bool
+    next_offset: int
+    json: bool
+
+
 def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
@@ -44,17 +48,13 @@ def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
         "backup", type=Path, metavar="BACKUP", help="a file that `authorizerd backup` has written"
     )
     add_directory_arguments(parser)
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="verify the backup and prove that it can be restored, but replace nothing; the daemon "
-        "may be running",
+    text = (
+        "verify the backup and prove that it can be restored, but replace nothing; the daemon "
+        "may be running"
     )
-    parser.add_argument(
-        "--other-cluster",
-        action="store_true",
-        help="accept a backup of another cluster; the directory keeps its own cluster id",
-    )
+    add_switch(parser, "--dry-run", text)
+    text = "accept a backup of another cluster; the directory keeps its own cluster id"
+    add_switch(parser, "--other-cluster", text)
     parser.add_argument(
         "--next-offset",
         type=int,
@@ -63,32 +63,28 @@ def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
         help="let the log continue at this offset or later: one above the newest that clients have "
         "seen. Needed only if the old log is lost",
     )
-    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    add_switch(parser, "--json", "print what was done as JSON")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Restore the backup, and print what was done.
-
-    Raises:
-        StartError, ConfigurationError: the configuration is unusable.
-        MetadataLogError: the backup or the directory is unusable, or a daemon uses it.
-    """
+    """Restore the backup, and print what was done."""
     place = read_log_directory(arguments)
-    if arguments.next_offset < 0:
+    request = read_request(RestoreRequest, arguments)
+    if request.next_offset < 0:
         arguments.refuse("--next-offset: expected an offset of at least 0")
     _check_configuration(place)
     _check_owner(place.path)
     was_there = check_place(place.path)
-    backup = read_backup(arguments.backup)
+    backup = read_backup(request.backup)
     try:
         with saying(lambda: _describe_whole(place.path)):
-            target, restored = _restore(backup, place, arguments)
+            target, restored = _restore(backup, place, request)
     except OSError as error:
         raise BackupError(
             f"{error.filename or place.path}: {error.strerror or error}. "
             f"{_describe_whole(place.path)}"
         ) from error
-    _print(arguments, backup, target, restored, is_created=not was_there)
+    _print(request, backup, target, restored, is_created=not was_there)
     return 0
 
 
@@ -101,27 +97,27 @@ def _describe_whole(log_dir: Path) -> str:
 
 
 def _restore(
-    backup: Backup, place: LogDirectory, arguments: argparse.Namespace
+    backup: Backup, place: LogDirectory, request: RestoreRequest
 ) -> tuple[RestoreTarget, Restored]:
     log_dir, configuration = place
     with ExitStack() as stack:
-        if arguments.dry_run:
+        if request.dry_run:
             stack.enter_context(_temporary_directories(log_dir))
         else:
             make_directories(log_dir, DISK)
             stack.enter_context(locked(log_dir))
             put_back = recover(log_dir)
             if put_back is not None:
-                print(f"authorizerd: note: put the log of {put_back} back", file=sys.stderr)
+                warn(f"note: put the log of {put_back} back")
         target = examine_target(
             log_dir,
             backup,
             node_id=None if configuration is None else configuration.node_id,
             new_id=new_uuid,
-            is_other_cluster=arguments.other_cluster,
-            next_offset=arguments.next_offset,
+            is_other_cluster=request.other_cluster,
+            next_offset=request.next_offset,
         )
-        return target, restore(backup, target, datetime.now(UTC), is_dry_run=arguments.dry_run)
+        return target, restore(backup, target, datetime.now(UTC), is_dry_run=request.dry_run)
 
 
 @contextmanager
@@ -138,18 +134,14 @@ def _temporary_directories(log_dir: Path) -> Iterator[None]:
 
 def _check_configuration(place: LogDirectory) -> None:
     if place.configuration is not None and place.configuration.follow is not None:
-        raise StartError(
+        raise CommandError(
             "this configuration follows a cluster, whose log the daemon copies by itself: restore "
             "the cluster, then run `authorizerd reset-copy`"
         )
 
 
 def _check_owner(log_dir: Path) -> None:
-    """Refuse to write files of root into the directory of another user.
-
-    Raises:
-        BackupError: the daemon could not read the restored files.
-    """
+    """Refuse to write files of root into the directory of another user."""
     for path in (log_dir / METADATA_TOPIC_DIRECTORY, log_dir):
         if path.exists():
             owner = path.stat().st_uid
@@ -162,7 +154,7 @@ def _check_owner(log_dir: Path) -> None:
 
 
 def _print(
-    arguments: argparse.Namespace,
+    request: RestoreRequest,
     backup: Backup,
     target: RestoreTarget,
     restored: Restored,
@@ -170,13 +162,13 @@ def _print(
     is_created: bool,
 ) -> None:
     added, removed = _compare(backup, target)
-    if arguments.json:
+    if request.json:
         document = {
             "backup": str(backup.path),
             "sha256": backup.sha256,
             "facts": backup.facts,
             "log_dir": str(target.log_dir),
-            "is_dry_run": arguments.dry_run,
+            "is_dry_run": request.dry_run,
             "is_created": is_created,
             "cluster_id": target.properties.cluster_id,
             "next_offset": restored.end_offset,
@@ -186,12 +178,12 @@ def _print(
             "acls_removed": removed,
             "old_log_fault": target.old.fault or None if target.old else None,
         }
-        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        print_document(document)
         return
     print(f"{backup.path}: verified")
     for line in describe_backup(backup):
         print(line)
-    done = "can be restored, nothing was replaced" if arguments.dry_run else "restored"
+    done = "can be restored, nothing was replaced" if request.dry_run else "restored"
     print(f"{target.log_dir}: {done}; cluster {target.properties.cluster_id}")
     print(f"the log continues at offset {restored.end_offset}, after epoch {restored.epoch}")
     if added is not None and removed is not None:
@@ -202,25 +194,24 @@ def _print(
     elif target.old is not None:
         print(f"the old log cannot be read: {target.old.fault}")
     else:
-        print(_describe_new(arguments, is_created=is_created))
+        print(_describe_new(request, is_created=is_created))
     if restored.replaced is not None:
         print(f"the old log is kept in {restored.replaced}")
     if backup.facts.source != OWN_LOG:
-        print(
-            "authorizerd: note: the backup is that of a followed cluster's copy. From now on, this "
-            "log and the cluster are independent",
-            file=sys.stderr,
+        warn(
+            "note: the backup is that of a followed cluster's copy. From now on, this log and the "
+            "cluster are independent"
         )
 
 
-def _describe_new(arguments: argparse.Namespace, *, is_created: bool) -> str:
+def _describe_new(request: RestoreRequest, *, is_created: bool) -> str:
     """Return the line about a directory that had no log: its name may be a typo."""
     if is_created:
-        created = "would be created" if arguments.dry_run else "was created"
+        created = "would be created" if request.dry_run else "was created"
         text = f"there was no old log: the directory {created}"
     else:
         text = "there was no old log in the directory"
-    if not arguments.next_offset:
+    if not request.next_offset:
         text += ". If clients have seen later offsets of a lost log, --next-offset is needed"
     return text
 

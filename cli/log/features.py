@@ -1,45 +1,46 @@
 """``authorizerd features``: show and raise the metadata.version of a log.
 
 It decides by the rules of which Kafka release the daemon judges the log's ACLs.
-
-Exit codes: 0 done, 1 a fault, 2 invalid arguments.
 """
 
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from immutables import Map
 
-from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.hosts import HostKind, get_kind
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.acl.releases import releases_at, rules_for
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.cli.log_directory import add_directory_arguments, read_log_directory
-from authorizerd.cli.release_version import metadata_version, name_metadata_version
-from authorizerd.config.ending import saying
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.configuration_file import read_log_directory
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.flags import add_directory_arguments
+from authorizerd.cli.log.format import metadata_version
+from authorizerd.cli.log.stopped_log import StoppedLog
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory
-from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.image.features import METADATA_VERSION_FEATURE
-from authorizerd.metadata.errors import LogDirectoryError, LogNotWrittenError
+from authorizerd.image.features import (
+    METADATA_VERSION_FEATURE,
+    METADATA_VERSION_NAMES,
+)
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.meta_properties import read_meta_properties
-from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK
-from authorizerd.metadata.writer import LogWriter
 
 ACLS_NAMED_MAX: Final = 20
 SEGMENT_BYTES_MAX: Final = 2**31
 _UNKNOWN: Final = "it is not known whether the level is raised: run the command again"
+
+
+def name_metadata_version(level: int) -> str:
+    """Return the name of a level with its number."""
+    return f"{METADATA_VERSION_NAMES.get(level, 'level')} ({level})"
 
 
 def add_features_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,13 +63,7 @@ def add_features_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Show or raise the level, and print by which rules ACLs are judged.
-
-    Raises:
-        StartError, ConfigurationError: the configuration is unusable, the directory is a copy, or
-            the level would be lowered.
-        MetadataLogError: the log is in use, damaged, or cannot be written.
-    """
+    """Show or raise the level, and print by which rules ACLs are judged."""
     if (arguments.action == "upgrade") != (arguments.metadata is not None):
         arguments.refuse("expected --metadata VERSION with upgrade, and without it for describe")
     log_dir = read_log_directory(arguments).path
@@ -82,7 +77,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _describe(log_dir: Path) -> None:
-    replay, _ = _read(MetadataLog.open(log_dir, DISK))
+    replay = StoppedLog(log_dir, node_id=0).replay  # nothing is written
     print(f"{METADATA_VERSION_FEATURE}: {name_metadata_version(replay.metadata_version)}")
     found = judge_release(ClusterImage(features=Map(replay.features)), Evidence.OWN_LOG)
     print(f"A daemon that owns this log judges by the rules of Kafka {found.rules}.")
@@ -91,40 +86,24 @@ def _describe(log_dir: Path) -> None:
 def _upgrade(log_dir: Path, level: int) -> None:
     properties = read_meta_properties(log_dir, DISK)
     if properties is None:
-        raise StartError(f"{log_dir}: expected meta.properties: start the daemon once, and stop it")
+        raise CommandError(
+            f"{log_dir}: expected meta.properties: start the daemon once, and stop it"
+        )
     claim_log_directory(log_dir, node_id=properties.node_id, storage=DISK)
-    log = MetadataLog.open(log_dir, DISK)
-    replay, snapshot = _read(log)
-    before = replay.metadata_version
+    log = StoppedLog(log_dir, properties.node_id, SEGMENT_BYTES_MAX)
+    before = log.replay.metadata_version
     if level < before:
-        raise StartError(
+        raise CommandError(
             f"--metadata: expected at least {name_metadata_version(before)}, the level of the log,"
             f" found {name_metadata_version(level)}"
         )
     if level == before:
         print(f"The log has {name_metadata_version(level)} already.")
         return
-    writer = LogWriter(log_dir, storage=DISK, segment_bytes_max=SEGMENT_BYTES_MAX, now_ms=now_ms)
-    try:
-        with saying(lambda: _UNKNOWN), closing(writer):
-            writer.start(log.progress, replay, node_id=properties.node_id)
-            writer.append([[FeatureLevel(METADATA_VERSION_FEATURE, level)]])
-    except LogNotWrittenError as error:
-        raise LogDirectoryError(f"{log_dir}: {error}; the level is unchanged") from error
-    except OSError as error:
-        place = error.filename or log_dir
-        raise LogDirectoryError(f"{place}: {error.strerror or error}; {_UNKNOWN}") from error
+    raised = FeatureLevel(METADATA_VERSION_FEATURE, level)
+    log.append([[raised]], _UNKNOWN, nothing="the level is unchanged", unknown=_UNKNOWN)
     print(f"{log_dir}: {name_metadata_version(before)} is now {name_metadata_version(level)}.")
-    _report_ranges(snapshot, before, level)
-
-
-def _read(log: MetadataLog) -> tuple[Replay, AclSnapshot]:
-    replay, builder = Replay(), SnapshotBuilder()
-    for log_batch in log.batches():
-        for step in replay.steps(log_batch):
-            if step is not None:
-                builder.apply_changes(step.changes)
-    return replay, builder.freeze(log.progress.last_offset)
+    _report_ranges(log.snapshot, before, level)
 
 
 def _report_ranges(snapshot: AclSnapshot, before: int, after: int) -> None:

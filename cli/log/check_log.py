@@ -8,6 +8,7 @@ invalid, 2 the log still has faults.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,8 +18,8 @@ from typing import Any, Final, TextIO
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.cli.colours import paint
-from authorizerd.cli.questions.answers import add_json_argument, print_document
+from authorizerd.cli.flags import add_json_argument, add_switch
+from authorizerd.cli.output import paint, print_document
 from authorizerd.config.command_parser import CheckParser
 from authorizerd.config.ending import saying
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
@@ -76,25 +77,23 @@ def new_parser() -> CheckParser:
     parser.add_argument(
         "directory", type=Path, help="the log directory, which contains __cluster_metadata-0"
     )
-    parser.add_argument(
-        "--repair",
-        action="store_true",
-        help="truncate the log before the first unreadable batch, after printing what will be lost "
-        "and keeping a copy",
+    text = (
+        "truncate the log before the first unreadable batch, after printing what will be lost "
+        "and keeping a copy"
     )
+    add_switch(parser, "--repair", text)
     add_json_argument(parser)
     return parser
 
 
 def run_check_log(
-    words: Sequence[str], out: TextIO, storage: Storage = DISK, now: datetime | None = None
+    words: Sequence[str],
+    out: TextIO | None = None,
+    storage: Storage = DISK,
+    now: datetime | None = None,
 ) -> int:
-    """Run the command with the words that follow its name; return its exit code.
-
-    Raises:
-        MetadataLogError: the directory has no log or cannot be read, a repair finds it locked, or
-            it is a copy, which is not repaired.
-    """
+    """Run the command with the words that follow its name; return its exit code."""
+    out = out or sys.stdout
     arguments = new_parser().parse_args(words)
     if isinstance(out, TextIOWrapper):
         out.reconfigure(errors="backslashreplace")  # a damaged name may not be valid text

@@ -18,7 +18,8 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from authorizerd.daemon.errors import StartError
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.flags import is_utf8
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.protocol.records.scram import (
     ITERATIONS_MAX,
@@ -42,18 +43,14 @@ def read_scram_arguments(
     arguments: Sequence[str],
     new_salt: Callable[[], bytes] = lambda: encode_salt(secrets.randbits(SALT_BITS)),
 ) -> list[CredentialAdded]:
-    """Return the credentials of all ``--add-scram`` arguments, in order.
-
-    Raises:
-        StartError: an argument is invalid; the error gives its number and the reason.
-    """
+    """Return the credentials of all ``--add-scram`` arguments, in order."""
     credentials = []
     for number, argument in enumerate(arguments, 1):
         try:
             credentials.append(_credential(argument, new_salt))
         except ValueError as error:
             where = f" (number {number})" if len(arguments) > 1 else ""
-            raise StartError(f"--add-scram{where}: {error}") from None
+            raise CommandError(f"--add-scram{where}: {error}") from None
     return credentials
 
 
@@ -104,14 +101,9 @@ def _values(parts: Sequence[str]) -> dict[str, str]:
             )
         is_quoted = len(value) > 1 and value[0] == value[-1] == '"'
         values[key] = value[1:-1] if is_quoted else value
-        if not _is_utf8(values[key]):
+        if not is_utf8(values[key]):
             raise ValueError(f"'{key}' is not UTF-8")
     return values
-
-
-def _is_utf8(text: str) -> bool:
-    """Return True if a word was valid UTF-8: Python decodes invalid bytes as surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _required(values: dict[str, str], key: str) -> str:

@@ -1,16 +1,15 @@
-"""Checks that a plan must pass: each judges the ACLs before and after the plan.
+"""Check a plan by policy tests, which judge the ACLs before and after the plan.
 
-To add a check, add its function to ``CHECKS`` and its flag to ``arguments``. A check imports what
-it needs once it runs, so that a plan without it starts quickly.
+What judges them is imported once there are tests, so that a plan without them starts quickly.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
@@ -21,32 +20,27 @@ from authorizerd.acl.plan.names import has_known_codes, name_acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_source import AclSource
-from authorizerd.cli.change.checked import Checked
-from authorizerd.cli.change.traffic import check_traffic
+from authorizerd.cli.change.traffic import Checked
 
 if TYPE_CHECKING:
     from authorizerd.cli.policy.results import Result
 
 
-Check: TypeAlias = Callable[[argparse.Namespace, AclSource, AclSnapshot], Checked | None]
-"""Judge the ACLs of the source, and those after the plan. Return None if nobody asked for it."""
+def check_tests(files: Sequence[Path], source: AclSource, after: AclSnapshot) -> Checked | None:
+    """Run the policy tests of these files. The plan breaks them if one fails after it.
 
-
-def check_tests(
-    arguments: argparse.Namespace, source: AclSource, after: AclSnapshot
-) -> Checked | None:
-    """Run the policy tests of ``--tests``. The plan breaks them if one fails after it.
+    Return None without files.
 
     Raises:
         FaultyFileError: a file has faults.
     """
-    if not arguments.tests:
+    if not files:
         return None
     from authorizerd.cli.policy.document import read_policy_files
     from authorizerd.cli.policy.report import describe_undecided
     from authorizerd.cli.policy.results import run_tests
 
-    tests = read_policy_files(arguments.tests)
+    tests = read_policy_files(files)
     results_before, results_after = (
         list(run_tests(tests, snapshot, source.settings, clock=time.monotonic))
         for snapshot in (source.snapshot, after)
@@ -114,7 +108,3 @@ def _propose(change: AclChange) -> str:
     verb = "add to" if change.adds else "remove from"
     named = json.dumps(to_builtins(name_acl(acl))) if has_known_codes(acl) else str(acl)
     return f"change:   {verb} the desired ACLs: {named}"
-
-
-CHECKS: Final[tuple[Check, ...]] = (check_tests, check_traffic)
-"""In the order of the report."""

@@ -1,20 +1,16 @@
-"""``authorizerd backup``: write the state of a log to one file, while the log may be in use.
-
-Exit codes: 0 the backup is written, 1 a fault, 2 invalid arguments.
-"""
+"""``authorizerd backup``: write the state of a log to one file, while the log may be in use."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from pathlib import Path
 
-import msgspec
-
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.cli.log_directory import add_directory_arguments, read_log_directory
+from authorizerd.cli.configuration_file import read_log_directory
+from authorizerd.cli.flags import add_directory_arguments, add_switch
+from authorizerd.cli.output import print_document, warn
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.backup import Backup, check_complete, checksum_path, write_backup
 from authorizerd.metadata.backup_reader import read_backup
@@ -35,16 +31,11 @@ def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
         "checkpoint. OUT.sha256 gets its checksum",
     )
     add_directory_arguments(parser)
-    parser.add_argument("--json", action="store_true", help="print what was written as JSON")
+    add_switch(parser, "--json", "print what was written as JSON")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Write the backup, and print what is in it.
-
-    Raises:
-        StartError, ConfigurationError: the configuration is unusable.
-        MetadataLogError: the log cannot be read, or the backup cannot be written.
-    """
+    """Write the backup, and print what is in it."""
     log_dir = read_log_directory(arguments).path
     target = _check_target(arguments.out, log_dir)
     try:
@@ -72,11 +63,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _check_target(text: str, log_dir: Path) -> Path:
-    """Return the path of OUT, once it is certain that a file there harms nothing.
-
-    Raises:
-        BackupError: it is in the log directory, or a directory that does not exist.
-    """
+    """Return the path of OUT, once it is certain that a file there harms nothing."""
     path = Path(text)
     is_directory = path.is_dir()
     if not is_directory and text.endswith(os.sep):
@@ -94,10 +81,6 @@ def _find_same(path: Path, state: LogState) -> Backup | None:
     """Return the backup at ``path`` if it has the same state, None if there is no file.
 
     A log that nobody changes gives the same backup each time.
-
-    Raises:
-        BackupError: there is another file.
-        MetadataLogError: there is a backup, and it is damaged.
     """
     if not os.path.lexists(path):
         return None
@@ -115,11 +98,7 @@ def _find_same(path: Path, state: LogState) -> Backup | None:
 
 
 def _touch(backup: Backup) -> None:
-    """Let the file's age say when the log last had this state, so that no clean-up removes it.
-
-    Raises:
-        BackupError: the time cannot be changed.
-    """
+    """Let the file's age say when the log last had this state, so that no clean-up removes it."""
     try:
         os.utime(backup.path)
         if checksum_path(backup.path).exists():
@@ -137,7 +116,7 @@ def _print(backup: Backup, as_json: bool, *, is_new: bool) -> None:
             "is_new": is_new,
             "facts": backup.facts,
         }
-        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        print_document(document)
         return
     print(f"{backup.path}: {'written' if is_new else 'has this state already'}")
     for line in describe_backup(backup):
@@ -163,16 +142,13 @@ def describe_backup(backup: Backup) -> list[str]:
 
 def _print_notes(state: LogState) -> None:
     for damaged in state.damaged_checkpoints:
-        print(
-            f"authorizerd: warning: {damaged.error}: the backup is complete, because the log still "
-            "has what this checkpoint contains",
-            file=sys.stderr,
+        warn(
+            f"warning: {damaged.error}: the backup is complete, because the log still has what this"
+            " checkpoint contains"
         )
     if state.mark is not None:
         left_out = f" ({name_record_types(state.foreign_types)})" if state.foreign_types else ""
-        print(
-            "authorizerd: note: the log is a copy of a followed cluster, and has only what this "
-            "daemon uses of it. Back up the controllers, too: the rest is not in this backup"
-            f"{left_out}",
-            file=sys.stderr,
+        warn(
+            "note: the log is a copy of a followed cluster, and has only what this daemon uses of"
+            f" it. Back up the controllers, too: the rest is not in this backup{left_out}"
         )

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
-from authorizerd.cli.questions.answers import add_json_argument, print_document
-from authorizerd.cli.release_version import metadata_version
-from authorizerd.cli.scram import read_scram_arguments
+from authorizerd.cli.configuration_file import read_configuration
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.flags import add_config_arguments, add_json_argument, add_list
+from authorizerd.cli.log.scram import read_scram_arguments
+from authorizerd.cli.output import print_document, warn
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.ending import saying
 from authorizerd.config.values import PLAIN
-from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.own_log_directory import format_log_directory
 from authorizerd.image.changes import CredentialAdded
+from authorizerd.image.features import METADATA_VERSION_KNOWN, METADATA_VERSION_NAMES
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_other_names
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.records.scram import ScramMechanism
+
+METADATA_VERSIONS: Final = {METADATA_VERSION_NAMES[level]: level for level in (30, 32, 33)} | {
+    "4.3": 30,
+    "4.4": METADATA_VERSION_KNOWN,
+}
+"""Levels by their names, as kafka-storage and kafka-features read them. No release has 4.4-IV0."""
+
+
+def metadata_version(text: str) -> int:
+    """Return the level of this name.
+
+    Raises:
+        ArgumentTypeError: there is no such level, or the daemon does not write it.
+    """
+    level = METADATA_VERSIONS.get(text)
+    if level is None:
+        names = ", ".join(METADATA_VERSIONS)
+        raise argparse.ArgumentTypeError(f"expected one of {names}, found {text!r}")
+    return level
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +47,8 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
     add_config_arguments(parser)
     parser.add_argument("--cluster-id", help="the cluster's id (default: a random one)")
-    parser.add_argument(
-        "--add-scram",
-        action="append",
-        default=[],
-        metavar="'MECHANISM=[name=USER,password=PASSWORD]'",
-        help="add a user's SCRAM credential, in kafka-storage's syntax; may be repeated",
-    )
+    text = "add a user's SCRAM credential, in kafka-storage's syntax; may be repeated"
+    add_list(parser, "--add-scram", "'MECHANISM=[name=USER,password=PASSWORD]'", text)
     parser.add_argument(
         "--release-version",
         type=metadata_version,
@@ -46,17 +61,11 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Format the directory that the configuration names, and print the new cluster's id.
-
-    Raises:
-        StartError: a credential is invalid, or the configuration follows a cluster.
-        ConfigurationError: the configuration is invalid.
-        MetadataLogError: the directory is not empty, or cannot be written.
-    """
+    """Format the directory that the configuration names, and print the new cluster's id."""
     credentials = read_scram_arguments(arguments.add_scram)
     configuration = read_configuration(arguments.config, arguments.override)
     if configuration.follow is not None:
-        raise StartError(
+        raise CommandError(
             "this configuration follows a cluster, whose log the daemon copies by itself: nothing"
             " to format"
         )
@@ -77,17 +86,14 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         print(f"Formatted {log_dir}: cluster {properties.cluster_id}, node {properties.node_id}")
     if others:
-        print(
-            f"authorizerd: warning: {log_dir}: expected an empty directory, found {others[0]!r}: "
-            f"if log.dirs is wrong, remove meta.properties and {METADATA_TOPIC_DIRECTORY} there",
-            file=sys.stderr,
+        warn(
+            f"warning: {log_dir}: expected an empty directory, found {others[0]!r}: if log.dirs is "
+            f"wrong, remove meta.properties and {METADATA_TOPIC_DIRECTORY} there"
         )
     for listener in _listeners_without_users(configuration, credentials):
-        print(
-            f"authorizerd: warning: nobody can log in at {listener}: it offers only SCRAM, and the"
-            f" log has no user for it. Remove {log_dir}, and format it with --add-scram, or enable"
-            " PLAIN, too.",
-            file=sys.stderr,
+        warn(
+            f"warning: nobody can log in at {listener}: it offers only SCRAM, and the log has no"
+            f" user for it. Remove {log_dir}, and format it with --add-scram, or enable PLAIN, too."
         )
     return 0
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.log.scram import ITERATIONS, read_scram_arguments
 from authorizerd.cli.main import main
-from authorizerd.cli.scram import ITERATIONS, read_scram_arguments
-from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.replay import read_changes
@@ -126,11 +126,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("argument", "reason"), REFUSED)
 def test_error_gives_the_reason_and_the_number_of_the_argument(argument: str, reason: str) -> None:
-    with pytest.raises(StartError) as refused:
+    with pytest.raises(CommandError) as refused:
         read(argument)
     assert str(refused.value).startswith("--add-scram: ")
     assert reason in str(refused.value)
-    with pytest.raises(StartError, match=r"--add-scram \(number 2\): "):
+    with pytest.raises(CommandError, match=r"--add-scram \(number 2\): "):
         read("SCRAM-SHA-256=[name=alice,password=secret]", argument)
 
 
@@ -148,10 +148,10 @@ wrong_or_right = st.builds(
 )
 
 
-def error_of(argument: str) -> StartError | None:
+def error_of(argument: str) -> CommandError | None:
     try:
         read(argument)
-    except StartError as error:
+    except CommandError as error:
         return error
     return None
 

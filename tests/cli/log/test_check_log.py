@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli.check_log import run_check_log
+from authorizerd.cli.log.check_log import run_check_log
 from authorizerd.cli.main import main
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.errors import LogLockedError

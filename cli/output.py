@@ -1,11 +1,13 @@
-"""How the answer of a question is printed: lines for people, or one JSON document for programs.
+"""How the answer of a command is printed: lines for people, or one JSON document for programs.
 
 **Invariant:** no name in the ACLs can make a terminal obey it: unprintable characters are escaped.
+Only a terminal gets colours, and none if ``NO_COLOR`` is set (https://no-color.org). They repeat
+what the mark at the beginning of a line says, so nothing is lost without them.
 """
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TextIO
@@ -13,7 +15,6 @@ from typing import Final, TextIO
 import msgspec
 
 from authorizerd.acl.printable import escape_json, escape_unprintable
-from authorizerd.cli.colours import paint
 
 EXIT_DENIED: Final = 3
 """The answer is: denied, nobody, or nothing."""
@@ -21,13 +22,6 @@ EXIT_DENIED: Final = 3
 _INDENT: Final = "  "
 _COLUMN_MAX: Final = 48
 """Width of the first column, in characters. A longer text moves only the rest of its own line."""
-
-
-def add_json_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON document instead of lines"
-    )
 
 
 def print_answer(
@@ -79,3 +73,34 @@ def indent(lines: Iterable[str]) -> list[str]:
 def warn(text: str) -> None:
     """Print a line on standard error."""
     sys.stderr.write(f"authorizerd: {escape_unprintable(text)}\n")
+
+
+_RED: Final = 31
+_GREEN: Final = 32
+_YELLOW: Final = 33
+
+_MARKS: Final = {
+    "FAIL": _RED,
+    "error:": _RED,
+    "fault:": _RED,
+    "-": _RED,
+    "ok": _GREEN,
+    "ok:": _GREEN,
+    "+": _GREEN,
+    "warning:": _YELLOW,
+}
+
+
+def paint(line: str, out: TextIO) -> str:
+    """Return a line of printable text, with its mark in colour if ``out`` shows colours."""
+    mark, blank, rest = line.partition(" ")
+    colour = _MARKS.get(mark)
+    if colour is None or not shows_colours(out):
+        return line
+    return f"\x1b[{colour}m{mark}\x1b[0m{blank}{rest}"
+
+
+def shows_colours(out: TextIO) -> bool:
+    """Return True if ``out`` is a terminal, and its user wants colours."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wanted and out.isatty()

@@ -2,8 +2,6 @@
 
 **Invariant:** the command removes a copy's files only, and none while a daemon uses them. If it is
 interrupted, the directory is still marked as a copy, and the command can be repeated.
-
-Exit codes: 0 the copy is removed, 1 a fault, 2 invalid arguments.
 """
 
 from __future__ import annotations
@@ -13,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.cli.configuration_file import add_config_arguments, read_configuration
-from authorizerd.cli.questions.answers import add_json_argument, print_document
+from authorizerd.cli.configuration_file import read_configuration
+from authorizerd.cli.errors import CommandError
+from authorizerd.cli.flags import add_config_arguments, add_json_argument
+from authorizerd.cli.output import print_document
 from authorizerd.config.ending import saying
-from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.copy_directory import (
     MARK_NAME,
     read_mark,
@@ -36,13 +35,7 @@ def add_reset_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Remove the copy in ``metadata.log.dir``, and print each removed path.
-
-    Raises:
-        StartError: the configuration's file cannot be read, or the directory has no copy.
-        ConfigurationError: the configuration is invalid.
-        MetadataLogError: a daemon uses the copy, or a file cannot be removed.
-    """
+    """Remove the copy in ``metadata.log.dir``, and print each removed path."""
     configuration = read_configuration(arguments.config, arguments.override)
     log_dir = Path(configuration.metadata_log_dir)
     _check_mark(log_dir)  # before locking, which creates the lock's file
@@ -68,11 +61,7 @@ def _describe_begun(removed: Sequence[Path]) -> str:
 
 
 def _remove(log_dir: Path) -> Iterator[Path]:
-    """Remove the copy, and then its mark; yield each path that is removed.
-
-    Raises:
-        LogDirectoryError: a file cannot be removed.
-    """
+    """Remove the copy, and then its mark; yield each path that is removed."""
     try:
         yield from remove_copy(log_dir, DISK)
         yield remove_mark(log_dir, DISK)
@@ -82,7 +71,7 @@ def _remove(log_dir: Path) -> Iterator[Path]:
 
 def _check_mark(log_dir: Path) -> None:
     if read_mark(log_dir) is None:
-        raise StartError(
+        raise CommandError(
             f"{log_dir}: expected a copy of a followed cluster ({MARK_NAME}), found none: nothing "
             "was removed. Check log.dirs (or metadata.log.dir)"
         )

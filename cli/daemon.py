@@ -1,0 +1,39 @@
+"""The flags of ``serve`` and ``worker``. What runs them is imported once they run."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run ``serve``."""
+    from authorizerd.cli.flags import add_config_arguments, add_file
+
+    parser.set_defaults(run=_serve)
+    add_config_arguments(parser)
+    text = "once the daemon is ready, write its addresses to this file as JSON"
+    add_file(parser, "--ready-file", text)
+
+
+def _serve(given: argparse.Namespace) -> int:
+    from authorizerd.cli.serve import serve
+
+    serve(given.config, given.override, given.ready_file)
+    return 0
+
+
+def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
+    """Make ``parser`` parse and run ``worker``."""
+    from authorizerd.daemon.workers.spawn import FEED_FLAG
+
+    parser.set_defaults(run=_work)
+    parser.add_argument(FEED_FLAG, required=True, type=int, dest="feed")
+
+
+def _work(given: argparse.Namespace) -> int:
+    from authorizerd.daemon.logging.setup import log_to_standard_error
+    from authorizerd.daemon.worker import run_worker
+
+    log_to_standard_error(is_worker=True)
+    run_worker(given.feed)
+    return 0

@@ -1,0 +1,11 @@
+"""The error that ends a command.
+
+Every function of a command may raise it, or another error that ``main`` reports in one line. A
+docstring names such an error only if it says more, such as that nothing was changed.
+"""
+
+from __future__ import annotations
+
+
+class CommandError(Exception):
+    """A command cannot go on; the text names the file, the flag or the server, and the cause."""

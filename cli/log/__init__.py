@@ -1,0 +1,1 @@
+"""Commands about the log of a daemon: format, check, back up, restore, raise its level."""
