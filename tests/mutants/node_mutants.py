@@ -45,8 +45,8 @@ NODE_MUTANTS: Final = (
     Mutant(
         name="a server without Metadata ends the daemon",
         file="daemon/sources/brokers/exchange.py",
-        text="        except (ConnectionFailedError, RequestFailedError, _BrokenError) as error:\n",
-        becomes="        except (ConnectionFailedError, _BrokenError) as error:\n",
+        text="            if error.error.code != ErrorCode.UNSUPPORTED_VERSION:\n",
+        becomes="            if True:\n                raise\n            if error.error.code:\n",
         found_by="tests/daemon/sources/brokers/test_source.py::test_server_that_lacks_an_api_is_left",
     ),
     Mutant(
