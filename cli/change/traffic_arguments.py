@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -15,7 +16,7 @@ class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     refuse: Refuse
     traffic: tuple[str, ...]
-    traffic_format: str
+    traffic_format: Literal["auto", "json", "kafka"]
     traffic_tz: str
     traffic_line_field: str | None
     traffic_max_bad_ratio: float
