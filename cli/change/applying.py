@@ -8,7 +8,10 @@ ACLs meanwhile.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from authorizerd.acl.plan.document import Plan, decode_plan
 from authorizerd.acl.plan.errors import PlanError
@@ -21,7 +24,6 @@ from authorizerd.cli.change.apply_report import (
     new_document,
 )
 from authorizerd.cli.change.apply_server import AclServer, KafkaAclServer
-from authorizerd.cli.change.arguments import ApplyRequest
 from authorizerd.cli.change.execution import Done, Ending, Execution
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines, warn
@@ -39,6 +41,18 @@ _EXIT_CODES: Final[Mapping[Ending, int]] = {
     Ending.RACED: EXIT_MOVED,
     Ending.FAILED: EXIT_FAULT,
 }
+
+
+class ApplyRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of ``acls apply``, and what ``acls remove`` shares with it."""
+
+    bootstrap_server: str | None
+    command_config: str | None
+    dry_run: bool
+    batches: bool
+    json: bool
+    plan: Path = Path()
+    accept_breaking: bool = False
 
 
 def apply_plan(request: ApplyRequest) -> int:

@@ -7,28 +7,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Final, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 from authorizerd.cli import flags
 from authorizerd.cli.profile import HELP, use_profile
 
-T = TypeVar("T", bound="ApplyRequest")
+if TYPE_CHECKING:
+    from authorizerd.cli.change.applying import ApplyRequest
 
 _NO_SERVER: Final = "expected --bootstrap-server HOST:PORT, or a profile"
-
-
-class ApplyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of ``acls apply``, and what ``acls remove`` shares with it."""
-
-    bootstrap_server: str | None
-    command_config: str | None
-    dry_run: bool
-    batches: bool
-    json: bool
-    plan: Path = Path()
-    accept_breaking: bool = False
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +105,7 @@ def _add_batches(parser: flags.Flags) -> None:
     flags.add_switch(parser, "--batches", "make more changes than one request of Kafka can make")
 
 
-def _use_servers(request: T, refuse: flags.Refuse) -> T:
+def _use_servers(request: ApplyRequest, refuse: flags.Refuse) -> ApplyRequest:
     """Return the request with servers, or end the command."""
     request, _ = use_profile(request)
     if request.bootstrap_server is None:
@@ -127,10 +114,9 @@ def _use_servers(request: T, refuse: flags.Refuse) -> T:
 
 
 def _apply(given: argparse.Namespace) -> int:
-    request = _use_servers(flags.read_request(ApplyRequest, given), given.refuse)
-    from authorizerd.cli.change.applying import apply_plan
+    from authorizerd.cli.change.applying import ApplyRequest, apply_plan
 
-    return apply_plan(request)
+    return apply_plan(_use_servers(flags.read_request(ApplyRequest, given), given.refuse))
 
 
 def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
@@ -151,11 +137,12 @@ def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _remove(given: argparse.Namespace) -> int:
-    request = _use_servers(flags.read_request(ApplyRequest, given), given.refuse)
     from authorizerd.cli.acl_source import SourceRequest
+    from authorizerd.cli.change.applying import ApplyRequest
     from authorizerd.cli.change.removal import remove_acls
     from authorizerd.cli.selection_flags import read_selection
 
+    request = _use_servers(flags.read_request(ApplyRequest, given), given.refuse)
     source = flags.read_request(
         SourceRequest,
         given,

@@ -14,8 +14,7 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.plan.changes import make_changes
 from authorizerd.acl.plan.selector import Selector
 from authorizerd.cli.acl_source import SourceRequest, open_source
-from authorizerd.cli.change.applying import check_size, execute_plan
-from authorizerd.cli.change.arguments import ApplyRequest
+from authorizerd.cli.change.applying import ApplyRequest, check_size, execute_plan
 from authorizerd.cli.change.planning import change_snapshot, propose
 from authorizerd.cli.change.report import describe_changes
 from authorizerd.cli.errors import CommandError
