@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from authorizerd.config.ending import end_without_words
+from authorizerd.cli.program.ending import end_without_words
 from authorizerd.daemon.early_signals import hold_sighup
 
 

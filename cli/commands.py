@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from authorizerd.config.command_parser import CommandParser, LazyParser
+from authorizerd.cli.program.command_parser import CommandParser, LazyParser
 
 
 class Command(NamedTuple):

@@ -16,15 +16,15 @@ from authorizerd.acl.errors import AclError
 from authorizerd.actors.errors import EndpointStartError, LogWriteError, UnfitChangeError
 from authorizerd.cli.commands import COMMANDS, DAEMONS, add_commands
 from authorizerd.cli.errors import CommandError
-from authorizerd.config.command_parser import CommandParser
-from authorizerd.config.ending import (
+from authorizerd.cli.program.command_parser import CommandParser
+from authorizerd.cli.program.ending import (
     end_by_signal,
     end_without_words,
     is_interrupt,
     obey_signals,
 )
+from authorizerd.cli.program.standard_streams import tolerate_lost_readers
 from authorizerd.config.errors import ConfigurationError, OutputError
-from authorizerd.config.standard_streams import tolerate_lost_readers
 from authorizerd.daemon.early_signals import hold_sighup
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.errors import MetadataLogError

@@ -26,7 +26,7 @@ from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_surprises
 from authorizerd.cli.acls.errors import KafkaAclsError
 from authorizerd.cli.acls.plan import Addition, Group, Listing, Plan, Removal
-from authorizerd.config.ending import saying
+from authorizerd.cli.program.ending import saying
 
 
 class AclReader(Protocol):

@@ -19,7 +19,7 @@ from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
 from authorizerd.cli.flags import add_config_arguments, add_switch
 from authorizerd.cli.output import paint, print_document
-from authorizerd.config.command_parser import CheckParser
+from authorizerd.cli.program.command_parser import CheckParser
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.hints import find_hints

@@ -20,8 +20,8 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.flags import add_json_argument, add_switch
 from authorizerd.cli.output import paint, print_document
-from authorizerd.config.command_parser import CheckParser
-from authorizerd.config.ending import saying
+from authorizerd.cli.program.command_parser import CheckParser
+from authorizerd.cli.program.ending import saying
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import REPAIR_PREFIX
 from authorizerd.metadata.errors import LogDirectoryError

@@ -12,8 +12,8 @@ from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import add_config_arguments, add_json_argument, add_list
 from authorizerd.cli.log.scram import read_scram_arguments
 from authorizerd.cli.output import print_document, warn
+from authorizerd.cli.program.ending import saying
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.ending import saying
 from authorizerd.config.values import PLAIN
 from authorizerd.daemon.sources.own_log_directory import format_log_directory
 from authorizerd.image.changes import CredentialAdded

@@ -15,7 +15,7 @@ from authorizerd.cli.configuration_file import read_configuration
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import add_config_arguments, add_json_argument
 from authorizerd.cli.output import print_document
-from authorizerd.config.ending import saying
+from authorizerd.cli.program.ending import saying
 from authorizerd.metadata.copy_directory import (
     MARK_NAME,
     read_mark,

@@ -18,7 +18,7 @@ from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import add_directory_arguments, add_switch, read_request
 from authorizerd.cli.log.backup import describe_backup
 from authorizerd.cli.output import print_document, warn
-from authorizerd.config.ending import saying
+from authorizerd.cli.program.ending import saying
 from authorizerd.daemon.sources.own_log_directory import new_uuid
 from authorizerd.metadata.backup import OWN_LOG, Backup
 from authorizerd.metadata.backup_reader import read_backup

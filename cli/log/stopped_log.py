@@ -9,7 +9,7 @@ from typing import Final
 
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.config.ending import saying
+from authorizerd.cli.program.ending import saying
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.metadata.errors import LogDirectoryError, LogNotWrittenError
 from authorizerd.metadata.log import MetadataLog

@@ -25,6 +25,7 @@ from authorizerd.acl.snapshot import is_grant
 from authorizerd.cli.acls.remote import creation_call
 from authorizerd.cli.broker_acls import CREATION, BrokerReader, UseBrokers, run_on_brokers
 from authorizerd.cli.errors import CommandError
+from authorizerd.cli.program.ending import saying
 from authorizerd.cli.transfer.model import (
     AclsFound,
     Draft,
@@ -32,7 +33,6 @@ from authorizerd.cli.transfer.model import (
     find_cluster_fault,
     order_for_writing,
 )
-from authorizerd.config.ending import saying
 from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 

@@ -24,6 +24,7 @@ from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.log.stopped_log import SEGMENT_BYTES_MAX, StoppedLog
 from authorizerd.cli.offline import read_log
+from authorizerd.cli.program.ending import saying
 from authorizerd.cli.transfer.model import (
     AclsFound,
     Draft,
@@ -32,7 +33,6 @@ from authorizerd.cli.transfer.model import (
     order_for_writing,
 )
 from authorizerd.cli.transfer.whole_file import find_writable, new_error
-from authorizerd.config.ending import saying
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory, format_log_directory
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.cluster import ClusterImage

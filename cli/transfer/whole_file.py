@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.cli.errors import CommandError
-from authorizerd.config.ending import saying
+from authorizerd.cli.program.ending import saying
 from authorizerd.metadata.checkpoint_writer import PART_SUFFIX, removed_on_error
 from authorizerd.metadata.meta_properties import write_whole
 from authorizerd.metadata.storage import DiskStorage, Storage

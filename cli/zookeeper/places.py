@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.zookeeper.export import find_lost_denials
 from authorizerd.cli.output import warn
+from authorizerd.cli.program.ending import saying
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
 from authorizerd.cli.zookeeper.address import Ensemble, parse_address
 from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.settings import FLAG, ZooKeeperSettings, read_settings
-from authorizerd.config.ending import saying
 
 if TYPE_CHECKING:
     from ssl import SSLContext

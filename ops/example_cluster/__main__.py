@@ -19,7 +19,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from authorizerd.config.ending import SIGNALS
+from authorizerd.cli.program.ending import SIGNALS
 from ops.bench.daemon_process import DaemonProcess, ready_daemon
 from ops.bench.processes import ProcessError
 from ops.kafka_rig.broker import ADMIN

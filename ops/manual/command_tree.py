@@ -14,7 +14,7 @@ from authorizerd.cli.acls.arguments import FLAGS, Argument
 from authorizerd.cli.commands import ACLS_COMMANDS, add_commands
 from authorizerd.cli.doctor import command as doctor
 from authorizerd.cli.log import check_log
-from authorizerd.config.command_parser import LazyParser
+from authorizerd.cli.program.command_parser import LazyParser
 from authorizerd.replay import cli as replay
 from authorizerd.replay.options import parse_file, parse_path
 

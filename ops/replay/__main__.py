@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from authorizerd.config.ending import end_by_signal, end_without_words, obey_signals
+from authorizerd.cli.program.ending import end_by_signal, end_without_words, obey_signals
+from authorizerd.cli.program.standard_streams import tolerate_lost_readers
 from authorizerd.config.errors import OutputError
-from authorizerd.config.standard_streams import tolerate_lost_readers
 from authorizerd.replay.messages import EXIT_FAULT, MESSAGE
 
 

@@ -29,7 +29,7 @@ from authorizerd.replay.spark.python_modules import (
 if TYPE_CHECKING:
     import argparse
 
-    from authorizerd.config.command_parser import CommandParser
+    from authorizerd.cli.program.command_parser import CommandParser
     from authorizerd.replay.plans import Plan
 
 _OF_SPARK: Final = "give it to spark-submit, before authorizerd-replay.py"

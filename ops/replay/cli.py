@@ -22,7 +22,7 @@ from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.usage.errors import UsageError
 
 if TYPE_CHECKING:
-    from authorizerd.config.command_parser import CommandParser
+    from authorizerd.cli.program.command_parser import CommandParser
     from authorizerd.replay.plans import Plan
 
 _NAMED_ERRORS: Final = (

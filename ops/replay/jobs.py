@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
-from authorizerd.config.command_parser import CommandParser, LazyParser
+from authorizerd.cli.program.command_parser import CommandParser, LazyParser
 from authorizerd.replay.options import parse_path
 
 JOBS: Final = {

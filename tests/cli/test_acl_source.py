@@ -18,8 +18,8 @@ from authorizerd.cli.acl_source import (
 )
 from authorizerd.cli.broker_acls import BrokerAnswer
 from authorizerd.cli.errors import CommandError
+from authorizerd.cli.program.command_parser import CommandParser
 from authorizerd.cli.source_settings import Origin
-from authorizerd.config.command_parser import CommandParser
 from authorizerd.image.changes import FeatureLevel, TopicAdded, TopicRemoved
 from authorizerd.metadata.errors import PastRangeError
 from tests.support.acls import acl, snapshot_of

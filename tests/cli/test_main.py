@@ -284,7 +284,7 @@ def test_no_file_gets_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
     """Otherwise the file would receive the output."""
     code = """
 import sys
-from authorizerd.config.standard_streams import tolerate_lost_readers
+from authorizerd.cli.program.standard_streams import tolerate_lost_readers
 tolerate_lost_readers()
 with open(sys.argv[1], "w") as file:
     print("out")

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import pytest
 
 from authorizerd.cli.commands import ACLS_COMMANDS, COMMANDS
-from authorizerd.config.ending import SIGNALS
+from authorizerd.cli.program.ending import SIGNALS
 from tests.end_to_end.held_daemon import HELD
 from tests.support.daemon_process import (
     ROOT,
@@ -176,7 +176,7 @@ def test_ignored_signals_end_a_change_with_words(number: int) -> None:
         "for number in (signal.SIGINT, signal.SIGTERM):\n"
         "    signal.signal(number, signal.SIG_IGN)\n"
         "from authorizerd.cli import commands, main\n"
-        "from authorizerd.config.ending import saying\n"
+        "from authorizerd.cli.program.ending import saying\n"
         "def run(words):\n"
         "    with saying(lambda: '1 of 2 changes made'):\n"
         f"        signal.raise_signal({int(number)})\n"

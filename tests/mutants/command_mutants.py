@@ -89,7 +89,7 @@ COMMAND_MUTANTS: Final = (
     ),
     Mutant(
         name="a reader that closes the pipe changes the exit code",
-        file="config/standard_streams.py",
+        file="cli/program/standard_streams.py",
         text="            except BrokenPipeError:\n                self.is_lost = True\n",
         found_by="tests/cli/test_main.py::test_lost_standard_stream_does_not_change_the_exit_code",
     ),
@@ -101,13 +101,13 @@ COMMAND_MUTANTS: Final = (
     ),
     Mutant(
         name="SIGTERM ends a command before it can say what is done",
-        file="config/ending.py",
+        file="cli/program/ending.py",
         text="    signal.signal(signal.SIGTERM, _interrupt)\n",
         found_by="tests/end_to_end/test_ending.py::test_ignored_signals_end_a_change_with_words",
     ),
     Mutant(
         name="a background command of a script ignores SIGINT",
-        file="config/ending.py",
+        file="cli/program/ending.py",
         text="    signal.signal(signal.SIGINT, signal.default_int_handler)\n",
         found_by="tests/end_to_end/test_ending.py::test_ignored_signals_end_a_change_with_words",
     ),

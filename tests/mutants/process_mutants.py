@@ -300,7 +300,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="a closed standard stream stays closed",
-        file="config/standard_streams.py",
+        file="cli/program/standard_streams.py",
         text="    _fill_closed_descriptors()\n",
         found_by="tests/cli/test_main.py::test_no_file_gets_the_descriptor_of_a_closed_stream",
     ),

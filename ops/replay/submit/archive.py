@@ -16,7 +16,7 @@ from typing import Final
 
 import authorizerd
 
-PACKAGES: Final = ("acl", "config", "image", "metadata", "protocol", "replay")
+PACKAGES: Final = ("acl", "cli", "config", "image", "metadata", "protocol", "replay")
 NOT_SHIPPED: Final = (
     "acl/policy/",
     "replay/__main__.py",
@@ -27,6 +27,8 @@ NOT_SHIPPED: Final = (
     "replay/submit/",
 )
 """Modules of the command, which the application never imports."""
+OF_CLI: Final = ("cli/__init__.py", "cli/program/")
+"""The modules of ``cli`` that every program needs; no others are shipped."""
 PACKAGE_NAME: Final = "authorizerd-replay.zip"
 ENTRY_NAME: Final = "authorizerd-replay.py"
 ENTRY: Final = b"""\
@@ -85,5 +87,6 @@ def _modules(root: Path) -> Iterator[tuple[str, Path]]:
     for package in PACKAGES:
         for path in (root / package).rglob("*.py"):
             name = path.relative_to(root).as_posix()
-            if not name.startswith(NOT_SHIPPED):
+            is_of_cli = name.startswith("cli/") and not name.startswith(OF_CLI)
+            if not name.startswith(NOT_SHIPPED) and not is_of_cli:
                 yield f"{root.name}/{name}", path

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
-from authorizerd.config.standard_streams import check_reader
+from authorizerd.cli.program.standard_streams import check_reader
 from authorizerd.replay.messages import MESSAGE, PROGRESS, STOP_FILE, TRACE
 
 LOG_CHARACTERS_MAX: Final = 64 * 1024 * 1024

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from authorizerd.cli.broker_acls import BrokerAnswer
+from authorizerd.cli.program.command_parser import CommandParser
 from authorizerd.cli.questions.explain import add_explain_arguments
-from authorizerd.config.command_parser import CommandParser
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
 from authorizerd.protocol.records.batch import ControlType
 from tests.cli.questions.small_log import ACLS, ask, document, write_small_log

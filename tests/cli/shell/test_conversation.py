@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.errors import CommandError
+from authorizerd.cli.program import ending
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.conversation import (
     CANDIDATES_MAX,
@@ -22,7 +23,6 @@ from authorizerd.cli.shell.conversation import (
     write_history,
 )
 from authorizerd.cli.shell.tree import Folder, file_of, folder_of, table_of
-from authorizerd.config import ending
 
 
 def tree() -> Folder:

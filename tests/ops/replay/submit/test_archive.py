@@ -100,5 +100,7 @@ def test_archive_has_no_module_of_the_submitting_command(tmp_path: Path) -> None
     assert names == sorted(names)
     assert {name.split("/")[1] for name in names if name.count("/") > 1} == set(PACKAGES)
     assert not [name for name in names if name.startswith("authorizerd/replay/submit/")]
+    of_cli = {name.split("/")[2] for name in names if name.startswith("authorizerd/cli/")}
+    assert of_cli == {"__init__.py", "program"}
     assert (tmp_path / "new" / PACKAGE_NAME).read_bytes() == archive.data
     assert write_package(tmp_path / "new") == archive

@@ -1,7 +1,6 @@
 """End a command at SIGINT, SIGTERM or SIGHUP.
 
-It is used by ``cli`` and by ``replay``, which must not import ``cli``. The daemon handles its
-signals by itself.
+The daemon handles its signals by itself.
 
 **Invariant:** one signal ends a command at once and by that signal, so that a shell also ends a
 script or a loop around it. All three arrive as KeyboardInterrupt, through the handler of SIGINT

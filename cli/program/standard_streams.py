@@ -1,7 +1,5 @@
 """Standard output and standard error of a command whose reader may leave early.
 
-It is used by ``cli`` and by ``replay``, which must not import ``cli``.
-
 **Invariant:** a reader that stops early (``authorizerd doctor | head``) changes neither the
 command's work nor its exit code. Output that is lost for another reason, such as a full disk, ends
 the command with one line. A stream that is closed at the start is treated as having no reader, and

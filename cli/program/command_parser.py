@@ -1,7 +1,5 @@
 """The parser of command-line arguments. It reports an error in two lines, the error first.
 
-It is used by ``cli`` and by ``replay``, which must not import ``cli``.
-
 **Invariant:** a command without help is internal, and no error suggests it.
 """
 

@@ -1,0 +1,1 @@
+"""What every program does with its arguments, signals and streams; ``replay`` uses it too."""
