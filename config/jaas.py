@@ -28,7 +28,8 @@ _TOKEN: Final = re.compile(
     r"""(?P<word>[A-Za-z_$\xa0-\U0010ffff][\w$.\-\xa0-\U0010ffff]*)"""
     r"""|(?P<number>-?(?=[0-9.])[0-9]*\.?[0-9]*)"""
     r"""|(?P<quote>["'])(?P<body>(?:(?!(?P=quote))[^\\\r\n]|\\(?s:.))*)(?:(?P=quote))?"""
-    r"""|(?P<comment>/\*(?s:.*?)(?:\*/|\Z)|/[^\r\n]*)"""
+    # A single slash begins a comment, too, which has the next character even if it ends a line.
+    r"""|(?P<comment>/\*(?s:.*?)(?:\*/|\Z)|//[^\r\n]*|/(?s:.?)[^\r\n]*)"""
     r"""|(?P<sign>[^\0-\x20])""",
     re.ASCII,
 )

@@ -59,6 +59,8 @@ KAFKA: list[tuple[str, dict[str, str] | None]] = [
     ("a=b\0c=d\x1f;", {"a": "b", "c": "d"}),
     ("a=b;;", None),
     ("a=b; c.D required;", None),
+    ("a=b /\n c=d\n e=f;", {"a": "b", "e": "f"}),
+    ("a=b //\n e=f;", {"a": "b", "e": "f"}),
     ("a=b; // c", {"a": "b"}),
 ]
 
