@@ -93,7 +93,7 @@ def test_remedy_for_a_missing_right_works(
     """The error has the command that grants the right."""
     words = ["who-can", "read", "--topic", "asked-1", *connection(asked, "alice")]
     assert main(words) == 1
-    first, second, command, _ = capsys.readouterr().err.splitlines()
+    first, second, command, *_ = capsys.readouterr().err.splitlines()
     assert first.endswith("User:alice may not list ACLs")
     assert "DESCRIBE on the cluster" in second
     program, *arguments = shlex.split(command)
