@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
-from authorizerd.tls.server import RetriedHello
+
+if TYPE_CHECKING:  # commands that open no port need no TLS
+    from authorizerd.tls.server import RetriedHello
 
 
 class Ending(Enum):
