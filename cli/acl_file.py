@@ -12,7 +12,6 @@ from typing import Final
 from authorizerd.acl.formats.catalogue import FORMATS, read_acl_text
 from authorizerd.acl.formats.model import AclsRead, AclTextError
 from authorizerd.acl.formats.unread import decode_text
-from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.question_words import warn_of
@@ -27,14 +26,14 @@ def is_log(path: Path) -> bool:
     return path.is_dir() or path.name.endswith(_CHECKPOINT_SUFFIX)
 
 
-def read_acl_file(path: Path) -> list[Acl]:
-    """Return the ACLs of a file, without repeats. Blocks.
+def read_acl_file(path: Path) -> AclsRead:
+    """Return the ACLs of a file, without repeats, as ``read_acls``.
 
     Warns of what the file says and ACLs cannot.
     """
     read = read_acls(path)
     warn_of(f"{path}: {loss}" for loss in read.losses)
-    return list(read.acls)
+    return read
 
 
 def read_acls(path: Path) -> AclsRead:

@@ -73,6 +73,7 @@ class AclSource(msgspec.Struct, frozen=True):
         offset: the log offset of the ACLs; None if a broker or a file lists them.
         moment: the moment in the past that --as-of names; None without it.
         caller: the principal that the command logged in as at a broker; None if it is not known.
+        unread: how many parts of a file were not read, so that there may be more ACLs.
     """
 
     snapshot: AclSnapshot
@@ -84,6 +85,7 @@ class AclSource(msgspec.Struct, frozen=True):
     offset: int | None
     moment: Moment | None = None
     caller: str | None = None
+    unread: int = 0
 
     @property
     def server(self) -> str:
@@ -101,7 +103,8 @@ class AclSource(msgspec.Struct, frozen=True):
         """Return a line that says which ACLs these are, and how many."""
         acls = count_of(len(self.snapshot.acls), "ACL")
         if self.offset is None:
-            return f"as listed by {self.name}, with {acls}"
+            unread = f"; {count_of(self.unread, 'part')} not read: see the warnings"
+            return f"as listed by {self.name}, with {acls}{unread if self.unread else ''}"
         if self.moment is None:
             return f"at log offset {self.offset}, with {acls}"
         return f"as of {self.moment}, with {acls}; the settings are today's"
@@ -288,7 +291,8 @@ def _with_release(snapshot: AclSnapshot, release: Release | None) -> AclSnapshot
 def _open_file(request: SourceRequest, place: LogPlace) -> AclSource:
     if request.as_of is not None:
         request.refuse("--as-of: expected a log: other files do not have ACLs of the past")
-    added = (AclAdded(derive_id(acl), acl) for acl in read_acl_file(place.path))
+    read = read_acl_file(place.path)
+    added = (AclAdded(derive_id(acl), acl) for acl in read.acls)
     return AclSource(
         snapshot=_with_release(build(added, offset=-1), place.release),
         settings=place.settings,
@@ -297,6 +301,7 @@ def _open_file(request: SourceRequest, place: LogPlace) -> AclSource:
         place=Place.FILE,
         name=str(place.path),
         offset=None,
+        unread=len(read.losses),
     )
 
 

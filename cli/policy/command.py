@@ -117,7 +117,7 @@ def _apply_plan(
     if not (request.added or request.removed):
         return source.snapshot, None
     added, removed = (
-        [acl for path in paths for acl in read_acl_file(path)]
+        [acl for path in paths for acl in read_acl_file(path).acls]
         for paths in (request.added, request.removed)
     )
     snapshot = apply_change(source.snapshot, removed=removed, added=added)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -175,6 +176,27 @@ def test_flag_settles_only_its_own_setting(
     log_dir: Path, flag: str, expected: KnownSettings
 ) -> None:
     assert opened("--log-dir", log_dir, flag).settings == expected
+
+
+def test_file_that_was_read_in_part_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who only reads standard output must not take the answer for that of all ACLs."""
+    values = {
+        "resource_name": "t", "resource_type": "Topic", "resource_pattern_type_filter": "Literal",
+        "acl_principal": "User:a", "acl_host": "*", "acl_operation": "Read",
+        "acl_permission_type": "Allow",
+    }  # fmt: skip
+    resources = [
+        {"address": f"{kind}.a", "type": kind, "mode": "managed", "values": values}
+        for kind in ("kafka_acl", "redpanda_acl")
+    ]
+    planned = {"root_module": {"resources": resources}}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"format_version": "1.2", "planned_values": planned}))
+    acls, _ = opened("--acls", path).describe()
+    assert acls == f"as listed by {path}, with 1 ACL; 1 part not read: see the warnings"
+    assert "redpanda_acl is not read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
