@@ -25,8 +25,8 @@ def main() -> int:
         story, error = shortest(broken)
         traceback.print_exception(error)
         _say(
-            f"\nbroken by seed {broken.seed}: {error}\nthe shortest story is\n{text_of(story)}",
-            f"repeat: python -m tests.model --stories 1 --seed {broken.seed}",
+            f"\nbroken by seed {broken[0].seed}: {error}\nthe shortest story is\n{text_of(story)}",
+            f"repeat: python -m tests.model --stories 1 --seed {broken[0].seed}",
         )
         return 1
     last = arguments.seed + arguments.stories - 1

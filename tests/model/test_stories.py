@@ -35,7 +35,7 @@ def test_every_invariant_holds_in_every_story(seed: int) -> None:
     broken = run_stories(seed, BLOCK, counts)
     if broken is not None:
         story, error = shortest(broken)
-        pytest.fail(f"seed {broken.seed}: {error}\n{text_of(story)}")
+        pytest.fail(f"seed {broken[0].seed}: {error}\n{text_of(story)}")
     for event in (
         "Create", "Delete", "SetTimeout", "Ask", "Describe", "Reload", "not served yet",
         "callers cancelled", "timed out", "refused at once", "updates accepted before loading",
@@ -102,7 +102,7 @@ def test_bug_is_found_and_its_story_shortened(
     story, error = shortest(found)
     with pytest.raises(Exception, match=broken):
         raise error
-    assert len(text_of(story)) < len(text_of(found))
+    assert len(text_of(story)) < len(text_of(found[0]))
 
 
 def test_command_prints_its_counts() -> None:
