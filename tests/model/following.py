@@ -199,6 +199,12 @@ class Follower(Process):
         slack_s = SLACK_S
         if self.source is SourceKind.BROKERS:
             slack_s += POLLS * self.life.poll_ms / 1000
+        status = self.parts.origin.source.status
+        if self.life.serves_copy and status is not None and status.contact_time is None:
+            # How old the copy is was not known when the process began to serve it.
+            served_s = asked_at - self.unready_at
+            check(served_s <= stale_max_s + slack_s, f"a copy is served for {served_s} s")
+            return
         oldest = self.cluster.committed_at(asked_at - stale_max_s - slack_s)
         newest = self.invariants.newest_offset(offset)
         check(newest >= oldest, f"a decision at offset {offset} is older than {stale_max_s} s")
