@@ -47,7 +47,7 @@ def add_selection_flags(group: argparse._ArgumentGroup) -> None:
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What the flags say.
+    """The values of the flags.
 
     Attributes:
         texts: the values of the flags with texts, by the flags' names with underscores.

@@ -77,7 +77,7 @@ class KafkaSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaLimits:
-    """What connections, requests and the metadata log may take."""
+    """The limits of connections, of requests and of the metadata log."""
 
     max_connections: int = setting(
         IntegerParser(1, INT32_MAX), "1024", reloadable=True, wire_minimum=64

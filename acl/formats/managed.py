@@ -17,13 +17,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.formats.model import AclTextError, Scope
-from authorizerd.acl.formats.values import (
-    Value,
-    check_code,
-    check_keys,
-    check_list,
-    check_text,
-)
+from authorizerd.acl.formats.values import Value, check_code, check_keys, check_list, check_text
 from authorizerd.acl.model import Code, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.selector import Managed, check_entry

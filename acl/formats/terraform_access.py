@@ -18,7 +18,7 @@ _PRODUCTS: Final = re.compile("kafka|confluent|redpanda|rhoas")
 _ACCESS: Final = re.compile(
     "_(?:acls?|group_mapping|permissions?|role_assignment|role_binding)(?:_|$)"
 )
-"""What a type's name has besides that of a product."""
+"""A part of a type's name that speaks of access."""
 _KEYS: Final = ("acl", "acls", "permission", "permissions")
 _RESOURCES: Final = re.compile('topic|"(?:group|cluster|transactional_?id)"')
 _MANIFEST: Final = "KafkaUser"

@@ -46,7 +46,7 @@ class Phase(Enum):
 
 
 class Owner(Protocol):
-    """What a connection needs of its server; see ``ConnectionServer``."""
+    """The parts of a server that its connections use; see ``ConnectionServer``."""
 
     statistics: ConnectionStatistics
     limits: ConnectionLimits

@@ -1,4 +1,4 @@
-"""What the metrics and the console's page of the load are read from."""
+"""The parts of the daemon with metrics, and a reading of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from authorizerd.daemon.logging.setup import log_statistics
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.origins.origin import Origin
 from authorizerd.daemon.settings import ReloadStatistics
-from authorizerd.daemon.workers.counters import WATCH, Counted
+from authorizerd.daemon.workers.counters import WATCH, Counted, Sums
 from authorizerd.daemon.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -52,38 +52,14 @@ class Measured:
     workers: WorkerPool | None = None
 
 
-def sum_decisions(measured: Measured) -> Mapping[str, DecisionCounts]:
-    """Return the numbers of questions by surface, of all processes.
-
-    Workers serve the decision ports. This process then counts the console's questions, and Kafka's.
-    """
-    own, workers = measured.authorizer.counts, measured.workers
-    if workers is None:
-        return own
-    theirs, none = workers.sums().decisions, DecisionCounts()
-    return {
-        surface: _add(own.get(surface, none), theirs.get(surface, none))
-        for surface in {**own, **theirs}
-    }
-
-
-def _add(own: Statistics, theirs: Statistics) -> Statistics:
-    names = (field.name for field in fields(own))
-    return type(own)(*(getattr(own, name) + getattr(theirs, name) for name in names))
-
-
-def count_in_workers(
-    measured: Measured, name: str, kind: type[ConnectionStatistics]
-) -> Mapping[str, Counted]:
-    """Return the sum of the workers' servers of this name; empty if there are no workers."""
-    workers = measured.workers
-    if workers is None or name not in measured.gate.endpoints:
-        return {}
-    return {name: workers.sums().server(kind, name)}
-
-
 class Scrape:
-    """What the metrics of one scrape are read from, at one moment."""
+    """The values of all metrics at one moment, of all processes.
+
+    Attributes:
+        decisions: the numbers of questions by surface. Workers serve the decision ports: this
+            process then counts the console's questions, and Kafka's.
+        servers: the servers by protocol and name.
+    """
 
     def __init__(self, daemon: Measured) -> None:
         self.daemon = daemon
@@ -92,23 +68,34 @@ class Scrape:
         self.release = daemon.applier.release.newest
         self.source = daemon.origin.source
         self.updates = daemon.origin.updates.statistics
-        self.decisions = sum_decisions(daemon)
-        self.servers: Mapping[str, Mapping[str, Counted]] = {
-            "http": {
-                **daemon.http_servers,
-                **count_in_workers(daemon, DECISION_HTTP, HttpStatistics),
-            },
-            "kafka": daemon.kafka_listeners,
-            "stream": {
-                **daemon.stream_servers,
-                **count_in_workers(daemon, DECISION_STREAM, ConnectionStatistics),
-            },
+        self.decisions = daemon.authorizer.counts
+        self.servers: Mapping[str, dict[str, Counted]] = {
+            "http": dict(daemon.http_servers),
+            "kafka": dict(daemon.kafka_listeners),
+            "stream": dict(daemon.stream_servers),
         }
         self.audit = None if daemon.audit_log is None else daemon.audit_log.statistics
         self.watch = daemon.watch
         self.log_lines_dropped = log_statistics().lines_dropped
         if self.workers is not None:
-            sums = self.workers.sums()
-            self.watch = sums.statistics(WatchStatistics, WATCH)
-            self.log_lines_dropped += sums.log.lines_dropped
-            self.audit = self.audit and _add(self.audit, sums.audit)
+            self._add_workers(self.workers.sums())
+
+    def _add_workers(self, sums: Sums) -> None:
+        own, theirs, none = self.decisions, sums.decisions, DecisionCounts()
+        self.decisions = {
+            surface: _add(own.get(surface, none), theirs.get(surface, none))
+            for surface in {**own, **theirs}
+        }
+        if DECISION_HTTP in self.daemon.gate.endpoints:
+            self.servers["http"][DECISION_HTTP] = sums.server(HttpStatistics, DECISION_HTTP)
+        if DECISION_STREAM in self.daemon.gate.endpoints:
+            kind = ConnectionStatistics
+            self.servers["stream"][DECISION_STREAM] = sums.server(kind, DECISION_STREAM)
+        self.audit = self.audit and _add(self.audit, sums.audit)
+        self.watch = sums.statistics(WatchStatistics, WATCH)
+        self.log_lines_dropped += sums.log.lines_dropped
+
+
+def _add(own: Statistics, theirs: Statistics) -> Statistics:
+    names = (field.name for field in fields(own))
+    return type(own)(*(getattr(own, name) + getattr(theirs, name) for name in names))

@@ -75,7 +75,7 @@ FORMAT_MUTANTS: Final = (
     ),
     *(
         Mutant(
-            name=f"{what} is no loss",
+            name=f"{what} is passed over without a loss",
             file="acl/formats/terraform_access.py",
             text=text,
             becomes=becomes,

@@ -16,13 +16,9 @@ from authorizerd.daemon.console.denials import Denials, read_denials
 from authorizerd.daemon.console.samples import Samples
 from authorizerd.daemon.console.visits import View, Visit
 from authorizerd.daemon.decisions.callers import Caller
-from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import ForbiddenError
-from authorizerd.daemon.http.server import HttpStatistics
-from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
-from authorizerd.daemon.telemetry.measured import Measured, count_in_workers, sum_decisions
+from authorizerd.daemon.telemetry.measured import Measured, Scrape
 from authorizerd.daemon.threads import run_in_thread
-from authorizerd.daemon.workers.counters import Counted
 from authorizerd.protocol.decisions.acl_filters import check_names
 from authorizerd.protocol.http.rights import DENIALS
 
@@ -48,8 +44,10 @@ class LivePage:
         """Show the page."""
         check_names(dict(visit.parameters), ())
         measured, now = self._measured, trio.current_time()
-        decisions = sum_decisions(measured)
-        servers = {name: each.statistics for name, each in self._list_servers().items()}
+        scrape = Scrape(measured)
+        decisions, ports = scrape.decisions, scrape.servers
+        listed = {**ports["http"], **ports["stream"], **ports["kafka"]}
+        servers = {name: each.statistics for name, each in listed.items()}
         refused = {name: each.requests_refused for name, each in servers.items()}
         rates = self._samples.measure(now, {**_flatten(decisions), **refused})
         status = measured.origin.source.status
@@ -83,17 +81,6 @@ class LivePage:
                 "no_denials": no_denials,
             },
         )
-
-    def _list_servers(self) -> Mapping[str, Counted]:
-        """Return the servers of all ports, in all processes, by name."""
-        measured = self._measured
-        return {
-            **measured.http_servers,
-            **measured.stream_servers,
-            **count_in_workers(measured, DECISION_HTTP, HttpStatistics),
-            **count_in_workers(measured, DECISION_STREAM, ConnectionStatistics),
-            **measured.kafka_listeners,
-        }
 
     async def _find_denials(self, caller: Caller) -> tuple[Denials | None, str]:
         """Return the latest denials, or why there are none to see."""

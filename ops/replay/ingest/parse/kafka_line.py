@@ -107,7 +107,7 @@ def _parsed(line: str, zone: tzinfo) -> Event:
     if not _WORD.fullmatch(operation) or not _WORD.fullmatch(resource_type):
         raise _unread(text)
     pattern_type, name, request, count, ending = _split_after_type(rest)
-    # Such a line without its request is cut, perhaps in the name; a pattern type is no name.
+    # Without its request, such a line is cut, perhaps in the name; so is one with a type as name.
     if not count and (names_request or name in PATTERN_TYPES):
         raise _unread(text)
     rule = ending.removeprefix(RULE)
