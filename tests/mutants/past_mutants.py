@@ -6,18 +6,11 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_PAST: Final = "tests/daemon/decisions/test_past.py"
+_PAST: Final = "tests/daemon/queries/test_past.py"
 _INDEX: Final = "tests/metadata/test_batch_index.py"
 _REQUESTS: Final = "tests/daemon/decisions/test_past_requests.py"
 
 PAST_MUTANTS: Final = (
-    Mutant(
-        name="a state of the past is dropped that a request has dropped in the meantime",
-        file="daemon/decisions/past.py",
-        text="while (offset := self._find_due()) is not None:",
-        becomes="for offset in [n for n, kept in self._kept.items() if self._is_due(kept)]:",
-        found_by=f"{_PAST}::test_states_are_dropped_while_a_request_drops_others",
-    ),
     Mutant(
         name="anyone may ask about the past of others",
         file="daemon/decisions/authzen.py",
@@ -31,8 +24,8 @@ are those of now.\"\"\"
     Mutant(
         name="a question about the past needs no right to read",
         file="daemon/decisions/http_surface.py",
-        text="        self._check(requester, PAST)\n",
-        becomes="",
+        text="            self._check(requester, PAST)\n",
+        becomes="            pass\n",
         found_by=f"{_REQUESTS}::test_question_about_the_past_needs_the_right_to_read",
     ),
     Mutant(
@@ -165,12 +158,5 @@ are those of now.\"\"\"
         text="PIECE_BYTES: Final = 1 << 20\n",
         becomes="PIECE_BYTES: Final = 1 << 12\n",
         found_by="tests/metadata/test_batch_file.py::test_many_batches_are_read_at_once",
-    ),
-    Mutant(
-        name="the thread that reads the past never rests",
-        file="daemon/decisions/past.py",
-        text="                pace.rest_if_due()\n",
-        becomes="",
-        found_by=f"{_PAST}::test_reading_thread_may_rest_at_each_batch",
     ),
 )
