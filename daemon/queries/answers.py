@@ -16,7 +16,6 @@ from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.errors import (
     BusyError,
@@ -202,8 +201,8 @@ class Answering:
 
 
 def _explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> bytes:
-    explanation = finish(explain_fully(snapshot, settings, question))
-    return finish(encode_in_steps(explanation))
+    explanation = explain_fully(snapshot, settings, question)
+    return encode_in_steps(explanation)
 
 
 def _join(lines: list[bytes]) -> bytes:

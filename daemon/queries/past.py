@@ -24,7 +24,6 @@ from authorizerd.acl.past import (
     undo_changes,
 )
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
 from authorizerd.daemon.errors import PastRefusedError, PastTooFarError, PastUnavailableError
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.metadata.batch_index import BatchIndex
@@ -90,7 +89,7 @@ class PastState:
         Raises as ``describe``.
         """
         with named_errors():
-            return finish(find_answer_changes(self.now, self.settings, question, self.changes))
+            return find_answer_changes(self.now, self.settings, question, self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ class PastReader:
         with named_errors():
             check_time(as_of, self._now_ms())
             after = self._read(read)
-            snapshot = finish(undo_changes(now, after.changes, after.moment.offset, []))
+            snapshot = undo_changes(now, after.changes, after.moment.offset)
         return PastState(snapshot, now, settings, after.moment, after.changes)
 
     def answers_since(
@@ -194,7 +193,7 @@ class PastReader:
             history = self._read(read)
             # The log may have grown since.
             changes = [change for change in history.changes if change.offset <= now.offset]
-            found = finish(find_answer_changes(now, settings, question, changes))
+            found = find_answer_changes(now, settings, question, changes)
         # Each change turns the answer round.
         is_last = is_allowed(now, settings, question)
         allowed = not found[-1].allowed if found else is_last

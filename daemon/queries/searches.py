@@ -49,7 +49,7 @@ def find_next_page(
         state_id = _identify(question.query, searched.snapshot, searched.settings, image)
         check_state(token, state_id)
     start = None if token is None else token.position
-    page = finish(find_page(searched, question.query, start, min(limit, PAGE_LIMIT_MAX)))
+    page = find_page(searched, question.query, start, min(limit, PAGE_LIMIT_MAX))
     if page.end is None:
         return page, ""
     state_id = state_id or _identify(question.query, searched.snapshot, searched.settings, image)

@@ -330,7 +330,7 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a search lists a pattern without what is denied inside it",
         file="acl/search/regions.py",
-        text="region.has_exceptions or not (yield from covers(region.access, outer.access))",
+        text="region.has_exceptions or not covers(region.access, outer.access)",
         becomes="region.has_exceptions",
         found_by="tests/acl/search/test_resources.py::test_examples",
     ),

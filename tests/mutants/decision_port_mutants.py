@@ -134,7 +134,7 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a listing goes on after a reload has taken its caller's right",
         file="daemon/decisions/acl_list.py",
-        text="            caller.check(ACLS)  # for each part, since a slow reader may take minutes",
+        text="            caller.check(ACLS)  # for each part, since a slow reader may take minutes",  # noqa: E501
         becomes="            pass",
         found_by="tests/daemon/decisions/test_acl_list.py::test_listing_ends_once_the_right_is_gone",
     ),
