@@ -175,6 +175,7 @@ class Parts:
         _logger.error("decisions stop: %s", error)
         if self.origin.source.status is not None:
             self.origin.source.status.fail(str(error), error.offset)
+        self.query_process.fail()
         if self.workers is not None:
             self.workers.fail()
 

@@ -123,12 +123,15 @@ class QueryClient(Queries):
         Raises:
             BusyError: the query process is away, or has not received what was sent before.
         """
-        ours, theirs = socket.socketpair()
         try:
+            ours, theirs = socket.socketpair()
             with theirs:
-                send_header(self._questions, header, theirs.fileno())
+                try:
+                    send_header(self._questions, header, theirs.fileno())
+                except OSError:
+                    ours.close()
+                    raise
         except OSError as error:
-            ours.close()
             raise BusyError(AWAY) from error
         return trio.socket.from_stdlib_socket(ours)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from array import array
 
@@ -12,11 +14,14 @@ def send_header(questions: socket.socket, header: Header, link: int) -> None:
     """Send a question's header and its socket, without waiting.
 
     Raises:
-        OSError: they cannot be sent now.
+        OSError: they cannot be sent now, or the caller's name is too long.
     """
+    data = encode_header(header)
+    if len(data) > HEADER_BYTES_MAX:  # the rest would be lost
+        raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
     # Not ``socket.send_fds``, which ignores flags.
     sent = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", (link,)))
-    questions.sendmsg([encode_header(header)], [sent], socket.MSG_DONTWAIT)
+    questions.sendmsg([data], [sent], socket.MSG_DONTWAIT)
 
 
 def receive_header(questions: socket.socket) -> tuple[Header, socket.socket] | None:

@@ -27,7 +27,7 @@ from authorizerd.config.configuration import parse_values
 from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.logging.setup import log_without_thread
 from authorizerd.daemon.queries.admission import SHARE_MAX, WAITING_MAX, AdmissionControl
-from authorizerd.daemon.queries.answers import NO_MEMORY, Answering, refuse
+from authorizerd.daemon.queries.answers import Answering, refuse
 from authorizerd.daemon.queries.children import Question, Work, private_bytes
 from authorizerd.daemon.queries.handover import receive_header
 from authorizerd.daemon.queries.past import PastReader
@@ -247,6 +247,5 @@ class QueryProcess:
     def _check_memory(self) -> None:
         for question in self._running:
             if private_bytes(question.child) > question.bytes_max:
-                _logger.error("a question takes too much memory")
-                self._refuse(question, NO_MEMORY)
-                question.kill()
+                _logger.error("a question takes too much memory, so it is not answered")
+                question.kill()  # without a refusal, which might become a part of its answer

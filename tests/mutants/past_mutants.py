@@ -51,32 +51,32 @@ are those of now.\"\"\"
     ),
     Mutant(
         name="a history is read in a log that ends before the newest state",
-        file="daemon/decisions/past.py",
-        text="            check_complete(history.end.offset, newest.offset)\n",
+        file="daemon/queries/past.py",
+        text="            check_complete(history.end.offset, now.offset)\n",
         becomes="",
-        found_by=f"{_PAST}::test_log_that_lags_is_not_used",
+        found_by=f"{_PAST}::test_history_knows_no_more_than_the_newest_state",
     ),
     Mutant(
         name="a history has changes that are not in force",
-        file="daemon/decisions/past.py",
-        text="[each for each in history.changes if each.offset <= newest.offset]",
+        file="daemon/queries/past.py",
+        text="[change for change in history.changes if change.offset <= now.offset]",
         becomes="[*history.changes]",
-        found_by=f"{_PAST}::test_log_may_be_ahead_of_the_decisions",
+        found_by=f"{_PAST}::test_history_knows_no_more_than_the_newest_state",
     ),
     Mutant(
         name="a history begins at a moment that is not in force",
-        file="daemon/decisions/past.py",
+        file="daemon/queries/past.py",
         text="""\
-            offset = log.find_offset(as_of, newest=newest.offset)
+            offset = log.find_offset(as_of, newest=now.offset)
             history""",
         becomes="""\
             offset = log.find_offset(as_of)
             history""",
-        found_by=f"{_PAST}::test_log_may_be_ahead_of_the_decisions",
+        found_by=f"{_PAST}::test_history_knows_no_more_than_the_newest_state",
     ),
     Mutant(
         name="a history keeps any number of ACLs",
-        file="daemon/decisions/past.py",
+        file="daemon/queries/past.py",
         text="            if selected > CHANGES_MAX:\n",
         becomes="            if selected > 9 * CHANGES_MAX + 9:\n",
         found_by=f"{_REQUESTS}::test_acls_that_a_history_keeps_are_limited",
