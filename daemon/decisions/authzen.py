@@ -183,7 +183,7 @@ class AuthZenHandler(HttpSurface):
         requester: PortRequester,
     ) -> Response:
         """Answer a batch by the ACLs of an earlier moment."""
-        defaults = request if has_defaults(request) else None
+        defaults = _defaults_of(request)
         state = self._decider.current_state()
         read: list[Question | bytes] = []
         for raw in evaluations:
@@ -234,7 +234,7 @@ class AuthZenHandler(HttpSurface):
         Args:
             decide: returns the answer to one question by ``state``, and True if it allows.
         """
-        defaults = request if has_defaults(request) else None
+        defaults = _defaults_of(request)
         heaviest = _weight(state, body_size)
         answers: list[bytes] = []
         slice_bytes = body_size  # decoding the body was part of the first slice
@@ -307,6 +307,10 @@ class AuthZenHandler(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
+
+
+def _defaults_of(request: Evaluations) -> Evaluations | None:
+    return request if has_defaults(request) else None
 
 
 def _asks_why(evaluation: Evaluation) -> bool:

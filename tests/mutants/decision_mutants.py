@@ -379,8 +379,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="names are searched by the strictest release only",
         file="acl/search/names.py",
-        text="snapshots = list_releases(snapshot)",
-        becomes="snapshots = (snapshot,)",
+        text="any_allows, list_releases(snapshot)",
+        becomes="any_allows, (snapshot,)",
         found_by="tests/acl/search/test_names.py::test_names_that_any_release_allows_are_listed",
     ),
     Mutant(

@@ -398,8 +398,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="the defaults of evaluations are ignored",
         file="daemon/decisions/authzen.py",
-        text="defaults = request if has_defaults(request) else None",
-        becomes="defaults = None",
+        text="return request if has_defaults(request) else None",
+        becomes="return None",
         found_by="tests/daemon/decisions/test_authzen_repeats.py::test_an_evaluation_has_the_defaults_of_its_own_request",
     ),
     Mutant(
