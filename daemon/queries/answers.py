@@ -37,7 +37,7 @@ from authorizerd.protocol.decisions.authzen_answers import (
     encode_answer,
     encode_failed_answer,
 )
-from authorizerd.protocol.decisions.explanations import encode_in_steps
+from authorizerd.protocol.decisions.explanations import encode_explanation
 from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.decisions.past_answers import (
     add_as_of,
@@ -202,7 +202,7 @@ class Answering:
 
 def _explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> bytes:
     explanation = explain_fully(snapshot, settings, question)
-    return encode_in_steps(explanation)
+    return encode_explanation(explanation)
 
 
 def _join(lines: list[bytes]) -> bytes:

@@ -133,7 +133,7 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_in_steps(explanation: Explanation) -> bytes:
+def encode_explanation(explanation: Explanation) -> bytes:
     """Return the JSON of an explanation, which may have hundreds of ACLs."""
     return _encode(_make_answer(explanation, ANY_SERVER))
 
