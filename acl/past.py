@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Final
 
 import msgspec
 
@@ -19,16 +18,12 @@ from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
 from authorizerd.acl.patterns import matches
 from authorizerd.acl.snapshot import (
-    CHANGES_PER_STATE,
     AclSnapshot,
     at_offset,
     with_acl,
     without_acl,
 )
-from authorizerd.acl.steps import Steps
 from authorizerd.image.errors import ChangeError
-
-CHANGES_TESTED_PER_STEP: Final = 256
 
 
 class PastChange(msgspec.Struct, frozen=True, gc=False):
@@ -54,28 +49,17 @@ class AnswerChange(msgspec.Struct, frozen=True, gc=False):
     allowed: bool
 
 
-def undo_changes(
-    snapshot: AclSnapshot,
-    changes: Sequence[PastChange],
-    offset: int,
-    states: list[AclSnapshot],
-) -> Steps[AclSnapshot]:
-    """Return, in steps, the snapshot before ``changes``, which belongs to ``offset``.
+def undo_changes(snapshot: AclSnapshot, changes: Sequence[PastChange], offset: int) -> AclSnapshot:
+    """Return the snapshot before ``changes``, which belongs to ``offset``.
 
     Args:
         changes: all changes after ``offset`` that ``snapshot`` has, in log order.
-        states: the states in between are appended to this list. Free them from its end, in steps:
-            see ``CHANGES_PER_STATE``.
 
     Raises:
         PastMismatchError: a change does not fit the state.
     """
-    states.append(snapshot)
-    for end in range(len(changes), 0, -CHANGES_PER_STATE):
-        for change in reversed(changes[max(end - CHANGES_PER_STATE, 0) : end]):
-            snapshot = undo_change(snapshot, change)
-        states.append(snapshot)
-        yield
+    for change in reversed(changes):
+        snapshot = undo_change(snapshot, change)
     return at_offset(snapshot, offset)
 
 
@@ -126,8 +110,8 @@ def find_answer_changes(
     settings: AuthorizerSettings,
     question: Question,
     changes: Sequence[PastChange],
-) -> Steps[tuple[AnswerChange, ...]]:
-    """Return, in steps, each change that made a difference to an answer, the newest first.
+) -> tuple[AnswerChange, ...]:
+    """Return each change that made a difference to an answer, the newest first.
 
     Changes of one batch are visible together. Of those that change the answer there, the last one
     that makes the difference counts.
@@ -140,7 +124,7 @@ def find_answer_changes(
         PastMismatchError: see ``undo_changes``.
         InvalidQuestionError: the principal is ``User:*``.
     """
-    concerning = yield from _select(changes, question, settings)
+    concerning = _select(changes, question, settings)
     found: list[AnswerChange] = []
     after = is_allowed(snapshot, settings, question)
     for _, batch in groupby(reversed(concerning), key=attrgetter("offset")):
@@ -152,7 +136,6 @@ def find_answer_changes(
             if before != last:
                 last = before
                 deciding = deciding or change
-            yield
         if before != after:
             assert deciding is not None, "an answer changes only at a change"
             found.append(AnswerChange(deciding, after))
@@ -162,19 +145,10 @@ def find_answer_changes(
 
 def _select(
     changes: Sequence[PastChange], question: Question, settings: AuthorizerSettings
-) -> Steps[list[PastChange]]:
+) -> list[PastChange]:
     """Return the changes that concern the question, and those of other ACLs with their ids.
 
     Without the latter, an id that was used for two ACLs could not be undone.
     """
-    ids: set[bytes] = set()
-    for start in range(0, len(changes), CHANGES_TESTED_PER_STEP):
-        some = changes[start : start + CHANGES_TESTED_PER_STEP]
-        ids.update(each.id for each in some if concerns(each.acl, question, settings))
-        yield
-    selected: list[PastChange] = []
-    for start in range(0, len(changes) if ids else 0, CHANGES_TESTED_PER_STEP):
-        some = changes[start : start + CHANGES_TESTED_PER_STEP]
-        selected += [each for each in some if each.id in ids]
-        yield
-    return selected
+    ids = {change.id for change in changes if concerns(change.acl, question, settings)}
+    return [change for change in changes if change.id in ids]

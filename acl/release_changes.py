@@ -37,7 +37,7 @@ from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.areas import Place, divide, list_places
 from authorizerd.acl.snapshot import AclSnapshot, is_grant, is_unjudgeable, with_rules
-from authorizerd.acl.steps import Steps, finish
+from authorizerd.acl.steps import Steps
 
 QUESTIONS_PER_ACL_MAX: Final = 10_000
 QUESTIONS_MAX: Final = 500_000
@@ -205,7 +205,7 @@ def list_addresses(addresses: HostRange, hosts: Iterable[str]) -> list[str]:
     places = list_places(host for host in hosts if get_kind(host) in kinds)
     within = {place for place in places if _is_within(addresses, place)}
     own = HostRange(addresses.key, addresses.shift)
-    areas = [area for area in finish(divide({own, *within})) if area.place is not None]
+    areas = [area for area in divide({own, *within}) if area.place is not None]
     areas.sort(key=lambda area: isinstance(area.place, str))
     examples = [area.example for area in areas if area.example is not None]
     # Without its zone, an address is another host.

@@ -24,13 +24,19 @@ def _serve(given: argparse.Namespace) -> int:
 
 def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
     """Make ``parser`` parse and run ``worker``."""
-    from authorizerd.daemon.workers.spawn import FEED_FLAG
+    from authorizerd.daemon.workers.spawn import FEED_FLAG, QUESTIONS_FLAG
 
     parser.set_defaults(run=_work)
     parser.add_argument(FEED_FLAG, required=True, type=int, dest="feed")
+    parser.add_argument(QUESTIONS_FLAG, type=int, dest="questions")
 
 
 def _work(given: argparse.Namespace) -> int:
+    if given.questions is not None:
+        from authorizerd.daemon.queries.process import run_query_process
+
+        run_query_process(given.feed, given.questions)
+        return 0
     from authorizerd.daemon.logging.setup import log_to_standard_error
     from authorizerd.daemon.worker import run_worker
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -30,7 +29,6 @@ from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.callers import new_callers
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.gc_control import Collector
@@ -41,6 +39,7 @@ from authorizerd.daemon.origins.own_log import OwnLogOrigin
 from authorizerd.daemon.releases import new_judge
 from authorizerd.daemon.settings import Settings
 from authorizerd.daemon.workers.pool import WorkerPool
+from authorizerd.daemon.workers.query_pool import QueryPool
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.storage import DISK
@@ -88,6 +87,15 @@ class Parts:
             deadline=deadline,
         )
         snapshot = self.applier.snapshot
+        self.query_process: Final = QueryPool(
+            feed,
+            self.applier.applied,
+            self.applier.cluster,
+            configuration=configuration.file_values,
+            files=Files,
+            timeout_ms=configuration.worker_timeout_ms,
+        )
+        feed = self.query_process.feed
         self.workers: Final = _new_worker_pool(
             configuration,
             feed,
@@ -122,9 +130,6 @@ class Parts:
         self.certificates: Final = Certificates(configuration)
         self.certificates.prepare_reload(configuration)()
         self.callers: Final = new_callers(configuration)
-        self.past: Final = Past(
-            self.authorizer, Path(configuration.metadata_log_dir), heap=self.collector
-        )
         self.certificates.on_client_auth(self.callers.require_credentials)
         self.settings.subscribe_configuration(self.certificates.prepare_reload)
         self.settings.subscribe_stores(self.certificates.keys, self._prepare_stores)
@@ -170,6 +175,7 @@ class Parts:
         _logger.error("decisions stop: %s", error)
         if self.origin.source.status is not None:
             self.origin.source.status.fail(str(error), error.offset)
+        self.query_process.fail()
         if self.workers is not None:
             self.workers.fail()
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from authorizerd.actors.decider import Decider
-from authorizerd.actors.published import View
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.config.bounds import (
     METRICS_CONNECTIONS_PER_IP_MAX,
@@ -24,11 +23,9 @@ from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
-from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, Explainer, ExplainHandler
+from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, ExplainHandler
 from authorizerd.daemon.decisions.history import HISTORY_PATH, HistoryHandler
-from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.paths import PathHandler, PathsHandler
 from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
@@ -44,7 +41,7 @@ from authorizerd.daemon.http.server import Handler, HttpServer, Router
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
-from authorizerd.image.cluster import ClusterImage
+from authorizerd.daemon.queries.client import NO_QUERIES, Queries
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.decisions.discovery import (
     DISCOVERY_PATH,
@@ -52,7 +49,6 @@ from authorizerd.protocol.decisions.discovery import (
     EVALUATIONS_PATH,
     SEARCH_PATHS,
 )
-from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request
 from authorizerd.protocol.http.request_head import HttpLimits
 from authorizerd.tls.server import TlsServer
@@ -95,39 +91,32 @@ def new_decision_handler(
     decider: Decider,
     callers: Callers,
     watchers: Watchers,
-    image: View[ClusterImage],
-    page_secret: bytes,
-    past: Past,
+    queries: Queries,
 ) -> PathsHandler:
-    """Return what answers the requests of AuthZEN and of OPA's data API, and those for ACLs.
-
-    Args:
-        page_secret: see ``PageTokens``.
-    """
+    """Return what answers the requests of AuthZEN and of OPA's data API, and those for ACLs."""
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
     opa = OpaHandler(decider, callers)
     handlers: dict[str, PathHandler] = {HEALTH_PATH: opa}
-    explainer = None
+    explains = isinstance(decider, StandardDecider)
     # Another authorizer's decisions do not depend on the ACLs alone.
     if isinstance(decider, StandardDecider):
-        work = LongWork(configuration.search_timeout_ms)
-        explainer = Explainer(decider, work)
-        handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, explainer, past)
-        handlers[HISTORY_PATH] = HistoryHandler(decider, vocabulary, callers, past)
-        tokens = PageTokens(page_secret)
-        search = SearchHandler(decider, vocabulary, callers, image, work, tokens, past)
+        handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, queries)
+        handlers[HISTORY_PATH] = HistoryHandler(decider, vocabulary, callers, queries)
+        search = SearchHandler(decider, vocabulary, callers, queries)
         handlers |= dict.fromkeys(SEARCH_PATHS, search)
-        handlers[ACLS_PATH] = AclListHandler(decider, callers, past)
+        handlers[ACLS_PATH] = AclListHandler(decider, callers, queries)
         handlers[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
-    authzen = AuthZenHandler(decider, vocabulary, callers, explainer, past)
+    authzen = AuthZenHandler(
+        decider, vocabulary, callers, queries if explains else NO_QUERIES, explains=explains
+    )
     handlers |= {EVALUATION_PATH: authzen, EVALUATIONS_PATH: authzen}
     handlers[OPENAPI_PATH] = ApiDocument(DECISION_API, callers.accepted_schemes)
     handlers[DISCOVERY_PATH] = DiscoveryHandler(
         configuration.authzen_base_url,
         is_tls=configuration.decision_http.is_tls,
-        has_searches=explainer is not None,
+        has_searches=explains,
     )
     return PathsHandler(handlers, {DATA_PATH: opa})
 

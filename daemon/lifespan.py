@@ -59,7 +59,8 @@ from authorizerd.daemon.thread_switching import switch_threads_soon
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.daemon.workers.predecessors import WorkersLock
-from authorizerd.daemon.workers.spawn import start_worker
+from authorizerd.daemon.workers.query_pool import QueryPool
+from authorizerd.daemon.workers.spawn import start_query_process, start_worker
 from authorizerd.metadata.meta_properties import MetaProperties
 
 _logger = logging.getLogger("authorizerd")
@@ -106,6 +107,7 @@ class Daemon:
         with ExitStack() as stack:
             stack.enter_context(automatic_collection_off())
             call_after_turns(parts.collector.collect_if_many)
+            stack.enter_context(parts.query_process)
             self._endpoints = endpoints = await self._bind(stack)
             self._cluster = cluster = new_cluster(
                 parts.configuration, parts.origin.cluster_id, endpoints, socket.gethostname()
@@ -162,7 +164,6 @@ class Daemon:
             ),
             services=(
                 parts.collector.run,
-                parts.past.run,
                 partial(
                     log_releases,
                     parts.applier.applied,
@@ -170,6 +171,8 @@ class Daemon:
                     is_own_log=parts.configuration.follow is None,
                 ),
                 *parts.origin.services,
+                parts.query_process.relay,
+                partial(self._run_query_process, parts.query_process),
                 *(() if parts.workers is None else (parts.workers.relay,)),
             ),
         )
@@ -263,6 +266,9 @@ class Daemon:
     def _is_listening(self) -> bool:
         return all(self._endpoints[name].is_listening for name in self._servers)
 
+    async def _run_query_process(self, queries: QueryPool) -> None:
+        await queries.run([], partial(start_query_process, queries.descriptor))
+
     async def _run_workers(self, workers: WorkerPool) -> None:
         ports = [name for name in DECISION_PORTS if name in self._endpoints]
         places = [self._endpoints[name].place(name) for name in ports]
@@ -273,7 +279,9 @@ class Daemon:
         turns = None if audit is None else audit.turns.descriptor
         if turns is not None:
             inherited.append(turns)
-        await workers.run(places, partial(start_worker, inherited), turns)
+        questions = self._parts.query_process.questions.fileno()
+        inherited.append(questions)
+        await workers.run(places, partial(start_worker, inherited), turns, questions)
 
     async def _load(self) -> None:
         """Load the log, then report that the daemon is ready."""

@@ -47,6 +47,7 @@ async def load_log(parts: Parts) -> Loaded:
     # Apply the log's dynamic configs first: they may limit who is served.
     parts.settings.refresh()
     parts.standard.complete_initial_load()
+    parts.query_process.begin()
     if parts.workers is not None:
         parts.workers.begin()
         await parts.workers.wait_until_complete()

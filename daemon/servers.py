@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
@@ -49,11 +48,11 @@ from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
+from authorizerd.daemon.queries.client import QueryClient
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.metrics import register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
-from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
 from authorizerd.protocol.http.messages import (
     LOOPBACK_HOSTS,
     UNIDENTIFIED,
@@ -109,9 +108,7 @@ def new_servers(
         parts.authorizer,
         parts.callers,
         parts.watchers,
-        parts.applier.cluster,
-        secrets.token_bytes(SECRET_BYTES),
-        parts.past,
+        QueryClient(parts.query_process.questions, configuration.search_timeout_ms),
     )
     http |= _new_health_servers(parts, registry, readiness, decisions, measured, addresses)
     if parts.workers is None:

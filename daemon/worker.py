@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import math
 import signal
+import socket
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -33,7 +33,6 @@ from authorizerd.daemon.decision_servers import (
     reconfigure_servers,
 )
 from authorizerd.daemon.decisions.callers import new_callers
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
@@ -42,6 +41,7 @@ from authorizerd.daemon.gc_control import Collector, automatic_collection_off
 from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
+from authorizerd.daemon.queries.client import QueryClient
 from authorizerd.daemon.releases import new_judge
 from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.thread_switching import switch_threads_soon
@@ -93,10 +93,11 @@ async def follow_feed(stream: trio.abc.Stream) -> None:
         set_log_format(configuration.log_format)
         audit = open_worker_audit(configuration, begin.audit_secret, begin.audit_turns)
         with nullcontext() if audit is None else closing(audit):
-            worker = Worker(
-                configuration, begin.places, audit, begin.stores, page_secret=begin.page_secret
-            )
-            await worker.run(source)
+            assert begin.questions is not None, "a worker asks the query process"
+            questions = socket.fromfd(begin.questions, socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with questions:
+                worker = Worker(configuration, begin.places, audit, questions, begin.stores)
+                await worker.run(source)
 
 
 class Worker(Follower):
@@ -105,7 +106,7 @@ class Worker(Follower):
     Args:
         places: where to accept connections once the daemon orders it.
         stores: the certificates of the decision ports, or None without TLS.
-        page_secret: the same in all workers; see ``PageTokens``.
+        questions: the socket with which the query process is asked.
     """
 
     def __init__(
@@ -113,9 +114,8 @@ class Worker(Follower):
         configuration: Configuration,
         places: tuple[Place, ...],
         audit: Audit | None,
+        questions: socket.socket,
         stores: Stores | None = None,
-        *,
-        page_secret: bytes,
     ) -> None:
         self._configuration = configuration
         self._places = places
@@ -140,7 +140,6 @@ class Worker(Follower):
             why_no_snapshot=lambda: self._applier.not_ready_reason,
         )
         self._callers = new_callers(configuration)
-        self._past = Past(self._decider, Path(configuration.metadata_log_dir), heap=self._collector)
         self._certificates = Certificates(configuration)
         self._certificates.on_client_auth(self._callers.require_credentials)
         self._certificates.prepare_stores(stores)()
@@ -155,9 +154,7 @@ class Worker(Follower):
                     self._decider,
                     self._callers,
                     self._watchers,
-                    self._applier.cluster,
-                    page_secret,
-                    self._past,
+                    QueryClient(questions, configuration.search_timeout_ms),
                 ),
             )
         }
@@ -181,7 +178,7 @@ class Worker(Follower):
         acting = Stage(
             name="ending the actors",
             awaited=(self._applier.run,),
-            services=(self._collector.run, self._past.run),
+            services=(self._collector.run,),
         )
         with automatic_collection_off():
             call_after_turns(self._collector.collect_if_many)

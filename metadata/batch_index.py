@@ -56,6 +56,17 @@ class BatchIndex:
         """Forget all places."""
         self.__init__()  # type: ignore[misc] # there are no subclasses
 
+    def encode(self) -> bytes:
+        """Return the places for ``adopt`` of another process."""
+        places = [(str(each.path), *msgspec.structs.astuple(each)[1:]) for each in self._places]
+        return msgspec.msgpack.encode((places, self._earliest_ms, self._end, self._span_bytes))
+
+    def adopt(self, encoded: bytes) -> None:
+        """Take over the places of another reader of the same log."""
+        places, earliest_ms, end, span_bytes = msgspec.msgpack.decode(encoded)
+        self._places = [Place(Path(path), *rest) for path, *rest in places]
+        self._earliest_ms, self._end, self._span_bytes = earliest_ms, end, span_bytes
+
     def note(self, placed: PlacedBatch, epoch_before: int, *, is_transaction_open: bool) -> None:
         """Note a batch that was read. Batches that are known already, or follow a gap, are ignored.
 

@@ -91,6 +91,7 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
 
     ``audit_secret`` and ``stores`` are as in ``Files``. ``audit_turns`` is the descriptor of the
     lock that processes hold to write audit lines. ``page_secret`` is that of ``PageTokens``.
+    ``questions`` is the descriptor of the socket with which a worker asks the query process.
     """
 
     number: int
@@ -100,6 +101,7 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
     audit_turns: int | None = None
     stores: Stores | None = None
     page_secret: bytes = b""
+    questions: int | None = None
 
     def __repr__(self) -> str:
         """Return a text without passwords, safe for logs."""

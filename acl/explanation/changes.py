@@ -20,7 +20,6 @@ from authorizerd.acl.decision import Decision, DefaultRule
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.explanation.matches import Matches
 from authorizerd.acl.explanation.model import AclChange, Changes, DefaultAccess
-from authorizerd.acl.explanation.scan import Pace, count_lookups
 from authorizerd.acl.explanation.words import join_words, name_operation, name_resource, name_type
 from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import (
@@ -37,7 +36,6 @@ from authorizerd.acl.model import (
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.patterns import look_up
 from authorizerd.acl.snapshot import AclSnapshot, is_unjudgeable, rules_of
-from authorizerd.acl.steps import Steps
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 
 HOSTS_SEARCHED_MAX: Final = 65_536
@@ -49,8 +47,8 @@ def find_changes(
     decision: Decision,
     matches: Matches,
     default: DefaultAccess,
-) -> Steps[Changes]:
-    """Return, in steps, the shortest changes that flip ``decision``."""
+) -> Changes:
+    """Return the shortest changes that flip ``decision``."""
     if decision.rule is DefaultRule.SUPER_USER:
         return Changes(
             reason=f"{question.principal} is a super user. No ACL changes what a super user may do:"
@@ -59,7 +57,7 @@ def find_changes(
     if not decision.allowed:
         return _grant(question, matches, default)
     alone = _only_exact_allow(question, matches, default)
-    if alone is not None and not (yield from _is_allowed_from_some_host(snapshot, question)):
+    if alone is not None and not _is_allowed_from_some_host(snapshot, question):
         return Changes(listed=(AclChange(False, alone),))
     return _deny(question, default)
 
@@ -166,8 +164,8 @@ def _only_exact_allow(question: Question, matches: Matches, default: DefaultAcce
     return acl if is_exact and not is_replaced_by_default else None
 
 
-def _is_allowed_from_some_host(snapshot: AclSnapshot, question: Question) -> Steps[bool]:
-    """Return, in steps, True if an ALLOW for a single host matches a question of unknown host.
+def _is_allowed_from_some_host(snapshot: AclSnapshot, question: Question) -> bool:
+    """Return True if an ALLOW for a single host matches a question of unknown host.
 
     Also return True if there are too many hosts to search.
     """
@@ -175,7 +173,7 @@ def _is_allowed_from_some_host(snapshot: AclSnapshot, question: Question) -> Ste
         return False
     index = snapshot.types[question.resource_type]
     name, allows = question.resource_name, ALLOWS[question.operation]
-    searched, pace = 0, Pace()
+    searched = 0
     for principal in (question.principal, WILDCARD_PRINCIPAL):
         for host, patterns in rules_of(index, principal).hosts.items():
             searched += 1
@@ -183,8 +181,6 @@ def _is_allowed_from_some_host(snapshot: AclSnapshot, question: Question) -> Ste
                 return True
             if look_up(patterns, name) & allows and not never_matches(host, snapshot.rules):
                 return True
-            if pace.is_due(count_lookups(patterns)):
-                yield
     return False
 
 

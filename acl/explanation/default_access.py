@@ -11,26 +11,23 @@ from typing import Final
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.model import DefaultAccess, PatternCount
 from authorizerd.acl.explanation.scan import (
-    Pace,
-    count_slices,
     find_prefix_lengths,
     iterate_patterns,
 )
 from authorizerd.acl.model import Question
 from authorizerd.acl.patterns import get_weight
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import Steps
 
 PATTERNS_LISTED_MAX: Final = 5
 
 
 def find_default_access(
     snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question
-) -> Steps[DefaultAccess]:
-    """Return, in steps, what the setting means for the resource of ``question``."""
+) -> DefaultAccess:
+    """Return what the setting means for the resource of ``question``."""
     resources = snapshot.types[question.resource_type].resources
-    name, pace = question.resource_name, Pace()
-    lengths = yield from find_prefix_lengths([resources], name)
+    name = question.resource_name
+    lengths = find_prefix_lengths([resources], name)
     listed: list[PatternCount] = []
     total = 0
     for pattern_type, pattern_name in iterate_patterns(name, lengths):
@@ -38,8 +35,6 @@ def find_default_access(
         total += count
         if count and len(listed) < PATTERNS_LISTED_MAX:
             listed.append(PatternCount(pattern_type, pattern_name, count))
-        if pace.is_due(count_slices(pattern_name, 1)):
-            yield
     return DefaultAccess(
         is_set=settings.allow_everyone_if_no_acl_found,
         acl_count=total,

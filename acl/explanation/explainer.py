@@ -14,29 +14,25 @@ from authorizerd.acl.explanation.model import Explanation, MatchingAclMeaning, N
 from authorizerd.acl.explanation.near_misses import find_near_misses
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.snapshot import AclSnapshot, is_grant
-from authorizerd.acl.steps import Steps
 
 
 def explain_fully(
     snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question
-) -> Steps[Explanation]:
-    """Return, in steps, why ``question`` is allowed or denied, and what would change that.
+) -> Explanation:
+    """Return why ``question`` is allowed or denied, and what would change that.
 
     Raises:
         InvalidQuestionError: the principal is ``User:*``, which means everyone.
     """
     decision = explain(snapshot, settings, question)
-    yield
-    matches = yield from find_matches(snapshot, question)
-    default = yield from find_default_access(snapshot, settings, question)
-    changes = yield from find_changes(snapshot, question, decision, matches, default)
+    matches = find_matches(snapshot, question)
+    default = find_default_access(snapshot, settings, question)
+    changes = find_changes(snapshot, question, decision, matches, default)
     acls = _describe_matches(question, decision, matches)
     unsearched: list[str] = []
     near_misses: tuple[NearMiss, ...] = ()
     if not decision.allowed:
-        near_misses = yield from find_near_misses(
-            snapshot, settings, question, matches, changes, unsearched
-        )
+        near_misses = find_near_misses(snapshot, settings, question, matches, changes, unsearched)
     return Explanation(
         question=question,
         decision=decision,

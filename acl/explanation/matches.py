@@ -15,8 +15,6 @@ import msgspec
 
 from authorizerd.acl.bits import denying_operations
 from authorizerd.acl.explanation.scan import (
-    Pace,
-    count_slices,
     find_prefix_lengths,
     iterate_patterns,
 )
@@ -44,12 +42,10 @@ from authorizerd.acl.snapshot import (
     is_unjudgeable,
     rules_of,
 )
-from authorizerd.acl.steps import Steps
 
 ACLS_LISTED_MAX: Final = 100
 CHARACTERS_LISTED_MAX: Final = 64 * 1024
 """The names of the listed ACLs together. Names may be long, and the list is encoded in one step."""
-UNINDEXED_PER_STEP: Final = 256
 
 _DENY: Final = int(PermissionType.DENY)
 
@@ -82,8 +78,8 @@ class Matches(msgspec.Struct, frozen=True, kw_only=True):
     wide_denial_count: int
 
 
-def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
-    """Return, in steps, the ACLs that allow or deny ``question``."""
+def find_matches(snapshot: AclSnapshot, question: Question) -> Matches:
+    """Return the ACLs that allow or deny ``question``."""
     found = _Found(question)
     index = snapshot.types[question.resource_type]
     # ACLs whose principal has no colon come from ``list_unjudgeable``.
@@ -95,8 +91,8 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
     denied_hosts = [each for each in rules if question.host is None and each[1].denying_hosts]
     searched = [patterns for _, _, patterns, _ in tables]
     searched += (each.host_denials for _, each in denied_hosts)
-    name, pace = question.resource_name, Pace()
-    lengths = yield from find_prefix_lengths(searched, name)
+    name = question.resource_name
+    lengths = find_prefix_lengths(searched, name)
     for pattern_type, pattern_name in iterate_patterns(name, lengths):
         some = [
             *_make_plain(question, tables, pattern_type, pattern_name),
@@ -105,20 +101,13 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Steps[Matches]:
             ),
         ]
         found.add(some)
-        if pace.is_due(count_slices(pattern_name, len(searched))):
-            yield
     unjudgeable = list_unjudgeable(index, name) if index.unjudgeable else []
-    for start in range(0, len(unjudgeable), UNINDEXED_PER_STEP):
-        found.add_others(unjudgeable[start : start + UNINDEXED_PER_STEP])
-        yield
-    unindexed = iter(snapshot.unindexed)
-    while acls := list(islice(unindexed, UNINDEXED_PER_STEP)):
-        found.add_others(
-            acl
-            for acl in acls
-            if denies_unindexed(acl, question, snapshot.rules) and not is_unjudgeable(acl)
-        )
-        yield
+    found.add_others(unjudgeable)
+    found.add_others(
+        acl
+        for acl in snapshot.unindexed
+        if denies_unindexed(acl, question, snapshot.rules) and not is_unjudgeable(acl)
+    )
     return found.finish()
 
 

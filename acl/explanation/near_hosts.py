@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from authorizerd.acl.bits import DENIES
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
-from authorizerd.acl.explanation.scan import Pace, count_lookups
 from authorizerd.acl.explanation.words import count_of, describe_access
 from authorizerd.acl.host_ranges import find_range
 from authorizerd.acl.hosts import host_address, never_matches
@@ -26,17 +25,14 @@ from authorizerd.acl.patterns import NO_PATTERNS, Patterns, look_up
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.areas import list_examples
 from authorizerd.acl.snapshot import rules_of
-from authorizerd.acl.steps import Steps
 
 HOSTS_SEARCHED_MAX: Final = 65_536
-LOOKUPS_PER_ALLOWED_HOST: Final = 8
-"""Reading a host's text takes about as long as this many lookups."""
 
 
 def find_near_hosts(
     probe: Probe, denial_count: int, denial: Acl | None, unsearched: list[str]
-) -> Steps[list[NearMiss]]:
-    """Return, in steps, from where a denied question would be allowed, the closest first.
+) -> list[NearMiss]:
+    """Return from where a denied question would be allowed, the closest first.
 
     Args:
         denial_count: the number of ACLs that deny the question; ``denial`` is the first of them.
@@ -50,7 +46,7 @@ def find_near_hosts(
         return []  # denied from every host
     if bits & probe.allows:
         return [] if denial is None else [_make_denied_hosts(probe, denial_count, denial)]
-    search, pace = _Search(probe), Pace()
+    search = _Search(probe)
     searched = 0
     sources = (
         (question.principal, own, everyone.hosts),
@@ -62,14 +58,11 @@ def find_near_hosts(
             if searched > HOSTS_SEARCHED_MAX:
                 unsearched.append(f"Only the ACLs of {HOSTS_SEARCHED_MAX} hosts were compared.")
                 return search.finish()
-            bits, lookups = look_up(patterns, name), count_lookups(patterns)
+            bits = look_up(patterns, name)
             if bits & probe.allows:
-                lookups += LOOKUPS_PER_ALLOWED_HOST
                 bits |= look_up(others.get(host, NO_PATTERNS), name)
                 if not bits & DENIES[question.operation]:
                     search.add(principal, host, patterns)
-            if pace.is_due(lookups):
-                yield
     return search.finish()
 
 

@@ -31,7 +31,6 @@ from authorizerd.acl.explanation.words import (
 from authorizerd.acl.model import (
     OPERATIONS,
     Acl,
-    Operation,
     PermissionType,
     Question,
     ResourceType,
@@ -39,7 +38,6 @@ from authorizerd.acl.model import (
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.releases import list_releases
 from authorizerd.acl.snapshot import AclSnapshot, is_unjudgeable
-from authorizerd.acl.steps import Steps
 
 NEAR_MISSES_MAX: Final = 5
 PATTERNS_MAX: Final = 2
@@ -52,8 +50,8 @@ def find_near_misses(
     matches: Matches,
     changes: Changes,
     unsearched: list[str],
-) -> Steps[tuple[NearMiss, ...]]:
-    """Return, in steps, what almost allows a question that is denied.
+) -> tuple[NearMiss, ...]:
+    """Return what almost allows a question that is denied.
 
     Args:
         changes: those that would allow it.
@@ -61,20 +59,20 @@ def find_near_misses(
     """
     probe = Probe(snapshot, settings, question, matches.denial_count)
     denial = matches.denials[0] if matches.denials else None
-    hosts = yield from find_near_hosts(probe, matches.denial_count, denial, unsearched)
+    hosts = find_near_hosts(probe, matches.denial_count, denial, unsearched)
     releases = _find_releases(probe)
     misses = [*releases, *(miss for miss in hosts if miss.acl == denial)]
     if len(misses) == len(releases):
         misses += _find_single_denial(question, matches, changes)
     for near in (
-        (yield from find_near_principal(probe, unsearched)),
-        (yield from find_near_name(probe, unsearched)),
+        find_near_principal(probe, unsearched),
+        find_near_name(probe, unsearched),
     ):
         if near is not None:
             misses.append(near)
-    misses += islice((yield from find_near_patterns(probe)), PATTERNS_MAX)
+    misses += islice(find_near_patterns(probe), PATTERNS_MAX)
     misses += (miss for miss in hosts if miss.acl != denial)
-    misses += yield from _find_operations(probe)
+    misses += _find_operations(probe)
     return tuple(misses[:NEAR_MISSES_MAX])
 
 
@@ -121,18 +119,17 @@ def _summarize(acl: Acl) -> str:
     return f"{text}, whose principal has no colon," if is_unjudgeable(acl) else text
 
 
-def _find_operations(probe: Probe) -> Steps[list[NearMiss]]:
-    """Return, in steps, the other operations that are allowed on the resource."""
+def _find_operations(probe: Probe) -> list[NearMiss]:
+    """Return the other operations that are allowed on the resource."""
     question = probe.question
     if question.operation not in OPERATIONS:
         return []
-    allowed: list[Operation] = []
-    for operation in SUPPORTED.get(ResourceType.read(question.resource_type), ()):
-        if operation != question.operation and probe.is_allowed(
-            replace(question, operation=int(operation))
-        ):
-            allowed.append(operation)
-        yield  # each decision may take long, if there are many prefixes
+    allowed = [
+        operation
+        for operation in SUPPORTED.get(ResourceType.read(question.resource_type), ())
+        if operation != question.operation
+        and probe.is_allowed(replace(question, operation=int(operation)))
+    ]
     if not allowed:
         return []
     instead = replace(question, operation=int(allowed[0]))

@@ -18,10 +18,9 @@ from authorizerd.acl.explanation.words import describe_access, name_resource
 from authorizerd.acl.matching import LITERAL, PREFIXED
 from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Acl, ResourceType
 from authorizerd.acl.patterns import Patterns, get_weight, misses_wildcard
-from authorizerd.acl.steps import Steps
 
 PATTERNS_SEARCHED_MAX: Final = 65_536
-PATTERNS_PER_STEP: Final = 256
+PATTERNS_AT_ONCE: Final = 256
 CHARACTERS_MAX: Final = 512
 """Longer names are not compared, so that a step stays short. Topics have at most 249 characters."""
 TRIALS_MAX: Final = 16
@@ -37,8 +36,8 @@ _Table: TypeAlias = tuple[str, str, Patterns]
 """A principal, a host, and the patterns of its rules."""
 
 
-def find_near_name(probe: Probe, unsearched: list[str]) -> Steps[NearMiss | None]:
-    """Return, in steps, a resource that is named almost like the one asked about, and is allowed.
+def find_near_name(probe: Probe, unsearched: list[str]) -> NearMiss | None:
+    """Return a resource that is named almost like the one asked about, and is allowed.
 
     Args:
         unsearched: gets a sentence if not all patterns are searched.
@@ -54,7 +53,7 @@ def find_near_name(probe: Probe, unsearched: list[str]) -> Steps[NearMiss | None
     for _, _, patterns in probe.tables():
         for is_prefix, table in ((False, patterns.literals), (True, patterns.prefixes)):
             items = iter(table.items())
-            while some := list(islice(items, PATTERNS_PER_STEP)):
+            while some := list(islice(items, PATTERNS_AT_ONCE)):
                 searched += len(some)
                 if searched > PATTERNS_SEARCHED_MAX:
                     unsearched.append(f"Only {PATTERNS_SEARCHED_MAX} patterns were compared.")
@@ -66,7 +65,6 @@ def find_near_name(probe: Probe, unsearched: list[str]) -> Steps[NearMiss | None
                         return None
                     if probe.is_allowed(probe.with_name(near)):
                         return _make_near_name(probe, near)
-                yield
     return None
 
 
@@ -149,8 +147,8 @@ def _make_near_name(probe: Probe, near: str) -> NearMiss:
     )
 
 
-def find_near_patterns(probe: Probe) -> Steps[list[NearMiss]]:
-    """Return, in steps, patterns that were probably meant to match, the closest first."""
+def find_near_patterns(probe: Probe) -> list[NearMiss]:
+    """Return patterns that were probably meant to match, the closest first."""
     name = probe.question.resource_name
     if not name or len(name) > CHARACTERS_MAX:
         return []
@@ -158,7 +156,6 @@ def find_near_patterns(probe: Probe) -> Steps[list[NearMiss]]:
     for table in probe.tables():
         if not probe.has_denial:
             misses += _find_misspelt_patterns(probe, table)
-            yield
         misses += _find_longer_prefix(probe, table)
     return misses
 

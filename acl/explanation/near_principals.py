@@ -12,18 +12,16 @@ from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
 from authorizerd.acl.model import WILDCARD_PRINCIPAL
 from authorizerd.acl.similar_principals import CHARACTERS_MAX, Likeness, Lookalikes
-from authorizerd.acl.steps import Steps
 
 PRINCIPALS_SEARCHED_MAX: Final = 65_536
-PRINCIPALS_PER_STEP: Final = 256
-CHARACTERS_PER_STEP: Final = 2048
+PRINCIPALS_AT_ONCE: Final = 256
 """Of the principals that resemble the one asked about at first sight. A comparison takes long."""
 TRIALS_MAX: Final = 16
 """The principals that are tried for each likeness. With many prefixes, a decision takes long."""
 
 
-def find_near_principal(probe: Probe, unsearched: list[str]) -> Steps[NearMiss | None]:
-    """Return, in steps, an allowed principal that resembles the one asked about most.
+def find_near_principal(probe: Probe, unsearched: list[str]) -> NearMiss | None:
+    """Return an allowed principal that resembles the one asked about most.
 
     Args:
         unsearched: gets a sentence if not all principals are searched.
@@ -35,12 +33,12 @@ def find_near_principal(probe: Probe, unsearched: list[str]) -> Steps[NearMiss |
     principals = chain(probe.settings.super_users, probe.index.principals)
     searched, trials = 0, Counter[Likeness]()
     closest: tuple[Likeness, str] | None = None
-    while some := list(islice(principals, PRINCIPALS_PER_STEP)):
+    while some := list(islice(principals, PRINCIPALS_AT_ONCE)):
         searched += len(some)
         if searched > PRINCIPALS_SEARCHED_MAX:
             unsearched.append(f"Only {PRINCIPALS_SEARCHED_MAX} principals were compared.")
             break
-        for likeness, principal in (yield from _compare_all(lookalikes, some)):
+        for likeness, principal in _compare_all(lookalikes, some):
             trials[likeness] += 1
             if trials[likeness] > TRIALS_MAX or (closest is not None and closest[0] <= likeness):
                 continue
@@ -48,29 +46,21 @@ def find_near_principal(probe: Probe, unsearched: list[str]) -> Steps[NearMiss |
                 closest = likeness, principal
         if closest is not None and closest[0] is Likeness.SAME:
             break
-        yield
     return None if closest is None else _make_near_miss(probe, lookalikes, *closest)
 
 
-def _compare_all(
-    lookalikes: Lookalikes, principals: list[str]
-) -> Steps[list[tuple[Likeness, str]]]:
-    """Return, in steps, the principals that resemble the one asked about."""
+def _compare_all(lookalikes: Lookalikes, principals: list[str]) -> list[tuple[Likeness, str]]:
+    """Return the principals that resemble the one asked about."""
     # Nearly all principals differ, so they are compared all at once.
     if not lookalikes.may_be_among("\n".join(principals).casefold()):
         return []
     similar = []
-    characters = 0
     for principal in principals:
         if not lookalikes.may_be_among(principal.casefold()) or principal == WILDCARD_PRINCIPAL:
             continue
         likeness = lookalikes.compare(principal)
         if likeness is not None:
             similar.append((likeness, principal))
-        characters += len(principal)
-        if characters > CHARACTERS_PER_STEP:
-            characters = 0
-            yield
     return similar
 
 

@@ -31,7 +31,6 @@ from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.hosts import NOWHERE, covers
 from authorizerd.acl.search.subjects import Subjects, find_subjects
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
 from authorizerd.acl.surprises import find_surprises
 
 LISTED_MAX: Final = 20
@@ -105,7 +104,7 @@ def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterato
         )
     unless = "" if proposal.settings.super_users is not None else _UNLESS_SUPER_USER
     yield from _shorten(f"{each}{unless}" for each in _describe_losses(before, after, caller))
-    if not finish(covers(after.everyone, before.everyone)):
+    if not covers(after.everyone, before.everyone):
         yield "principals without ACLs of their own lose ALTER on the cluster"
 
 
@@ -116,16 +115,14 @@ def _describe_losses(before: Subjects, after: Subjects, caller: str | None) -> I
         principal = each.principal
         default = NOWHERE if principal in denied_after else after.everyone
         rest = access_after.get(principal, default)
-        if not finish(covers(rest, each.hosts)):
+        if not covers(rest, each.hosts):
             whose = f"{principal} (you)" if principal == caller else principal
             where = "" if rest.is_nowhere else " from some hosts"
             yield f"{whose} loses ALTER on the cluster{where}, which it needs to change ACLs"
 
 
 def _find_administrators(snapshot: AclSnapshot, settings: AuthorizerSettings) -> Subjects:
-    return finish(
-        find_subjects(snapshot, settings, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
-    )
+    return find_subjects(snapshot, settings, Operation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def _find_opened(proposal: Proposal) -> Iterator[str]:

@@ -31,7 +31,6 @@ from authorizerd.acl.search.areas import divide as divide_hosts
 from authorizerd.acl.search.hosts import HostAccess, join_areas
 from authorizerd.acl.search.releases import list_releases
 from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of, with_rules
-from authorizerd.acl.steps import finish
 
 FINDINGS_MAX: Final = 20
 """More findings of one assertion are counted, but not described."""
@@ -285,7 +284,7 @@ class _Judge:
         rules = self._snapshot.rules
         named = chain(own.hosts, everyone.hosts)
         matching = (host for host in named if not never_matches(host, rules))
-        return finish(divide_hosts(list_places(matching)))
+        return divide_hosts(list_places(matching))
 
     def describe(self, found: _Found) -> Finding:
         """Return what was found, with the hosts from which it is allowed."""
@@ -296,7 +295,7 @@ class _Judge:
             area.example is not None and self._ask(principal, area.example, operation, part)
             for area in areas
         ]
-        access = finish(join_areas(areas, answers))
+        access = join_areas(areas, answers)
         if access.is_everywhere and not self._assertion.hosts:
             host = None
         kind = self._assertion.resource_type

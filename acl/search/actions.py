@@ -12,7 +12,6 @@ from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.joined_rules import NOTHING_APPLIES, find_access, join_bits
 from authorizerd.acl.search.places import find_host_bits, find_places, look_up_at
 from authorizerd.acl.snapshot import AclSnapshot, rules_of
-from authorizerd.acl.steps import Steps
 
 
 class ActionAccess(msgspec.Struct, frozen=True, gc=False):
@@ -28,8 +27,8 @@ def find_actions(
     principal: str,
     resource_type: int,
     resource_name: str,
-) -> Steps[tuple[ActionAccess, ...]]:
-    """Return, in steps, the operations that the principal may do on the resource.
+) -> tuple[ActionAccess, ...]:
+    """Return the operations that the principal may do on the resource.
 
     These are operations that the resource type supports, and that are allowed from some host, in
     the order of their codes.
@@ -44,11 +43,11 @@ def find_actions(
     if principal == WILDCARD_PRINCIPAL:
         raise everyone_error()
     index = snapshot.types[resource_type]
-    places = yield from find_places(index.resources, resource_name)
+    places = find_places(index.resources, resource_name)
     mask = _join_masks(operations)
     sources = []
     for rules in (index.everyone, rules_of(index, principal)):
-        hosts = yield from find_host_bits(rules.hosts, places, mask, snapshot.rules)
+        hosts = find_host_bits(rules.hosts, places, mask, snapshot.rules)
         sources.append((look_up_at(rules.any_host, places), hosts))
     found: list[ActionAccess] = []
     for operation in operations:
@@ -56,9 +55,8 @@ def find_actions(
         if settings.allow_everyone_if_no_acl_found and not places.has_acl:
             joined = joined.join(allows=True, denies=False)
         for any_host, hosts in sources:
-            joined = yield from join_bits(joined, operation, any_host, hosts)
-            yield
-        access = yield from find_access(joined, snapshot.rules)
+            joined = join_bits(joined, operation, any_host, hosts)
+        access = find_access(joined, snapshot.rules)
         if not access.is_nowhere:
             found.append(ActionAccess(int(operation), access))
     return tuple(found)

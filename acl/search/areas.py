@@ -16,10 +16,6 @@ import msgspec
 
 from authorizerd.acl.host_ranges import HostRange, find_range, mark_address
 from authorizerd.acl.hosts import host_address
-from authorizerd.acl.search.sorting import sort_in_steps
-from authorizerd.acl.steps import Steps
-
-AREAS_PER_STEP: Final = 256
 
 Place: TypeAlias = str | HostRange
 """What a host of an ACL matches: one address, or a range."""
@@ -80,26 +76,19 @@ class Nested(NamedTuple):
     outer: int
 
 
-def nest(places: Iterable[Place]) -> Steps[list[Nested]]:
-    """Return, in steps, distinct places, each after the one around it."""
-    keys: list[_Key] = []
-    for number, place in enumerate(places, 1):
-        keys.append(_make_key(place))
-        if not number % AREAS_PER_STEP:
-            yield
+def nest(places: Iterable[Place]) -> list[Nested]:
+    """Return distinct places, each after the one around it."""
     found: list[Nested] = []
     stack: list[tuple[int, int]] = []
-    for number, (start, _, _, place) in enumerate((yield from sort_in_steps(keys)), 1):
+    for start, _, _, place in sorted(set(map(_make_key, places))):
         while stack and stack[-1][0] < start:
             stack.pop()
         outer = stack[-1][1] if stack else 0
         end = start
         if isinstance(place, HostRange):
             end = ((place.key + 1) << place.shift) - 1
-            stack.append((end, number))
+            stack.append((end, len(found) + 1))
         found.append(Nested(place, start, end, outer))
-        if not number % AREAS_PER_STEP:
-            yield
     return found
 
 
@@ -130,9 +119,9 @@ class _Open:
         return None if self._zoned is None else _choose_zone(self._zoned, places)
 
 
-def divide(places: Collection[Place]) -> Steps[list[Area]]:
-    """Return, in steps, the areas of distinct ``places``, each after the one around it."""
-    nested = yield from nest(places)
+def divide(places: Collection[Place]) -> list[Area]:
+    """Return the areas of distinct ``places``, each after the one around it."""
+    nested = nest(places)
     ranges: dict[int, _Open] = {}
     outermost: list[tuple[int, int]] = []
     for number, each in enumerate(nested, 1):
@@ -142,15 +131,11 @@ def divide(places: Collection[Place]) -> Steps[list[Area]]:
             outermost.append((each.start, each.end))
         if isinstance(each.place, HostRange):
             ranges[number] = _Open(each)
-        if not number % AREAS_PER_STEP:
-            yield
-    areas = [Area(None, 0, (yield from _find_outside(outermost, places)))]
+    areas = [Area(None, 0, _find_outside(outermost, places))]
     for number, each in enumerate(nested, 1):
         place = each.place
         example = ranges[number].find_example(places) if isinstance(place, HostRange) else place
         areas.append(Area(place, each.outer, example))
-        if not number % AREAS_PER_STEP:
-            yield
     return areas
 
 
@@ -168,18 +153,14 @@ def _skip(marked: int) -> int:
     return _MAPPED[1] + 1 if _MAPPED[0] <= marked <= _MAPPED[1] else marked
 
 
-def _find_outside(
-    occupied: Sequence[tuple[int, int]], places: Collection[Place]
-) -> Steps[str | None]:
+def _find_outside(occupied: Sequence[tuple[int, int]], places: Collection[Place]) -> str | None:
     """Return an example of a host outside of all places, which are sorted and apart."""
     for first, last in _EXAMPLES:
         free = first
-        for number, (start, end) in enumerate(occupied, 1):
+        for start, end in occupied:
             if start > free:
                 break
             free = max(free, end + 1)
-            if not number % AREAS_PER_STEP:
-                yield
         if free <= last:
             return _write_address(free)
     return None if _ZERO in places else _ZERO

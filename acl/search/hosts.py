@@ -13,10 +13,7 @@ import msgspec
 from authorizerd.acl.host_ranges import HostRange, find_range, mark_address, name_range
 from authorizerd.acl.releases import Release
 from authorizerd.acl.search.areas import Area, Place, divide, nest
-from authorizerd.acl.search.sorting import sort_in_steps
-from authorizerd.acl.steps import Steps, finish
 
-AREAS_PER_STEP: Final = 256
 RANGE_CHARACTERS: Final = 20
 """About as long as the text of a range is."""
 
@@ -82,23 +79,21 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         """Return the hosts from which one release allows, of those that may judge."""
         return dict(self.by_release).get(release, self)
 
-    def list_places(self) -> Steps[list[tuple[bool, str]]]:
-        """Return, in steps, the text of each host and range, and whether it is allowed, sorted."""
+    def list_places(self) -> list[tuple[bool, str]]:
+        """Return the text of each host and range, and whether it is allowed, sorted."""
         if not self.ranges:
             return [(not self.others, host) for host in self.hosts]
-        nested = yield from self._nest()
+        nested = self._nest()
         return [(self.others == (depth % 2 == 1), text) for depth, text in nested]
 
-    def _nest(self) -> Steps[list[tuple[int, str]]]:
+    def _nest(self) -> list[tuple[int, str]]:
         """Return how many ranges are around each host and range, and its text, sorted."""
         depths = [-1]
         found: list[tuple[int, str]] = []
-        for area in (yield from nest([*self.hosts, *self.ranges])):
+        for area in nest([*self.hosts, *self.ranges]):
             depth = depths[area.outer] + 1
             depths.append(depth)
             found.append((depth, _name(area.place)))
-            if not len(found) % AREAS_PER_STEP:
-                yield
         return found
 
     def describe_places(self) -> list[str]:
@@ -107,7 +102,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
             return list(self.hosts)
         words: list[str] = []
         previous = 0
-        for depth, text in finish(self._nest()):
+        for depth, text in self._nest():
             if depth > previous:
                 text = f" (except {text}"
             elif words:
@@ -164,7 +159,7 @@ def read_places(others: bool, places: Iterable[str]) -> HostAccess:
     return HostAccess(others, tuple(sorted(hosts)), tuple(ranges))
 
 
-def join_areas(areas: Sequence[Area], answers: Sequence[bool]) -> Steps[HostAccess]:
+def join_areas(areas: Sequence[Area], answers: Sequence[bool]) -> HostAccess:
     """Return the hosts from which something is allowed.
 
     Args:
@@ -185,28 +180,26 @@ def join_areas(areas: Sequence[Area], answers: Sequence[bool]) -> Steps[HostAcce
                 ranges.append(area.place)
             else:
                 hosts.append(str(area.place))
-        if not number % AREAS_PER_STEP:
-            yield
-    return HostAccess(others, (yield from sort_in_steps(hosts)), tuple(ranges))
+    return HostAccess(others, tuple(sorted(hosts)), tuple(ranges))
 
 
-def covers(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
+def covers(wider: HostAccess, narrower: HostAccess) -> bool:
     """Return True if ``wider`` allows every host that ``narrower`` allows, by each release."""
     if wider is narrower:
         return True
     for release, _ in wider.by_release or narrower.by_release:
-        if not (yield from _covers(wider.in_release(release), narrower.in_release(release))):
+        if not _covers(wider.in_release(release), narrower.in_release(release)):
             return False
     if wider.by_release or narrower.by_release:
         return True
-    return (yield from _covers(wider, narrower))
+    return _covers(wider, narrower)
 
 
-def _covers(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
+def _covers(wider: HostAccess, narrower: HostAccess) -> bool:
     if wider.is_everywhere or narrower.is_nowhere or wider == narrower:
         return True
     if wider.ranges or narrower.ranges:
-        return (yield from _covers_areas(wider, narrower))
+        return _covers_areas(wider, narrower)
     if narrower.others:
         return wider.others and set(wider.hosts).issubset(narrower.hosts)
     if wider.others:
@@ -214,10 +207,9 @@ def _covers(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
     return set(narrower.hosts).issubset(wider.hosts)
 
 
-def _covers_areas(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
+def _covers_areas(wider: HostAccess, narrower: HostAccess) -> bool:
     places: list[set[Place]] = [{*each.hosts, *each.ranges} for each in (wider, narrower)]
-    yield
-    areas = yield from divide(places[0] | places[1])
+    areas = divide(places[0] | places[1])
     answers = [(wider.others, narrower.others)]
     for number, area in enumerate(areas):
         if number:
@@ -228,6 +220,4 @@ def _covers_areas(wider: HostAccess, narrower: HostAccess) -> Steps[bool]:
             answers.append((is_wider, is_narrower))
         if answers[number] == (False, True) and area.example is not None:
             return False
-        if not number % AREAS_PER_STEP:
-            yield
     return True

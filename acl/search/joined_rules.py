@@ -18,14 +18,11 @@ from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.releases import RULES, ReleaseRules
 from authorizerd.acl.search.areas import Area, Place, divide, find_place
 from authorizerd.acl.search.hosts import (
-    AREAS_PER_STEP,
     EVERYWHERE,
     NOWHERE,
     HostAccess,
     join_areas,
 )
-from authorizerd.acl.search.sorting import sort_in_steps
-from authorizerd.acl.steps import Steps
 
 HOSTS_MAX: Final = 10_000
 """The most single hosts that the rules of one answer may name, so that each step stays short.
@@ -96,7 +93,7 @@ class JoinedRules:
             )
         return self._with_allow
 
-    def join_hosts(self, allowed: Iterable[str], denied: Iterable[str]) -> Steps[JoinedRules]:
+    def join_hosts(self, allowed: Iterable[str], denied: Iterable[str]) -> JoinedRules:
         """Return these rules and others for single hosts; ``self`` if they change nothing.
 
         Args:
@@ -115,15 +112,11 @@ class JoinedRules:
         # Usually nothing is new. Finding that out must not take as long as joining all hosts.
         if self.denies or not (new_denied or new_allowed):
             return self
-        yield
         denied_hosts = self.denied_hosts.union(new_denied)
-        yield
         allowed_hosts = _NO_HOSTS
         if not self.allows:
             allowed_hosts = self.allowed_hosts.union(new_allowed)
-            yield
             allowed_hosts = allowed_hosts.difference(new_denied)
-            yield
         check_hosts(len(denied_hosts) + len(allowed_hosts))
         has_ranges = self.has_ranges or any("/" in host for host in chain(new_denied, new_allowed))
         return JoinedRules(self.allows, False, allowed_hosts, denied_hosts, has_ranges)
@@ -148,7 +141,7 @@ def check_hosts(count: int) -> None:
 
 def join_bits(
     rules: JoinedRules, operation: int, any_host: int, hosts: Mapping[str, int]
-) -> Steps[JoinedRules]:
+) -> JoinedRules:
     """Return ``rules`` and those of the index's bits, for every host and for single hosts.
 
     Raises:
@@ -159,66 +152,56 @@ def join_bits(
     if not hosts:
         return joined
     allowed = [host for host, bits in hosts.items() if bits & allows and is_certain(host)]
-    yield
     denied = [host for host, bits in hosts.items() if bits & denies]
-    yield
-    return (yield from joined.join_hosts(allowed, denied))
+    return joined.join_hosts(allowed, denied)
 
 
-def find_access(rules: JoinedRules, releases: ReleaseRules) -> Steps[HostAccess]:
-    """Return, in steps, the hosts from which the rules allow, by any of ``releases``."""
+def find_access(rules: JoinedRules, releases: ReleaseRules) -> HostAccess:
+    """Return the hosts from which the rules allow, by any of ``releases``."""
     if rules.access is None:
         if rules.has_ranges:
-            rules.access = yield from _find_access_with_ranges(rules, releases)
+            rules.access = _find_access_with_ranges(rules, releases)
         else:
             hosts = rules.denied_hosts if rules.allows else rules.allowed_hosts
-            rules.access = HostAccess(rules.allows, (yield from sort_in_steps(hosts)))
+            rules.access = HostAccess(rules.allows, tuple(sorted(hosts)))
     return rules.access
 
 
-def _find_access_with_ranges(rules: JoinedRules, releases: ReleaseRules) -> Steps[HostAccess]:
+def _find_access_with_ranges(rules: JoinedRules, releases: ReleaseRules) -> HostAccess:
     bits: dict[Place, int] = {}
     kinds = (rules.allowed_hosts, _ALLOWED), (rules.denied_hosts, _DENIED)
-    for number, (host, bit) in enumerate((host, bit) for hosts, bit in kinds for host in hosts):
+    for host, bit in ((host, bit) for hosts, bit in kinds for host in hosts):
         place = find_place(host)
         bits[place] = bits.get(place, 0) | (bit << 2 if isinstance(place, HostRange) else bit)
-        if not number % AREAS_PER_STEP:
-            yield
-    areas = yield from divide(bits)
-    sums = yield from _add_up(areas, bits, _ALLOWED if rules.allows else 0)
+    areas = divide(bits)
+    sums = _add_up(areas, bits, _ALLOWED if rules.allows else 0)
     found: list[HostAccess] = []
     answers: list[list[bool]] = []
     for release in releases.releases:
         # The rules of a single release count all ranges or none.
-        answers.append((yield from _judge_areas(sums, RULES[release].range_denies)))
-        found.append((yield from join_areas(areas, answers[-1])))
+        answers.append(_judge_areas(sums, RULES[release].range_denies))
+        found.append(join_areas(areas, answers[-1]))
     if all(each == found[0] for each in found):
         return found[0]
-    yield
     by_any = [*map(any, zip(*answers, strict=True))]
-    yield
-    united = yield from join_areas(areas, by_any)
+    united = join_areas(areas, by_any)
     return replace(united, by_release=tuple(zip(releases.releases, found, strict=True)))
 
 
-def _add_up(areas: Sequence[Area], bits: Mapping[Place, int], outermost: int) -> Steps[list[int]]:
+def _add_up(areas: Sequence[Area], bits: Mapping[Place, int], outermost: int) -> list[int]:
     """Return the bits that apply to each area: its own, and those of the areas around it."""
     sums = [outermost]
-    for number, area in enumerate(areas):
+    for area in areas:
         if area.place is not None:
             sums.append(sums[area.outer] | bits[area.place])
-        if not number % AREAS_PER_STEP:
-            yield
     return sums
 
 
-def _judge_areas(sums: Sequence[int], ranges_count: bool) -> Steps[list[bool]]:
+def _judge_areas(sums: Sequence[int], ranges_count: bool) -> list[bool]:
     """Return whether each area is allowed."""
     answers: list[bool] = []
-    for number, bits in enumerate(sums, 1):
+    for bits in sums:
         if ranges_count:
             bits |= bits >> 2
         answers.append(bits & (_ALLOWED | _DENIED) == _ALLOWED)
-        if not number % AREAS_PER_STEP:
-            yield
     return answers

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from itertools import chain
-from typing import Final
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize, everyone_error
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Operation
-from authorizerd.acl.question_cost import bound_lookups
-from authorizerd.acl.search.places import LOOKUPS_PER_STEP
 from authorizerd.acl.search.releases import any_allows, list_releases
-from authorizerd.acl.search.sorting import SmallestNames
 from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
-from authorizerd.acl.steps import Steps
-
-NAMES_PER_STEP: Final = 256
-_NAME_CHARACTERS_MAX: Final = 32_767
-"""The length of Kafka's longest string."""
 
 
 def find_names(
@@ -34,8 +24,8 @@ def find_names(
     limit: int | None = None,
     own_only: bool = False,
     describable: AclSnapshot | None = None,
-) -> Steps[tuple[str, ...]]:
-    """Return, in steps, the names for which ``acl.decision.authorize`` returns True, sorted.
+) -> tuple[str, ...]:
+    """Return the names for which ``acl.decision.authorize`` returns True, sorted.
 
     While several Kafka releases may judge, these are the names that any of them allows.
 
@@ -57,31 +47,23 @@ def find_names(
     """
     if principal == WILDCARD_PRINCIPAL and principal not in settings.super_users:
         raise everyone_error()
-    chosen = SmallestNames(after, limit)
-    # Each decision may look up all prefix lengths, in four sets of patterns.
-    snapshots = list_releases(snapshot)
-    lookups = bound_lookups(snapshot, _NAME_CHARACTERS_MAX) * len(snapshots)
-    per_step = max(1, LOOKUPS_PER_STEP // lookups)
-    per_step = min(per_step, NAMES_PER_STEP)
     index = snapshot.types[resource_type]
     literals: Iterable[str] = index.resources.literals
     if own_only:
         literals = _own_literals(host, rules_of(index, principal), index.everyone)
-    names = chain(((name, False) for name in literals), ((name, own_only) for name in known_names))
-    ask = partial(any_allows, snapshots, settings, principal, host)
+    hidden = dict.fromkeys(known_names, own_only) | dict.fromkeys(literals, False)
+    ask = partial(any_allows, list_releases(snapshot), settings, principal, host)
     known_by = snapshot if describable is None else describable
     may_know = partial(authorize, known_by, settings, principal, host, Operation.DESCRIBE)
-    for number, (name, is_hidden) in enumerate(names, 1):
-        if (
-            chosen.wants(name)
-            and ask(operation, resource_type, name)
-            and not (is_hidden and not may_know(resource_type, name))
+    chosen: list[str] = []
+    for name in sorted(name for name in hidden if after is None or name > after):
+        if len(chosen) == limit:
+            break
+        if ask(operation, resource_type, name) and not (
+            hidden[name] and not may_know(resource_type, name)
         ):
-            chosen.add(name)
-        if not number % per_step:
-            yield from chosen.compact()
-            yield
-    return tuple((yield from chosen.finish()))
+            chosen.append(name)
+    return tuple(chosen)
 
 
 def _own_literals(host: str | None, *sources: Rules) -> Iterable[str]:

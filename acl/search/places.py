@@ -14,13 +14,9 @@ import msgspec
 from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import PatternType
 from authorizerd.acl.patterns import Patterns, misses_wildcard
-from authorizerd.acl.question_cost import CHARACTERS_PER_LOOKUP
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.joined_rules import check_hosts
-from authorizerd.acl.steps import Steps
 from authorizerd.acl.tables import Table
-
-LOOKUPS_PER_STEP: Final = 256
 
 NO_BITS: Final[Mapping[str, int]] = {}
 
@@ -47,24 +43,19 @@ class Places(msgspec.Struct, frozen=True, gc=False):
         return 1 + len(self.prefixes)
 
 
-def find_places(patterns: Patterns, name: str) -> Steps[Places]:
+def find_places(patterns: Patterns, name: str) -> Places:
     """Return the places of ``name``.
 
     Args:
         patterns: those of all ACLs of the resource type.
     """
     prefixes: list[str] = []
-    work, size = 0, len(name)
+    size = len(name)
     for length, last, characters in patterns.ends:
-        work += 1
         if length <= size and (characters is None or name[last] in characters):
             prefix = name[:length]
-            work += length // CHARACTERS_PER_LOOKUP
             if prefix in patterns.prefixes:
                 prefixes.append(prefix)
-        if work >= LOOKUPS_PER_STEP:
-            work = 0
-            yield
     is_wild = patterns.wildcard != 0 and not misses_wildcard(name)
     has_acl = is_wild or bool(prefixes) or name in patterns.literals
     return Places(name, tuple(prefixes), is_wild, has_acl)
@@ -83,36 +74,26 @@ def look_up_at(patterns: Patterns, places: Places) -> int:
 
 def find_host_bits(
     hosts: Table[str, Patterns], places: Places, mask: int, releases: ReleaseRules
-) -> Steps[dict[str, int]]:
+) -> dict[str, int]:
     """Return the bits under ``mask`` of each host of ACLs that has any, and that can match.
 
     Raises:
         SearchLimitError: there are too many hosts.
     """
     found: dict[str, int] = {}
-    work = 0
     for host, patterns in hosts.items():
         bits = look_up_at(patterns, places) & mask
         if bits and not never_matches(host, releases):
             found[host] = bits
             check_hosts(len(found))
-        work += places.lookups
-        if work >= LOOKUPS_PER_STEP:
-            work = 0
-            yield
     return found
 
 
 def has_host_rule(
     hosts: Table[str, Patterns], places: Places, mask: int, releases: ReleaseRules
-) -> Steps[bool]:
+) -> bool:
     """Return True if a rule for a host that can match has bits under ``mask``."""
-    work = 0
-    for host, patterns in hosts.items():
-        if look_up_at(patterns, places) & mask and not never_matches(host, releases):
-            return True
-        work += places.lookups
-        if work >= LOOKUPS_PER_STEP:
-            work = 0
-            yield
-    return False
+    return any(
+        look_up_at(patterns, places) & mask and not never_matches(host, releases)
+        for host, patterns in hosts.items()
+    )

@@ -41,9 +41,6 @@ from authorizerd.acl.search.pattern_rules import (
 )
 from authorizerd.acl.search.places import Places, find_host_bits, look_up_at
 from authorizerd.acl.snapshot import Rules
-from authorizerd.acl.steps import Steps
-
-RULES_PER_STEP: Final = 64
 
 _WILDCARD_PATTERN: Final = (LITERAL, WILDCARD)
 _STAR_PREFIX: Final = (PREFIXED, WILDCARD)
@@ -150,27 +147,23 @@ class RegionWalk:
         outside = Region(_ROOT_PATTERN, NOWHERE, None)
         self._root = self._wild = _Open(EVERYTHING, NOTHING_APPLIES, outside)
         self._stack: Final[list[_Open]] = []
-        self._work = 0
         self._star: tuple[Region, int, dict[str, int]] | None = None
         """The prefix ``*``, once it is met: its region and the bits of its rules."""
 
-    def enter_roots(self, sources: Iterable[Rules]) -> Steps[None]:
+    def enter_roots(self, sources: Iterable[Rules]) -> None:
         """Begin with the patterns that contain nearly all others."""
-        self._root = yield from self._enter_root(_ROOT_PATTERN, _ROOT_PLACES, sources)
-        self._wild = yield from self._enter_root(_WILDCARD_PATTERN, _WILDCARD_PLACES, sources)
+        self._root = self._enter_root(_ROOT_PATTERN, _ROOT_PLACES, sources)
+        self._wild = self._enter_root(_WILDCARD_PATTERN, _WILDCARD_PLACES, sources)
         self.star_mask = self._find_useful(self._root.joined)
         self.mask = self._find_useful(self._wild.joined)
 
-    def _enter_root(
-        self, pattern: Pattern, places: Places, sources: Iterable[Rules]
-    ) -> Steps[_Open]:
+    def _enter_root(self, pattern: Pattern, places: Places, sources: Iterable[Rules]) -> _Open:
         joined = self._root.joined
         for rules in sources:
-            hosts = yield from find_host_bits(rules.hosts, places, self.mask, self._releases)
+            hosts = find_host_bits(rules.hosts, places, self.mask, self._releases)
             any_host = look_up_at(rules.any_host, places)
-            joined = yield from join_bits(joined, self._operation, any_host, hosts)
-            yield
-        access = yield from find_access(joined, self._releases)
+            joined = join_bits(joined, self._operation, any_host, hosts)
+        access = find_access(joined, self._releases)
         return _Open(pattern[1], joined, self._make_region(pattern, access, self._root.region))
 
     def _find_useful(self, joined: JoinedRules) -> int:
@@ -179,33 +172,33 @@ class RegionWalk:
             return 0
         return DENIES[self._operation] if joined.allows else self.mask
 
-    def visit(self, rules: Iterator[PatternRule]) -> Steps[None]:
+    def visit(self, rules: Iterator[PatternRule]) -> None:
         """Find the regions of all patterns."""
         for (name, is_literal), some in groupby(rules, _get_pattern):
-            any_host, hosts = yield from self._gather(some)
-            outer = yield from self._leave_until(name)
+            any_host, hosts = self._gather(some)
+            outer = self._leave_until(name)
             if self._results.next_after is not None:
                 if self._is_page_complete():
                     break
                 if is_literal and not self._can_deny(any_host, hosts):
                     # It belongs to a later page, and can be no exception of a pattern of this one.
                     continue
-            joined = yield from join_bits(outer.joined, self._operation, any_host, hosts)
+            joined = join_bits(outer.joined, self._operation, any_host, hosts)
             if joined is outer.joined:
                 continue
             if joined.access is None:
-                yield from find_access(joined, self._releases)
+                find_access(joined, self._releases)
             pattern = LITERAL if is_literal else PREFIXED, name
-            region = yield from self._enter(pattern, joined, outer)
+            region = self._enter(pattern, joined, outer)
             if pattern == _STAR_PREFIX:
                 self._star = region, any_host, hosts
         while self._stack:
-            yield from self._leave_last()
-        yield from self._settle_star()
+            self._leave_last()
+        self._settle_star()
         if self._wild.region is not self._root.region:
-            yield from self._close(self._wild.region)
+            self._close(self._wild.region)
 
-    def _gather(self, rules: Iterable[PatternRule]) -> Steps[tuple[int, dict[str, int]]]:
+    def _gather(self, rules: Iterable[PatternRule]) -> tuple[int, dict[str, int]]:
         """Return the bits of one pattern's rules, for every host and by single host."""
         any_host = 0
         hosts: dict[str, int] = {}
@@ -214,28 +207,22 @@ class RegionWalk:
                 any_host |= bits
             else:
                 hosts[host] = hosts.get(host, 0) | bits
-            self._work += 1
-            if self._work >= RULES_PER_STEP:
-                self._work = 0
-                check_hosts(len(hosts))
-                yield
-        if hosts:
-            yield
+        check_hosts(len(hosts))
         return any_host, hosts
 
     def _can_deny(self, any_host: int, hosts: dict[str, int]) -> bool:
         denies = DENIES[self._operation]
         return any_host & denies != 0 or any(bits & denies for bits in hosts.values())
 
-    def _enter(self, pattern: Pattern, joined: JoinedRules, outer: _Open) -> Steps[Region]:
+    def _enter(self, pattern: Pattern, joined: JoinedRules, outer: _Open) -> Region:
         """Enter a pattern, at which the rules ``joined`` apply. Return its region."""
         access = joined.access
-        assert access is not None, "the caller has found it, in steps"
+        assert access is not None, "the caller has found it"
         region = self._make_region(pattern, access, outer.region)
         if pattern[0] == PREFIXED:
             self._stack.append(_Open(pattern[1], joined, region))
         elif region is not outer.region:
-            yield from self._close(region)
+            self._close(region)
         return region
 
     def _make_region(self, pattern: Pattern, access: HostAccess, surroundings: Region) -> Region:
@@ -246,29 +233,29 @@ class RegionWalk:
         self._results.add(region)
         return region
 
-    def _leave_until(self, name: str) -> Steps[_Open]:
+    def _leave_until(self, name: str) -> _Open:
         """Leave open prefixes, up to one that contains ``name``. Return the innermost one left."""
         while self._stack:
             if name.startswith(self._stack[-1].name):
                 return self._stack[-1]
-            yield from self._leave_last()
+            self._leave_last()
         return self._root if name[:1] == WILDCARD else self._wild
 
-    def _leave_last(self) -> Steps[None]:
+    def _leave_last(self) -> None:
         name, _, region = self._stack.pop()
         if region.pattern == (PREFIXED, name):  # else it is the region of the surroundings
-            yield from self._close(region)
+            self._close(region)
 
-    def _close(self, region: Region) -> Steps[None]:
+    def _close(self, region: Region) -> None:
         """Make ``region`` an exception of its surroundings if less is allowed somewhere in it."""
         outer = region.surroundings
         assert outer is not None, "every region but the outermost one has surroundings"
         if outer.access.is_nowhere:
             return
-        if region.has_exceptions or not (yield from covers(region.access, outer.access)):
+        if region.has_exceptions or not covers(region.access, outer.access):
             self._results.add_exception(outer, region.pattern)
 
-    def _settle_star(self) -> Steps[None]:
+    def _settle_star(self) -> None:
         """Exclude the name ``*`` where it is allowed from fewer hosts than its two regions say.
 
         All rules of both apply to it. No pattern matches only this name, so where one region denies
@@ -277,11 +264,11 @@ class RegionWalk:
         if self._star is None or self._wild.joined is self._root.joined:
             return
         region, any_host, hosts = self._star
-        joined = yield from join_bits(self._wild.joined, self._operation, any_host, hosts)
-        access = yield from find_access(joined, self._releases)
-        if not (yield from covers(access, region.access)):
+        joined = join_bits(self._wild.joined, self._operation, any_host, hosts)
+        access = find_access(joined, self._releases)
+        if not covers(access, region.access):
             self._results.add_exception(region, _WILDCARD_PATTERN)
-        if not (yield from covers(access, self._wild.region.access)):
+        if not covers(access, self._wild.region.access):
             self._results.add_exception(self._wild.region, _STAR_PREFIX)
 
     def _is_page_complete(self) -> bool:

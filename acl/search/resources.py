@@ -8,10 +8,9 @@ from authorizerd.acl.bits import DENIES
 from authorizerd.acl.decision import AuthorizerSettings, everyone_error
 from authorizerd.acl.model import WILDCARD_PRINCIPAL
 from authorizerd.acl.search.hosts import HostAccess
-from authorizerd.acl.search.pattern_rules import ALL_BITS, ITEMS_PER_STEP, Pattern, PatternRules
+from authorizerd.acl.search.pattern_rules import ALL_BITS, Pattern, PatternRules
 from authorizerd.acl.search.regions import RegionList, RegionWalk
 from authorizerd.acl.snapshot import AclSnapshot, rules_of
-from authorizerd.acl.steps import Steps
 
 
 class PatternAccess(msgspec.Struct, frozen=True, gc=False):
@@ -61,8 +60,8 @@ def find_resources(
     limit: int | None = None,
     exceptions_max: int | None = None,
     literals: bool = True,
-) -> Steps[Resources]:
-    """Return, in steps, the patterns of resources on which the principal may do ``operation``.
+) -> Resources:
+    """Return the patterns of resources on which the principal may do ``operation``.
 
     Denials are subtracted, and implied operations count. The result is exact, except for the single
     name ``*`` if the wildcard and the prefix ``*`` both have rules, and one of them denies single
@@ -89,35 +88,25 @@ def find_resources(
     sources = (rules_of(index, principal), index.everyone)
     results = RegionList(after, limit, exceptions_max, literals)
     walk = RegionWalk(results, operation, snapshot.rules)
-    yield from walk.enter_roots(sources)
+    walk.enter_roots(sources)
     # An ALLOW of a single name cannot make it an exception.
     literal_mask = ALL_BITS if literals else DENIES[operation]
     rules = PatternRules(walk.mask, walk.star_mask, literal_mask, after)
     for source in sources:
-        yield from rules.collect(source, snapshot.rules)
-    yield from walk.visit((yield from rules.iterate()))
-    yield from rules.free()
-    patterns: list[PatternAccess] = []
-    # Regions are freed one by one: freeing thousands at once would block the thread.
-    listed = results.regions[::-1]
-    results.regions.clear()
-    while listed:
-        region = listed.pop()
-        pattern_type, name = region.pattern
-        patterns.append(
-            PatternAccess(
-                resource_type,
-                pattern_type,
-                name,
-                operation,
-                region.access,
-                tuple(region.exceptions),
-            )
+        rules.collect(source, snapshot.rules)
+    walk.visit(rules.iterate())
+    patterns = tuple(
+        PatternAccess(
+            resource_type,
+            *region.pattern,
+            operation,
+            region.access,
+            tuple(region.exceptions),
         )
-        if not len(listed) % ITEMS_PER_STEP:
-            yield
+        for region in results.regions
+    )
     return Resources(
-        tuple(patterns),
+        patterns,
         unlisted=settings.allow_everyone_if_no_acl_found,
         next_after=results.next_after,
     )

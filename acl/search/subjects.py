@@ -19,16 +19,13 @@ from authorizerd.acl.search.joined_rules import (
     join_bits,
 )
 from authorizerd.acl.search.places import (
-    LOOKUPS_PER_STEP,
     Places,
     find_host_bits,
     find_places,
     has_host_rule,
     look_up_at,
 )
-from authorizerd.acl.search.sorting import SmallestNames
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex
-from authorizerd.acl.steps import Steps
 
 PAGE_CHARACTERS_MAX: Final = 256 * 1024
 """A page ends once its names have this many characters, so that it is written in a short step."""
@@ -84,8 +81,8 @@ def find_subjects(
     *,
     after: str | None = None,
     limit: int | None = None,
-) -> Steps[Subjects]:
-    """Return, in steps, who may do ``operation`` on the resource.
+) -> Subjects:
+    """Return who may do ``operation`` on the resource.
 
     A page costs a look at every principal, but only the principals of the page are decided.
 
@@ -99,13 +96,13 @@ def find_subjects(
         SearchLimitError: the rules that apply to one principal name too many hosts.
     """
     index = snapshot.types[resource_type]
-    places = yield from find_places(index.resources, resource_name)
+    places = find_places(index.resources, resource_name)
     search = _Search(index, settings, places, operation, snapshot.rules)
-    everyone = yield from search.join(NOTHING_APPLIES, index.everyone)
+    everyone = search.join(NOTHING_APPLIES, index.everyone)
     if settings.allow_everyone_if_no_acl_found and not places.has_acl:
         everyone = everyone.join(allows=True, denies=False)
-    everywhere_else = yield from find_access(everyone, snapshot.rules)
-    principals = yield from search.list_principals(after, None if limit is None else limit + 1)
+    everywhere_else = find_access(everyone, snapshot.rules)
+    principals = search.list_principals(after, None if limit is None else limit + 1)
     named: list[SubjectAccess] = []
     excluded: list[SubjectAccess] = []
     hosts_listed = characters = 0
@@ -114,15 +111,14 @@ def find_subjects(
         is_full = number == limit or hosts_listed > HOSTS_MAX or is_long
         if limit is not None and number and is_full:
             return Subjects(tuple(named), everywhere_else, tuple(excluded), principals[number - 1])
-        access = yield from search.find_access_of(principal, everyone)
+        access = search.find_access_of(principal, everyone)
         subject = SubjectAccess(principal, access)
         if not access.is_nowhere:
             named.append(subject)
-        if not (yield from covers(access, everywhere_else)):
+        if not covers(access, everywhere_else):
             excluded.append(subject)
         hosts_listed += 1 + access.count
         characters += len(principal) + access.characters
-        yield
     return Subjects(tuple(named), everywhere_else, tuple(excluded))
 
 
@@ -146,48 +142,32 @@ class _Search:
         self._operation: Final = operation
         self._mask: Final = ALLOWS[operation] | DENIES[operation]
 
-    def join(self, others: JoinedRules, rules: Rules) -> Steps[JoinedRules]:
+    def join(self, others: JoinedRules, rules: Rules) -> JoinedRules:
         """Return ``others`` and those of ``rules`` that apply to the name."""
         any_host = look_up_at(rules.any_host, self._places)
-        hosts = yield from find_host_bits(rules.hosts, self._places, self._mask, self._releases)
-        return (yield from join_bits(others, self._operation, any_host, hosts))
+        hosts = find_host_bits(rules.hosts, self._places, self._mask, self._releases)
+        return join_bits(others, self._operation, any_host, hosts)
 
-    def list_principals(self, after: str | None, count: int | None) -> Steps[list[str]]:
+    def list_principals(self, after: str | None, count: int | None) -> list[str]:
         """Return the first principals with a rule that applies, and super users."""
-        chosen = SmallestNames(after, count)
-        work = 0
-        for principal in self._super_users:
-            if chosen.wants(principal):
-                chosen.add(principal)
-            work += 1
-            if work >= LOOKUPS_PER_STEP:
-                work = 0
-                yield from chosen.compact()
-                yield
-        if self._places.has_acl:
-            for principal, rules in self._index.principals.items():
-                work += self._places.lookups * (1 + len(rules.hosts))
-                if chosen.wants(principal) and (
-                    look_up_at(rules.any_host, self._places) & self._mask
-                    or (
-                        rules.hosts
-                        and (
-                            yield from has_host_rule(
-                                rules.hosts, self._places, self._mask, self._releases
-                            )
-                        )
-                    )
-                ):
-                    chosen.add(principal)
-                if work >= LOOKUPS_PER_STEP:
-                    work = 0
-                    yield from chosen.compact()
-                    yield
-        return (yield from chosen.finish())
+        principals = self._index.principals if self._places.has_acl else {}
+        names = {*self._super_users, *principals}
+        chosen: list[str] = []
+        for name in sorted(name for name in names if after is None or name > after):
+            if len(chosen) == count:
+                break
+            if name in self._super_users or self._applies(principals[name]):
+                chosen.append(name)
+        return chosen
 
-    def find_access_of(self, principal: str, everyone: JoinedRules) -> Steps[HostAccess]:
+    def _applies(self, rules: Rules) -> bool:
+        return look_up_at(rules.any_host, self._places) & self._mask != 0 or has_host_rule(
+            rules.hosts, self._places, self._mask, self._releases
+        )
+
+    def find_access_of(self, principal: str, everyone: JoinedRules) -> HostAccess:
         if principal in self._super_users:
             return EVERYWHERE
         rules = self._index.principals.get(principal, NO_RULES)
-        joined = yield from self.join(everyone, rules)
-        return (yield from find_access(joined, self._releases))
+        joined = self.join(everyone, rules)
+        return find_access(joined, self._releases)

@@ -31,7 +31,6 @@ from authorizerd.acl.policy.judging import Finding, Verdict, judge, judged_by
 from authorizerd.acl.policy.remedy import find_remedy
 from authorizerd.acl.policy.wording import write_assertion, write_finding
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
 from authorizerd.cli.policy.document import PolicyTest
 
 NEAR_MISSES_MAX: Final = 2
@@ -176,7 +175,7 @@ def _explain_finding(
     snapshot: AclSnapshot, known: KnownSettings, settings: AuthorizerSettings, finding: Finding
 ) -> Reason:
     question = finding.question
-    explanation = finish(explain_fully(judged_by(snapshot, finding), settings, question))
+    explanation = explain_fully(judged_by(snapshot, finding), settings, question)
     decision = explanation.decision
     assert decision.allowed == finding.is_allowed, "both decide by the same rules"
     text = write_finding(finding)

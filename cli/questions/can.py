@@ -9,7 +9,6 @@ from authorizerd.acl.known_settings import NO_DOUBT, Doubt, doubt_denial
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.actions import ActionAccess, find_actions
 from authorizerd.acl.search.hosts import NOWHERE, HostAccess
-from authorizerd.acl.steps import finish
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
 from authorizerd.cli.flags import Refuse, add_json_argument
@@ -45,7 +44,7 @@ def _run(arguments: argparse.Namespace) -> int:
     resource = asked.read_resource(arguments, refuse)
     host = asked.read_host(arguments.host, refuse)
     source = read_source(arguments)
-    found = finish(find_actions(source.snapshot, source.settings.least, principal, *resource))
+    found = find_actions(source.snapshot, source.settings.least, principal, *resource)
     answer = _Answer(source, principal, resource, host, found)
     return print_answer(
         as_json=arguments.json,
@@ -133,7 +132,7 @@ class _Answer:
                 documents.OperationAccess(
                     operation=operation.name,
                     allowed=self._is_allowed(hosts),
-                    hosts=finish(new_hosts(hosts)),
+                    hosts=new_hosts(hosts),
                 )
                 for operation, hosts in self._access.items()
             ),

@@ -29,7 +29,6 @@ from authorizerd.acl.known_settings import (
 from authorizerd.acl.model import Question
 from authorizerd.acl.past import AnswerChange, concerns
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
-from authorizerd.acl.steps import finish
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
 from authorizerd.cli.flags import Refuse, add_json_argument
@@ -91,12 +90,12 @@ def _run(arguments: argparse.Namespace) -> int:
 def _explain(source: AclSource, question: Question) -> Explanation:
     """Return the explanation by what is known of the settings."""
     snapshot, known = source.snapshot, source.settings
-    explanation = finish(explain_fully(snapshot, known.least, question))
+    explanation = explain_fully(snapshot, known.least, question)
     effects: list[str] = []
     if known.allow_everyone_if_no_acl_found is None:
         if explanation.decision.allowed:
             # A change that denies must not leave a resource without ACLs.
-            explanation = finish(explain_fully(snapshot, known.most, question))
+            explanation = explain_fully(snapshot, known.most, question)
         default = replace(explanation.default, is_set=None)
         explanation = replace(explanation, default=default)
         if not default.acl_count:

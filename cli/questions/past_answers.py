@@ -16,7 +16,6 @@ from authorizerd.acl.past import AnswerChange, find_answer_changes, redo_change
 from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
 from authorizerd.metadata.history import History
 
 
@@ -41,7 +40,7 @@ def find_past_answers(
     last = first
     for change in history.changes:
         last = redo_change(last, change)
-    found = finish(find_answer_changes(last, settings, question, history.changes))
+    found = find_answer_changes(last, settings, question, history.changes)
     changes = tuple(reversed(found))
     hosts: dict[int | None, HostAccess] = {}
     if question.host is None:
@@ -73,14 +72,12 @@ def _find_allowed_hosts(
 ) -> HostAccess | None:
     """Return from which hosts the question is allowed; None if from none, or too many to list."""
     try:
-        actions = finish(
-            find_actions(
-                snapshot,
-                settings,
-                question.principal,
-                question.resource_type,
-                question.resource_name,
-            )
+        actions = find_actions(
+            snapshot,
+            settings,
+            question.principal,
+            question.resource_type,
+            question.resource_name,
         )
     except SearchLimitError:
         return None

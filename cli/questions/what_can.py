@@ -25,7 +25,6 @@ from authorizerd.acl.patterns import look_up, misses_wildcard
 from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.resources import find_resources
-from authorizerd.acl.steps import finish
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
 from authorizerd.cli.flags import Refuse, add_json_argument, add_list, add_switch
@@ -162,13 +161,11 @@ def _find_access(
     snapshot, settings = source.snapshot, source.settings.least
     if resource_type is ResourceType.CLUSTER:
         # There is only one cluster, whichever patterns match its name.
-        for action in finish(
-            find_actions(snapshot, settings, principal, resource_type, CLUSTER_NAME)
-        ):
+        for action in find_actions(snapshot, settings, principal, resource_type, CLUSTER_NAME):
             if action.operation == operation:
                 yield _Access(THE_CLUSTER, (), action.hosts)
         return
-    found = finish(find_resources(snapshot, settings, principal, operation, resource_type))
+    found = find_resources(snapshot, settings, principal, operation, resource_type)
     if found.everything:
         yield _Access(EVERY_NAME, (), EVERYWHERE)
     for each in found.patterns:
@@ -274,7 +271,7 @@ def _document_of(entry: Entry) -> documents.Resources:
         pattern=pattern,
         excepted=tuple(documents.new_pattern(*each) for each in entry.exceptions),
         operations=documents.name_operations(entry.operations),
-        hosts=finish(new_hosts(entry.hosts)),
+        hosts=new_hosts(entry.hosts),
         known_topics=entry.topics,
     )
 

@@ -15,7 +15,6 @@ from authorizerd.acl.model import Operation
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.search.subjects import SubjectAccess, Subjects, find_subjects
-from authorizerd.acl.steps import finish
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
 from authorizerd.cli.flags import Refuse, add_json_argument
@@ -59,7 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
     host = asked.read_host(arguments.host, refuse)
     _warn_if_unsupported(operation, resource)
     source = read_source(arguments)
-    found = finish(find_subjects(source.snapshot, source.settings.least, operation, *resource))
+    found = find_subjects(source.snapshot, source.settings.least, operation, *resource)
     answer = _Answer(source, operation, resource, host, found)
     return print_answer(
         as_json=arguments.json,
@@ -152,7 +151,7 @@ class _Answer:
             resource_name=name,
             host=self._host,
             principals=tuple(map(self._document_of, self._allowed)),
-            everyone_else=finish(new_hosts(self._everyone)),
+            everyone_else=new_hosts(self._everyone),
             denied=tuple(map(self._document_of, self._denied)),
             unknown_settings=self._unknown,
             source=documents.new_source(self._source),
@@ -162,5 +161,5 @@ class _Answer:
         return documents.Principal(
             principal=subject.principal,
             super_user=self._source.settings.is_super_user(subject.principal),
-            hosts=finish(new_hosts(subject.hosts)),
+            hosts=new_hosts(subject.hosts),
         )

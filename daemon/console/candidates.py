@@ -18,11 +18,11 @@ from authorizerd.acl.formats.catalogue import PASTED_FORMATS, read_acl_text
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Operation, ResourceType
-from authorizerd.acl.past import PastChange, undo_changes
+from authorizerd.acl.past import PastChange, undo_change
 from authorizerd.acl.plan.changes import AclChanges, make_changes
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.selector import Selector
-from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.snapshot import CHANGES_PER_STATE, AclSnapshot
 from authorizerd.acl.steps import Steps
 from authorizerd.daemon.audit.lines import Recorded
 from authorizerd.protocol.decisions.acl_filters import QueryError
@@ -132,7 +132,14 @@ def apply_candidates(
         QueryError: the changes do not fit the state.
     """
     try:
-        return (yield from undo_changes(snapshot, undone, snapshot.offset, states))
+        states.append(snapshot)
+        for number, change in enumerate(reversed(undone), 1):
+            snapshot = undo_change(snapshot, change)
+            if not number % CHANGES_PER_STATE:
+                states.append(snapshot)
+                yield
+        states.append(snapshot)
+        return snapshot
     except PastMismatchError as error:
         raise QueryError(f"the candidates: {error}") from error
 

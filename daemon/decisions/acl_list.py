@@ -7,7 +7,8 @@ caller cannot keep all others out.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -15,7 +16,6 @@ import msgspec
 import trio
 
 from authorizerd.acl.as_of import AsOf
-from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
@@ -31,24 +31,19 @@ from authorizerd.daemon.decisions.acl_surface import (
     refuse_for_now,
 )
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.slots import Slots
-from authorizerd.daemon.errors import (
-    ClosingError,
-    ForbiddenError,
-    PastRefusedError,
-    PastUnavailableError,
-)
+from authorizerd.daemon.errors import ClosingError, ForbiddenError
+from authorizerd.daemon.queries.client import NO_QUERIES, Queries
 from authorizerd.protocol.decisions.acl_feed import (
     encode_listed,
     encode_listing_begin,
     encode_listing_end,
 )
 from authorizerd.protocol.decisions.acl_filters import parse_query, read_as_of, read_filter
-from authorizerd.protocol.decisions.past_answers import AsOfAnswer, make_as_of
 from authorizerd.protocol.http.messages import LINES, Request, Response
 from authorizerd.protocol.http.rights import ACLS
 from authorizerd.protocol.http.streamed import Send, StreamedResponse
+from authorizerd.protocol.queries import ListingQuestion
 
 ACLS_PATH: Final = "/v1/acls"
 SURFACE: Final = "ListAcls"
@@ -64,84 +59,101 @@ class AclListHandler(AclSurface):
     """Answer listings, as lines of JSON.
 
     Args:
-        past: None if the ACLs of earlier moments cannot be listed.
+        queries: answers what is about earlier moments.
     """
 
     def __init__(
-        self, decider: StandardDecider, callers: Callers, past: Past | None = None
+        self, decider: StandardDecider, callers: Callers, queries: Queries = NO_QUERIES
     ) -> None:
         super().__init__(SURFACE, decider, callers)
-        self._past: Final = past
+        self._queries: Final = queries
         self._places: Final = Slots(LISTINGS_AT_ONCE_MAX, LISTINGS_OF_A_CALLER_MAX)
 
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
         parameters = parse_query(request.query)
         wanted, as_of = read_filter(parameters), read_as_of(parameters)
         state = check_may_list(self._decider, caller)
-        listing = _Listing(self._decider, caller, state, wanted)
-        write: Callable[[Send], Awaitable[None]] = listing.write
         if as_of is not None:
-            write = await self._list_past(as_of, wanted, caller)
+            return await self._list_past(as_of, wanted, caller, state)
         give_back = self._places.take(caller.principal)
         if give_back is None:
             return refuse_for_now(
                 f"{LISTINGS_AT_ONCE_MAX} listings are under way, or"
                 f" {LISTINGS_OF_A_CALLER_MAX} of this caller, which is the limit: retry later"
             )
-        return StreamedResponse(
-            write=write,
-            close=give_back,
-            content_type=LINES,
-            headers=(NO_STORE,),
-            stall_seconds=STALL_SECONDS,
-        )
+        return _stream(_Listing(self._decider, caller, state, wanted).write, give_back)
 
     async def _list_past(
-        self, as_of: AsOf, wanted: AclFilter, caller: Caller
-    ) -> Callable[[Send], Awaitable[None]]:
-        """Return what lists the ACLs of an earlier moment, once it is known that it can be read.
+        self, as_of: AsOf, wanted: AclFilter, caller: Caller, state: DecisionState
+    ) -> StreamedResponse:
+        """Return what lists the ACLs of an earlier moment.
 
         Raises:
-            PastRefusedError, PastUnavailableError: see ``Past.state_at``.
+            PastRefusedError, PastUnavailableError, BusyError: see ``Queries.open``.
         """
-        past, principal = self._past, caller.principal
-        if past is None:
-            raise PastRefusedError("as_of: this daemon answers no questions about the past")
-        async with past.state_at(as_of, principal) as then:
-            if as_of.offset is None:
-                as_of = AsOf(offset=then.moment.offset)
+        check = _new_check(self._decider, caller, state)
+        asked = ListingQuestion(wanted, state.settings, as_of)
+        offset = state.offset
+        del state  # else it would be freed late
+        found = await self._queries.open(asked, caller=caller.principal, offset=offset)
 
         async def write(send: Send) -> None:
-            # Again, because only within this context the state is freed in steps after its use.
-            try:
-                async with past.state_at(as_of, principal) as then:
-                    moment = make_as_of(then.moment)
-                    listing = _Listing(self._decider, caller, then.state, wanted, moment)
-                    await listing.write(send)
-            except (PastRefusedError, PastUnavailableError, NotReadyError) as error:
-                raise ClosingError(f"a listing of the past ended early: {error}") from error
+            with _limited():
+                async for lines in found.lines():
+                    check()
+                    await send(lines)
 
-        return write
+        return _stream(write, found.close)
+
+
+def _stream(
+    write: Callable[[Send], Awaitable[None]], close: Callable[[], None]
+) -> StreamedResponse:
+    return StreamedResponse(
+        write=write,
+        close=close,
+        content_type=LINES,
+        headers=(NO_STORE,),
+        stall_seconds=STALL_SECONDS,
+    )
+
+
+def _new_check(decider: Decider, caller: Caller, state: DecisionState) -> Callable[[], None]:
+    """Return what checks, for each part, that the caller may still see the ACLs.
+
+    Raises (when it is called):
+        ClosingError: it may not. The listing ends without its last line, so it is incomplete.
+    """
+    has_expired = partial(decider.has_expired, msgspec.structs.replace(state, snapshot=None))
+
+    def check() -> None:
+        if has_expired():
+            raise ClosingError(f"a listing of ACLs ended early: {STALE}")
+        try:
+            caller.check(ACLS)  # for each part, since a slow reader may take minutes
+        except ForbiddenError as error:
+            raise ClosingError(f"a listing of ACLs ended early: {error}") from error
+
+    return check
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    with trio.move_on_after(LISTING_SECONDS_MAX) as limit:
+        yield
+    if limit.cancelled_caught:
+        raise ClosingError(f"a listing of ACLs took longer than {LISTING_SECONDS_MAX:g} s")
 
 
 class _Listing:
     """One listing. Its first line has the offset, and its last line the number of ACLs."""
 
     def __init__(
-        self,
-        decider: Decider,
-        caller: Caller,
-        state: DecisionState,
-        wanted: AclFilter,
-        as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET,
+        self, decider: Decider, caller: Caller, state: DecisionState, wanted: AclFilter
     ) -> None:
-        self._as_of: Final = as_of
-        self._caller: Final = caller
         snapshot = state.snapshot
         assert snapshot is not None, "checked"
-        self._has_expired: Final = partial(
-            decider.has_expired, msgspec.structs.replace(state, snapshot=None)
-        )
+        self._check: Final = _new_check(decider, caller, state)
         # Without the index, which takes long to free if many ACLs have changed meanwhile.
         self._snapshot: Final = AclSnapshot(
             snapshot.offset, snapshot.acls, EMPTY_SNAPSHOT.types, EMPTY_SNAPSHOT.unindexed
@@ -149,13 +161,11 @@ class _Listing:
         self._wanted: Final = wanted
 
     async def write(self, send: Send) -> None:
-        with trio.move_on_after(LISTING_SECONDS_MAX) as limit:
+        with _limited():
             await self._write(send)
-        if limit.cancelled_caught:
-            raise ClosingError(f"a listing of ACLs took longer than {LISTING_SECONDS_MAX:g} s")
 
     async def _write(self, send: Send) -> None:
-        lines = [encode_listing_begin(self._snapshot.offset, self._as_of)]
+        lines = [encode_listing_begin(self._snapshot.offset)]
         size = count = 0
         for some in scan_acls(self._snapshot, self._wanted):
             for number, (acl_id, acl) in enumerate(some, 1):
@@ -173,13 +183,7 @@ class _Listing:
         await self._send(send, lines)
 
     async def _send(self, send: Send, lines: list[bytes]) -> None:
-        # The listing ends without its last line, so it is incomplete.
-        if self._has_expired():
-            raise ClosingError(f"a listing of ACLs ended early: {STALE}")
-        try:
-            self._caller.check(ACLS)  # for each part, since a slow reader may take minutes
-        except ForbiddenError as error:
-            raise ClosingError(f"a listing of ACLs ended early: {error}") from error
+        self._check()
         await send(_join(lines))
 
 

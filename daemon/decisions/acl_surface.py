@@ -18,7 +18,12 @@ from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.requester import PortRequester
-from authorizerd.daemon.errors import ForbiddenError, PastRefusedError, PastUnavailableError
+from authorizerd.daemon.errors import (
+    BusyError,
+    ForbiddenError,
+    PastRefusedError,
+    PastUnavailableError,
+)
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from authorizerd.protocol.http.messages import (
     UNIDENTIFIED,
@@ -63,7 +68,7 @@ class AclSurface(ABC):
             return await self._answer(request, caller)
         except (QueryError, PastRefusedError) as error:
             return text_response(400, str(error))
-        except PastUnavailableError as error:
+        except (BusyError, PastUnavailableError) as error:
             return refuse_for_now(str(error))
         except ForbiddenError as error:
             audit_access(self._decider, requester, self._name, allowed=False)

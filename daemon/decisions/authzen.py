@@ -23,12 +23,12 @@ from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import bound_explanation
 from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
+from authorizerd.actors.steps import pause_if_due
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.explain import Explainer
 from authorizerd.daemon.decisions.http_surface import HttpSurface
-from authorizerd.daemon.decisions.past import Past, PastState
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import ForbiddenError
+from authorizerd.daemon.queries.client import NO_QUERIES, Queries
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
     Evaluation,
@@ -50,7 +50,6 @@ from authorizerd.protocol.decisions.authzen_answers import (
     encode_failed_answer,
 )
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH
-from authorizerd.protocol.decisions.past_answers import AsOfAnswer, add_as_of, make_as_of
 from authorizerd.protocol.http.messages import (
     JSON,
     Request,
@@ -59,6 +58,7 @@ from authorizerd.protocol.http.messages import (
     bearer_token,
 )
 from authorizerd.protocol.http.rights import EVALUATIONS, EXPLANATIONS
+from authorizerd.protocol.queries import PastEvaluations
 
 SURFACE: Final = "AuthZEN"
 AT_ONCE_MAX: Final = 256
@@ -74,8 +74,7 @@ class AuthZenHandler(HttpSurface):
     """Answer AuthZEN's requests.
 
     Args:
-        explainer: None if decisions cannot be explained.
-        past: None if nothing can be asked about the past.
+        explains: False if decisions cannot be explained.
     """
 
     def __init__(
@@ -83,11 +82,12 @@ class AuthZenHandler(HttpSurface):
         decider: Decider,
         vocabulary: Vocabulary,
         callers: Callers,
-        explainer: Explainer | None = None,
-        past: Past | None = None,
+        queries: Queries = NO_QUERIES,
+        *,
+        explains: bool = False,
     ) -> None:
-        super().__init__(SURFACE, decider, callers, AuthZenError, past)
-        self._explainer: Final = explainer
+        super().__init__(SURFACE, decider, callers, AuthZenError, queries)
+        self._explains: Final = explains
         self._vocabulary = vocabulary
 
     async def __call__(self, request: Request) -> Response:
@@ -141,17 +141,13 @@ class AuthZenHandler(HttpSurface):
         as_of = as_of_context(evaluation.context)
         if as_of is not None:
             return await self._evaluate_past(as_of, evaluation, question, requester)
-        explainer = None
-        if evaluation.context is not None and evaluation.context.explain:
-            explainer = self._explainer
-        if explainer is None:
-            answer, _ = self._decide(state, requester, context, question)
-        else:
+        explains = self._explains and _asks_why(evaluation)
+        if explains:
             self._check(requester, EXPLANATIONS, question.principal)
-            answer, _ = self._decide(state, requester, context, question)
-            answer = add_explanation(
-                answer, await explainer.explain(state, question, requester.principal)
-            )
+        answer, allowed = self._decide(state, requester, context, question)
+        if explains:
+            explanation = await self._explain(question, allowed, requester, state)
+            answer = add_explanation(answer, explanation)
         return Response(status=200, body=answer, content_type=JSON)
 
     async def _evaluate_past(
@@ -159,21 +155,13 @@ class AuthZenHandler(HttpSurface):
     ) -> Response:
         """Answer by the ACLs of an earlier moment. The caller's rights are those of now."""
         self._check(requester, EVALUATIONS, question.principal)
-        explains = evaluation.context is not None and evaluation.context.explain
-        if explains:
+        if _asks_why(evaluation):
             self._check(requester, EXPLANATIONS, question.principal)
-        async with self._past_at(as_of, requester) as then:
-            decision = then.decide(question)
-            answer = encode_answer(decision, then.state.offset, question)
-            if explains and self._explainer is not None:
-                answer = add_explanation(
-                    answer,
-                    await self._explainer.explain(then.state, question, requester.principal),
-                )
-            answer = add_as_of(answer, await then.describe(question))
-        self._decider.check_current(then.state)
-        self._count_past(decision.allowed)
-        return Response(status=200, body=answer, content_type=JSON)
+        state = self._decider.current_state()
+        asked = PastEvaluations((question,), state.settings, as_of, False, _asks_why(evaluation))
+        found = await self._ask(asked, requester, state, self._past_counts)
+        self._count_past(found.allowed[0])
+        return Response(status=200, body=found.bodies[0], content_type=JSON)
 
     async def _evaluate_all(self, body: bytes, requester: PortRequester) -> Response:
         request, evaluations = decode_evaluations(body)
@@ -185,10 +173,53 @@ class AuthZenHandler(HttpSurface):
             state = self._decider.current_state()
             decide = partial(self._decide_one, state, requester, context)
             return await self._evaluate_each(request, evaluations, decide, len(body), state)
-        async with self._past_at(as_of, requester) as then:
-            moment = make_as_of(then.moment)
-            decide = partial(self._decide_one_of_past, then, moment, requester)
-            return await self._evaluate_each(request, evaluations, decide, len(body), then.state)
+        return await self._evaluate_all_past(as_of, request, evaluations, requester)
+
+    async def _evaluate_all_past(
+        self,
+        as_of: AsOf,
+        request: Evaluations,
+        evaluations: list[msgspec.Raw],
+        requester: PortRequester,
+    ) -> Response:
+        """Answer a batch by the ACLs of an earlier moment."""
+        defaults = _defaults_of(request)
+        state = self._decider.current_state()
+        read: list[Question | bytes] = []
+        for raw in evaluations:
+            await pause_if_due()
+            read.append(self._read_one_of_past(bytes(raw), defaults, request, requester))
+        questions = tuple(each for each in read if isinstance(each, Question))
+        asked = PastEvaluations(questions, state.settings, as_of, is_batch=True)
+        found = await self._ask(asked, requester, state, self._past_counts)
+        decided = zip(found.bodies, found.allowed, strict=True)
+        answers: list[bytes] = []
+        for each in read:
+            answer, allowed = (each, False) if isinstance(each, bytes) else next(decided)
+            if not isinstance(each, bytes):
+                self._count_past(allowed)
+            answers.append(answer)
+            if request.semantic.ends_after(allowed):
+                break
+        return Response(status=200, body=encode_answers(answers), content_type=JSON)
+
+    def _read_one_of_past(
+        self,
+        text: bytes,
+        defaults: Evaluations | None,
+        request: Evaluations,
+        requester: PortRequester,
+    ) -> Question | bytes:
+        """Return the question of one evaluation among many, or the answer that refuses it."""
+        try:
+            evaluation, question = self._read(text, defaults)
+            self._check_one_moment(evaluation, request)
+            self._check(requester, EVALUATIONS, question.principal)
+        except AuthZenError as error:
+            return encode_failed_answer(400, str(error))
+        except ForbiddenError as error:
+            return _encode_error(error)
+        return question
 
     async def _evaluate_each(
         self,
@@ -203,7 +234,7 @@ class AuthZenHandler(HttpSurface):
         Args:
             decide: returns the answer to one question by ``state``, and True if it allows.
         """
-        defaults = request if has_defaults(request) else None
+        defaults = _defaults_of(request)
         heaviest = _weight(state, body_size)
         answers: list[bytes] = []
         slice_bytes = body_size  # decoding the body was part of the first slice
@@ -255,19 +286,6 @@ class AuthZenHandler(HttpSurface):
             self._counts.invalid += 1
             raise AuthZenError("context.as_of: state it once, in the context of the whole batch")
 
-    def _decide_one_of_past(
-        self, then: PastState, moment: AsOfAnswer, requester: PortRequester, question: Question
-    ) -> tuple[bytes, bool]:
-        """Do as ``_decide_one`` by the ACLs of an earlier moment."""
-        try:
-            self._check(requester, EVALUATIONS, question.principal)
-            decision = then.decide(question)
-        except (InvalidQuestionError, ForbiddenError) as error:
-            return _encode_error(error), False
-        self._count_past(decision.allowed)
-        answer = encode_answer(decision, then.state.offset, question)
-        return add_as_of(answer, moment), decision.allowed
-
     def _decide(
         self,
         state: DecisionState,
@@ -289,6 +307,14 @@ class AuthZenHandler(HttpSurface):
         except AuthZenError:
             self._counts.invalid += 1
             raise
+
+
+def _defaults_of(request: Evaluations) -> Evaluations | None:
+    return request if has_defaults(request) else None
+
+
+def _asks_why(evaluation: Evaluation) -> bool:
+    return evaluation.context is not None and bool(evaluation.context.explain)
 
 
 def _encode_error(error: InvalidQuestionError | ForbiddenError) -> bytes:

@@ -8,18 +8,17 @@ question that is not decided is counted once, as invalid or not ready.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
-from authorizerd.actors.decider import Decider, DecisionContext
+from authorizerd.acl.model import Question
+from authorizerd.actors.decider import Decider, DecisionContext, DecisionCounts, DecisionState
+from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.past import PAST_SURFACE, Past, PastState
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import (
     BusyError,
@@ -27,6 +26,7 @@ from authorizerd.daemon.errors import (
     PastRefusedError,
     PastUnavailableError,
 )
+from authorizerd.daemon.queries.client import NO_QUERIES, Queries
 from authorizerd.protocol.http.messages import (
     JSON,
     UNIDENTIFIED,
@@ -38,7 +38,16 @@ from authorizerd.protocol.http.messages import (
     text_response,
 )
 from authorizerd.protocol.http.rights import PAST, Needs
+from authorizerd.protocol.queries import (
+    Answer,
+    ExplainQuestion,
+    HistoryQuestion,
+    PastEvaluations,
+    SearchQuestion,
+)
 
+PAST_SURFACE: Final = "Past"
+"""The surface under which questions about the past are counted."""
 _INVALID: Final = (InvalidQuestionError, PastRefusedError, SearchLimitError)
 _RETRY_SOON: Final = ((b"Retry-After", b"1"),)
 
@@ -49,7 +58,7 @@ class HttpSurface(ABC):
     Args:
         name: the surface's name in the counts and in the audit log.
         unreadable: the error that is raised for a document that the surface cannot read.
-        past: None if nothing can be asked about the past.
+        queries: answers what takes long.
     """
 
     def __init__(
@@ -58,9 +67,9 @@ class HttpSurface(ABC):
         decider: Decider,
         callers: Callers,
         unreadable: type[Exception],
-        past: Past | None = None,
+        queries: Queries = NO_QUERIES,
     ) -> None:
-        self._past: Final = past
+        self._queries: Final = queries
         self._past_counts: Final = decider.counts_of(PAST_SURFACE)
         self._name: Final = name
         self._decider: Final = decider
@@ -138,32 +147,61 @@ class HttpSurface(ABC):
         """Return the context of a request's decisions."""
         return DecisionContext(self._name, self._counts, requester=requester)
 
-    @asynccontextmanager
-    async def _past_at(self, as_of: AsOf, requester: PortRequester) -> AsyncIterator[PastState]:
-        """Provide the state of an earlier moment, if the caller may ask about it.
+    async def _ask(
+        self,
+        question: SearchQuestion | ExplainQuestion | PastEvaluations | HistoryQuestion,
+        requester: PortRequester,
+        state: DecisionState,
+        counts: DecisionCounts,
+    ) -> Answer:
+        """Return the query process's answer to a question; count the question if there is none.
+
+        Args:
+            state: that by which the caller's rights were checked. An answer is not used once it has
+                expired.
 
         Raises:
-            ForbiddenError: it may not.
-            PastRefusedError, PastUnavailableError, NotReadyError: see ``Past.state_at``.
+            ForbiddenError: the caller may not ask about the past.
+            NotReadyError: there are no ACLs, the state has expired, or the audit is required and
+                cannot be written.
+            Others: see ``Queries.open``.
         """
-        with self._asking_past(requester) as past:
-            async with past.state_at(as_of, requester.principal) as then:
-                yield then
-
-    @contextmanager
-    def _asking_past(self, requester: PortRequester) -> Iterator[Past]:
-        """Provide the past, if the caller may ask about it. Count and raise as ``_past_at``."""
-        self._check(requester, PAST)
-        if self._past is None:
-            raise PastRefusedError("as_of: this daemon answers no questions about the past")
+        if question.as_of is not None:
+            self._check(requester, PAST)
         try:
-            yield self._past
-        except (PastRefusedError, InvalidQuestionError):
-            self._past_counts.invalid += 1
+            if isinstance(self._decider, StandardDecider):  # of any other one, nothing is answered
+                self._decider.check_ready(state)
+        except NotReadyError:
+            counts.not_ready += 1
             raise
-        except (PastUnavailableError, NotReadyError):
-            self._past_counts.not_ready += 1
+        offset = state.offset
+        state = msgspec.structs.replace(state, snapshot=None)  # else it would be freed late
+        try:
+            answer = await self._queries.ask(question, caller=requester.principal, offset=offset)
+        except (BusyError, PastUnavailableError):
+            counts.not_ready += 1
             raise
+        except (*_INVALID, self._unreadable):
+            counts.invalid += 1
+            raise
+        self._decider.check_current(state)
+        return answer
+
+    async def _explain(
+        self, question: Question, allowed: bool, requester: PortRequester, state: DecisionState
+    ) -> bytes:
+        """Return the JSON of the explanation of a decision, which was counted and audited.
+
+        Raises:
+            NotReadyError: see ``_ask``.
+            BusyError: see ``Queries.open``; or the ACLs have changed so much that the explanation
+                would give another answer.
+        """
+        asked = ExplainQuestion(question, state.settings)
+        answer = await self._ask(asked, requester, state, DecisionCounts())
+        if answer.allowed[0] != allowed:
+            raise BusyError("the ACLs have changed since the decision: retry")
+        return answer.bodies[0]
 
     def _count_past(self, is_allowed: bool) -> None:
         """Count an answer about the past. It is not audited, because nobody enforces it."""

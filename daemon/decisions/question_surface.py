@@ -14,8 +14,8 @@ from authorizerd.actors.decider import DecisionState
 from authorizerd.actors.standard_decider import StandardDecider
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import HttpSurface
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.requester import PortRequester
+from authorizerd.daemon.queries.client import Queries
 from authorizerd.protocol.decisions.authzen import (
     AuthZenError,
     Vocabulary,
@@ -42,9 +42,9 @@ class QuestionSurface(HttpSurface):
         decider: StandardDecider,
         vocabulary: Vocabulary,
         callers: Callers,
-        past: Past | None,
+        queries: Queries,
     ) -> None:
-        super().__init__(name, decider, callers, AuthZenError, past)
+        super().__init__(name, decider, callers, AuthZenError, queries)
         self._needs: Final = needs
         self._vocabulary: Final = vocabulary
 

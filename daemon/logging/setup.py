@@ -151,6 +151,19 @@ def log_to_standard_error(*, is_worker: bool = False) -> None:
     sys.excepthook = _report_defect
 
 
+def log_without_thread(format_as: LogFormat) -> None:
+    """Write log records in this format from now on, in the calling thread.
+
+    It is for a process that forks. It may wait for the reader of standard error.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    formatter = LineFormatter(worker=os.getpid(), is_journal=is_journal(sys.stderr, os.environ))
+    formatter.format_as = format_as
+    handler.setFormatter(formatter)
+    handler.addFilter(LogLimit())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
 def _report_defect(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:

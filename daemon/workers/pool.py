@@ -240,13 +240,18 @@ class WorkerPool:
         self._loaded.set()
 
     async def run(
-        self, places: Sequence[Place], spawn: Spawn, audit_turns: int | None = None
+        self,
+        places: Sequence[Place],
+        spawn: Spawn,
+        audit_turns: int | None = None,
+        questions: int | None = None,
     ) -> None:
         """Keep the workers running until drained; cancellation kills them.
 
         Args:
             audit_turns: the descriptor of the lock with which workers take turns to write audit
                 lines.
+            questions: the descriptor of the socket with which workers ask the query process.
         """
 
         def new_begin(number: int) -> Begin:
@@ -259,6 +264,7 @@ class WorkerPool:
                 audit_turns,
                 files.stores,
                 self._page_secret,
+                questions,
             )
 
         async with trio.open_nursery() as nursery:
@@ -277,9 +283,16 @@ class WorkerPool:
             if trio.current_time() - started > REPLACE_SECONDS_MAX:
                 delay = REPLACE_SECONDS_MIN
             self.restarts += 1
-            _logger.error("worker %d is replaced in %.1f s: %s", number, delay, reason)
-            await trio.sleep(delay)
+            _logger.error("%s is replaced in %.1f s: %s", self._name(number), delay, reason)
+            await self._rest(delay)
             delay = min(2 * delay, REPLACE_SECONDS_MAX)
+
+    def _name(self, number: int) -> str:
+        return f"worker {number}"
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait while no process runs."""
+        await trio.sleep(seconds)
 
     async def _run_one(self, number: int, new_begin: Callable[[int], Begin], spawn: Spawn) -> str:
         """Run one process to its end; return why it ended."""
@@ -287,7 +300,7 @@ class WorkerPool:
             stream, process = await spawn()
         except OSError as error:
             return f"cannot start a process: {error.strerror or error}"
-        _logger.info("worker %d: process %d", number, process.pid)
+        _logger.info("%s: process %d", self._name(number), process.pid)
         link = WorkerLink(
             stream,
             process,
@@ -335,8 +348,11 @@ class WorkerPool:
             self.opened.succeed(None)
         if listening == self._count and not self.is_complete:
             self.is_complete = True
-            _logger.info("all %d workers listen", listening)
+            self._report_complete()
         self._changes.publish(self._changes.newest + 1)
+
+    def _report_complete(self) -> None:
+        _logger.info("all %d workers listen", self._count)
 
     async def drain(self) -> None:
         """Let every worker answer its requests and end; replace none from now on."""

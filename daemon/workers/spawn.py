@@ -1,4 +1,5 @@
-"""Start worker processes: each runs the same program, and has one end of a feed.
+"""Start worker processes and the query process: each runs the same program, and has one end of a
+feed.
 
 **Invariant:** a worker inherits standard output and error, its feed, the sockets that it accepts
 from, the lock of the audit and that of all workers, and no other descriptor. If it held its
@@ -16,13 +17,26 @@ from typing import Final
 import trio
 
 FEED_FLAG: Final = "--feed-fd"
+QUESTIONS_FLAG: Final = "--questions-fd"
 
 
-async def start_worker(inherited: Sequence[int]) -> tuple[trio.SocketStream, trio.Process]:
+async def start_query_process(questions: int) -> tuple[trio.SocketStream, trio.Process]:
+    """Start the query process, as ``start_worker`` does.
+
+    Args:
+        questions: the descriptor of the socket from which it receives questions.
+    """
+    return await start_worker((questions,), QUESTIONS_FLAG, str(questions))
+
+
+async def start_worker(
+    inherited: Sequence[int], *flags: str
+) -> tuple[trio.SocketStream, trio.Process]:
     """Start a process; return the daemon's end of its feed, and the process.
 
     Args:
         inherited: file descriptors that the process keeps, by the same numbers.
+        flags: the command's further arguments.
 
     Raises:
         OSError: the system cannot start another process.
@@ -33,7 +47,7 @@ async def start_worker(inherited: Sequence[int]) -> tuple[trio.SocketStream, tri
         # Shielded: if its start were cancelled halfway, nobody would kill the process.
         with theirs, trio.CancelScope(shield=True):
             process = await trio.lowlevel.open_process(
-                [*command, FEED_FLAG, str(theirs.fileno())],
+                [*command, FEED_FLAG, str(theirs.fileno()), *flags],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *inherited),
                 start_new_session=True,  # so that a terminal's Ctrl-C reaches only the daemon

@@ -24,12 +24,10 @@ from authorizerd.acl.search.names import find_names
 from authorizerd.acl.search.resources import find_resources
 from authorizerd.acl.search.subjects import find_subjects
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import Steps
 from authorizerd.protocol.errors import DecodeError
 from ops.bench.authzen import SURFACE, copy_log, server_of
 from ops.bench.closed_loop import LoadError, LoadReport
 from ops.bench.daemon_process import PATIENT, DaemonProcess, ready_daemon
-from ops.bench.event_loop import LIMIT_MS
 from ops.bench.figures import Line, percentile, supported_percent
 from ops.bench.http_generator import HttpLoad, generate, generator_for
 from ops.bench.http_surface import Server
@@ -42,7 +40,6 @@ PAGE: Final = 1000
 """The results of one page: the maximum of the daemon, and OpenFGA's default."""
 _EXCEPTIONS_MAX: Final = 10_000
 _SETTINGS: Final = AuthorizerSettings()
-_END: Final = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +50,7 @@ class Extent:
         calls: of each search in process; each is about another question.
         changes: how many changes of ACLs precede the load over HTTP. Each question about the past
             is about the moment before another one.
-        rounds: how often they are repeated to find the longest step.
+        rounds: how often they are repeated.
         seconds: of each load over HTTP.
         settings: of the daemon.
         peer_calls: of each search beside OpenFGA. 0 leaves it out: it takes minutes to read a set.
@@ -71,7 +68,7 @@ FULL: Final = Extent(calls=50, rounds=2, seconds=12.0, peer_calls=100, changes=5
 QUICK: Final = Extent(calls=3, rounds=1, seconds=0.1, peer_calls=3, changes=3, settings=PATIENT)
 
 
-def _who_can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+def _who_can(snapshot: AclSnapshot, question: Question) -> object:
     return find_subjects(
         snapshot,
         _SETTINGS,
@@ -82,7 +79,7 @@ def _who_can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
     )
 
 
-def _what_can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+def _what_can(snapshot: AclSnapshot, question: Question) -> object:
     return find_resources(
         snapshot,
         _SETTINGS,
@@ -94,7 +91,7 @@ def _what_can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
     )
 
 
-def _names(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+def _names(snapshot: AclSnapshot, question: Question) -> object:
     return find_names(
         snapshot,
         _SETTINGS,
@@ -107,7 +104,7 @@ def _names(snapshot: AclSnapshot, question: Question) -> Steps[object]:
     )
 
 
-def _can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+def _can(snapshot: AclSnapshot, question: Question) -> object:
     return find_actions(
         snapshot,
         _SETTINGS,
@@ -117,11 +114,11 @@ def _can(snapshot: AclSnapshot, question: Question) -> Steps[object]:
     )
 
 
-def _explain(snapshot: AclSnapshot, question: Question) -> Steps[object]:
+def _explain(snapshot: AclSnapshot, question: Question) -> object:
     return explain_fully(snapshot, _SETTINGS, question)
 
 
-IN_PROCESS: Final[Mapping[str, Callable[[AclSnapshot, Question], Steps[object]]]] = {
+IN_PROCESS: Final[Mapping[str, Callable[[AclSnapshot, Question], object]]] = {
     "who can": _who_can,
     "what can, patterns": _what_can,
     "what can, names": _names,
@@ -166,43 +163,20 @@ def measure_searches(
 
 
 def _measure_in_process(acl_set: AclSet, extent: Extent) -> Iterator[Line]:
-    """Yield the CPU time of each search, and of its longest step."""
+    """Yield the CPU time of each search."""
     snapshot = build(acl_set.added())
-    gc.freeze()  # as the daemon does once it has loaded
+    gc.freeze()  # as the query process does once it has loaded
     questions = list(acl_set.questions())[: extent.calls]
     where = f"search in process, {len(snapshot.acls):,} ACLs"
     for name, search in IN_PROCESS.items():
-        totals_ms: list[float] = []
-        longest_ms: list[float] = []
+        times_ms: list[float] = []
         for _ in range(extent.rounds):
-            times = [_time_steps(search(snapshot, question)) for question in questions]
-            totals_ms += (total for total, _ in times)
-            longest_ms.append(max(longest for _, longest in times))
-        totals_ms.sort()
-        yield Line(what=f"{where}: {name}, CPU, p50", unit="ms", ours=percentile(totals_ms, 50))
-        # The lowest of the rounds: the host may count time that it takes as the thread's own.
-        yield Line(
-            what=f"{where}: {name}, longest step, CPU",
-            unit="ms",
-            ours=min(longest_ms),
-            limit=LIMIT_MS,
-            enforced=True,
-        )
-
-
-def _time_steps(steps: Steps[object]) -> tuple[float, float]:
-    """Run a search; return its CPU time and that of its longest step, in ms."""
-    times: list[float] = []
-    gc.disable()  # the daemon collects garbage at times of its own choice
-    try:
-        is_end = False
-        while not is_end:
-            began = time.thread_time()
-            is_end = next(steps, _END) is _END
-            times.append((time.thread_time() - began) * 1000)
-    finally:
-        gc.enable()
-    return sum(times), max(times)
+            for question in questions:
+                began = time.thread_time()
+                search(snapshot, question)
+                times_ms.append((time.thread_time() - began) * 1000)
+        times_ms.sort()
+        yield Line(what=f"{where}: {name}, CPU, p50", unit="ms", ours=percentile(times_ms, 50))
 
 
 def _change_acls(daemon: DaemonProcess, changes: int) -> range:

@@ -21,7 +21,6 @@ from authorizerd.acl.explanation.model import (
     NearMissKind,
 )
 from authorizerd.acl.model import Operation, PatternType, Question, ResourceType
-from authorizerd.acl.steps import Steps, finish
 from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 
@@ -131,13 +130,12 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     as_of: AsOfAnswer | msgspec.UnsetType = msgspec.UNSET
 
 
-ITEMS_PER_STEP: Final = 16
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def encode_in_steps(explanation: Explanation) -> Steps[bytes]:
-    """Return, in steps, the JSON of an explanation, which may have hundreds of ACLs."""
-    return _encode((yield from _make_answer(explanation, ANY_SERVER)))
+def encode_explanation(explanation: Explanation) -> bytes:
+    """Return the JSON of an explanation, which may have hundreds of ACLs."""
+    return _encode(_make_answer(explanation, ANY_SERVER))
 
 
 def make_explanation_answer(
@@ -148,20 +146,12 @@ def make_explanation_answer(
     Args:
         server: the value of ``--bootstrap-server`` in the kafka-acls lines.
     """
-    return finish(_make_answer(explanation, server))
+    return _make_answer(explanation, server)
 
 
-def _make_answer(explanation: Explanation, server: str) -> Steps[ExplanationAnswer]:
-    acls: list[MatchingAclAnswer] = []
-    for meaning in explanation.acls:
-        acls.append(_make_matching_acl(explanation, meaning))
-        if len(acls) % ITEMS_PER_STEP == 0:
-            yield
-    changes: list[ChangeAnswer] = []
-    for change in explanation.changes.listed:
-        changes.append(make_change_answer(change, server))
-        if len(changes) % ITEMS_PER_STEP == 0:
-            yield
+def _make_answer(explanation: Explanation, server: str) -> ExplanationAnswer:
+    acls = [_make_matching_acl(explanation, meaning) for meaning in explanation.acls]
+    changes = [make_change_answer(change, server) for change in explanation.changes.listed]
     return ExplanationAnswer(
         decision=explanation.decision.allowed,
         offset=explanation.offset,

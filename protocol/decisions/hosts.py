@@ -6,7 +6,6 @@ import msgspec
 
 from authorizerd.acl.releases import Release
 from authorizerd.acl.search.hosts import HostAccess, read_places
-from authorizerd.acl.steps import Steps
 
 
 class ReleaseHosts(msgspec.Struct, frozen=True, gc=False, rename={"excepted": "except"}):
@@ -50,23 +49,22 @@ class Hosts(ReleaseHosts, frozen=True, gc=False, rename={"excepted": "except"}):
         return msgspec.structs.replace(access, by_release=each)
 
 
-def new_hosts(hosts: HostAccess) -> Steps[Hosts]:
-    """Return, in steps, the document of ``hosts``."""
-    own = yield from _split(hosts)
+def new_hosts(hosts: HostAccess) -> Hosts:
+    """Return the document of ``hosts``."""
+    own = _split(hosts)
     if not hosts.by_release:
         return Hosts(hosts.others, *own)
     releases: dict[str, ReleaseHosts] = {}
     for release, each in hosts.by_release:
-        releases[str(release)] = ReleaseHosts(each.others, *(yield from _split(each)))
+        releases[str(release)] = ReleaseHosts(each.others, *_split(each))
     return Hosts(hosts.others, *own, releases)
 
 
-def _split(hosts: HostAccess) -> Steps[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _split(hosts: HostAccess) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the places that are not allowed, and those that are."""
     if not hosts.ranges:
         return (hosts.hosts, ()) if hosts.others else ((), hosts.hosts)
-    places = yield from hosts.list_places()
-    yield
+    places = hosts.list_places()
     return (
         tuple(text for allowed, text in places if not allowed),
         tuple(text for allowed, text in places if allowed),

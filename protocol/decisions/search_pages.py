@@ -1,4 +1,4 @@
-"""One page of a search's results, in steps.
+"""One page of a search's results.
 
 **Invariant:** each result, asked as an evaluation with the same host, is allowed by the same state.
 With ``list_hosts``, it is allowed from each of its hosts instead, and nothing else is from any. All
@@ -25,7 +25,6 @@ from authorizerd.acl.search.releases import any_allows, list_releases
 from authorizerd.acl.search.resources import PatternAccess, find_resources
 from authorizerd.acl.search.subjects import PAGE_CHARACTERS_MAX, find_subjects
 from authorizerd.acl.snapshot import AclSnapshot, Rules, rules_of
-from authorizerd.acl.steps import Steps
 from authorizerd.protocol.decisions.hosts import Hosts, new_hosts
 from authorizerd.protocol.decisions.page_tokens import Position, fits_token
 from authorizerd.protocol.decisions.searches import (
@@ -42,7 +41,6 @@ from authorizerd.protocol.decisions.searches import (
     name_action,
 )
 
-_ITEMS_PER_STEP: Final = 32
 HOST_CHARACTERS_MAX: Final = 1024 * 1024
 """The maximum length of the hosts of one result together. Kafka does not limit a host's length."""
 LONG_PAGE_CHARACTERS_MAX: Final = 4 * 1024 * 1024
@@ -79,8 +77,8 @@ class SearchPage(msgspec.Struct, frozen=True, gc=False):
     end: Position | None = None
 
 
-def find_page(state: State, query: Query, start: Position | None, limit: int) -> Steps[SearchPage]:
-    """Return, in steps, the page that begins after ``start``.
+def find_page(state: State, query: Query, start: Position | None, limit: int) -> SearchPage:
+    """Return the page that begins after ``start``.
 
     It may have fewer results than ``limit``, even none, although there are more.
 
@@ -93,16 +91,16 @@ def find_page(state: State, query: Query, start: Position | None, limit: int) ->
     """
     start = start or FIRST
     if query.principal is None:
-        return (yield from _find_subjects(state, query, start, limit))
+        return _find_subjects(state, query, start, limit)
     if query.resource_name is None:
-        return (yield from _find_resources(state, query, start, limit))
-    return (yield from _find_actions(state, query, start, limit))
+        return _find_resources(state, query, start, limit)
+    return _find_actions(state, query, start, limit)
 
 
-def _find_subjects(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
+def _find_subjects(state: State, query: Query, start: Position, limit: int) -> SearchPage:
     assert query.operation is not None
     assert query.resource_name is not None
-    found = yield from find_subjects(
+    found = find_subjects(
         state.snapshot,
         state.settings,
         query.operation,
@@ -115,13 +113,11 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
     listed, denied = found.split(query.is_listed)
     chosen = [each for each in listed if each.principal.startswith(prefix)]
     subjects: list[FoundSubject] = []
-    for number, each in enumerate(chosen, 1):
+    for each in chosen:
         name = each.principal.removeprefix(prefix)
         is_super = each.principal in state.settings.super_users
-        properties = yield from _host_properties(query, each.hosts, super_user=is_super)
+        properties = _host_properties(query, each.hosts, super_user=is_super)
         subjects.append(FoundSubject(query.subject_type, name, properties))
-        if not number % _ITEMS_PER_STEP:
-            yield
     excluded = [
         each.principal.removeprefix(prefix) for each in denied if each.principal.startswith(prefix)
     ]
@@ -137,7 +133,7 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
         context = msgspec.structs.replace(
             facts,
             everyone_except=tuple(excluded),
-            everyone_hosts=(yield from _bound_hosts(found.everyone)) if everyone else None,
+            everyone_hosts=_bound_hosts(found.everyone) if everyone else None,
             other_types=len(listed) - len(chosen),
         )
     else:
@@ -153,10 +149,10 @@ def _find_subjects(state: State, query: Query, start: Position, limit: int) -> S
     return SearchPage(tuple(subjects), context, end)
 
 
-def _find_actions(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
+def _find_actions(state: State, query: Query, start: Position, limit: int) -> SearchPage:
     assert query.principal is not None
     assert query.resource_name is not None
-    found = yield from find_actions(
+    found = find_actions(
         state.snapshot, state.settings, query.principal, query.resource_type, query.resource_name
     )
     actions: list[FoundAction] = []
@@ -171,11 +167,10 @@ def _find_actions(state: State, query: Query, start: Position, limit: int) -> St
         if len(actions) == limit or characters > PAGE_CHARACTERS_MAX:
             end = Position(last, "")
             break
-        properties = yield from _host_properties(query, each.hosts)
+        properties = _host_properties(query, each.hosts)
         actions.append(FoundAction(name_action(each.operation), properties))
         characters += _count_characters(each.hosts) if query.list_hosts else 0
         some_hosts, waiting, last = some_hosts + waiting, 0, each.operation
-        yield
     else:
         some_hosts += waiting
     context = SearchContext(
@@ -186,11 +181,11 @@ def _find_actions(state: State, query: Query, start: Position, limit: int) -> St
     return SearchPage(tuple(actions), context, end)
 
 
-def _find_resources(state: State, query: Query, start: Position, limit: int) -> Steps[SearchPage]:
+def _find_resources(state: State, query: Query, start: Position, limit: int) -> SearchPage:
     """Return patterns of many names and single names, in the order of their names."""
     assert query.principal is not None
     assert query.operation is not None
-    found = yield from find_resources(
+    found = find_resources(
         state.snapshot,
         state.settings,
         query.principal,
@@ -205,7 +200,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
     names: tuple[str, ...] = ()
     if not query.list_hosts:
         is_topic = query.resource_type == ResourceType.TOPIC
-        names = yield from find_names(
+        names = find_names(
             state.snapshot,
             state.settings,
             query.principal,
@@ -222,7 +217,7 @@ def _find_resources(state: State, query: Query, start: Position, limit: int) -> 
     if found.everything and start.code == FIRST.code:
         patterns = (_everything(query.resource_type, query.operation),)
     page = _ResourcePage(state, query, limit, start)
-    yield from page.merge(patterns, names[:limit], found.next_after is not None, len(names) > limit)
+    page.merge(patterns, names[:limit], found.next_after is not None, len(names) > limit)
     context = SearchContext(
         offset=state.snapshot.offset,
         everything=found.everything,
@@ -243,14 +238,14 @@ def _needs_host(query: Query, access: HostAccess) -> bool:
 
 def _host_properties(
     query: Query, access: HostAccess, *, super_user: bool = False
-) -> Steps[HostProperties | None]:
+) -> HostProperties | None:
     if not query.list_hosts:
         return None
-    return HostProperties((yield from _bound_hosts(access)), super_user)
+    return HostProperties(_bound_hosts(access), super_user)
 
 
-def _bound_hosts(access: HostAccess) -> Steps[Hosts]:
-    """Return, in steps, the document of ``access``.
+def _bound_hosts(access: HostAccess) -> Hosts:
+    """Return the document of ``access``.
 
     Raises:
         SearchLimitError: the hosts are too long for an answer.
@@ -260,7 +255,7 @@ def _bound_hosts(access: HostAccess) -> Steps[Hosts]:
             f"the hosts of one answer have more than {HOST_CHARACTERS_MAX} characters: ask about"
             " one host with a decision"
         )
-    return (yield from new_hosts(access))
+    return new_hosts(access)
 
 
 def _count_characters(access: HostAccess) -> int:
@@ -318,7 +313,7 @@ class _ResourcePage:
         names: Sequence[str],
         has_more_patterns: bool,
         has_more_names: bool,
-    ) -> Steps[None]:
+    ) -> None:
         """Add the first results of both, in order, until the page is full or one of them ends.
 
         If one ends but has more, what follows of the other may not be next.
@@ -335,13 +330,11 @@ class _ResourcePage:
                 at_pattern < len(patterns)
                 and _sort_key(patterns[at_pattern]) <= (names[at_name], _NAME_RANK)
             ):
-                yield from self._add_pattern(patterns[at_pattern])
+                self._add_pattern(patterns[at_pattern])
                 at_pattern += 1
             else:
                 self._add_name(names[at_name])
                 at_name += 1
-            if not (at_pattern + at_name) % _ITEMS_PER_STEP:
-                yield
         if not (has_more_patterns or has_more_names):
             self.end = None
 
@@ -355,7 +348,7 @@ class _ResourcePage:
         assert self.end is not None
         return fits_token(self.end) or self._characters > LONG_PAGE_CHARACTERS_MAX
 
-    def _add_pattern(self, pattern: PatternAccess) -> Steps[None]:
+    def _add_pattern(self, pattern: PatternAccess) -> None:
         assert self.end is not None
         self.end = Position(pattern.pattern_type, pattern.name, self.end.other)
         query = self._query
@@ -369,7 +362,7 @@ class _ResourcePage:
             PatternType.read(pattern.pattern_type).name,
             tuple(PatternException(PatternType.read(code).name, name) for code, name in exceptions),
             len(pattern.exceptions) - len(exceptions),
-            (yield from _bound_hosts(pattern.hosts)) if query.list_hosts else None,
+            _bound_hosts(pattern.hosts) if query.list_hosts else None,
         )
         self._add(FoundResource(query.resource_type_name, pattern.name, properties))
         self._characters += sum(len(name) for _, name in exceptions)

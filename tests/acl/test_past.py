@@ -9,13 +9,11 @@ from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import Acl, AclAdded, ChangeBatch, Question
 from authorizerd.acl.past import AnswerChange, PastChange, find_answer_changes, undo_changes
 from authorizerd.acl.snapshot import (
-    CHANGES_PER_STATE,
     EMPTY_SNAPSHOT,
     AclSnapshot,
     apply_changes,
     at_offset,
 )
-from authorizerd.acl.steps import finish
 from tests.acl.questions import questions
 from tests.support.acls import acl, question, snapshot_after, snapshot_of
 from tests.support.strategies import logs
@@ -42,7 +40,7 @@ def change(number: int, added: Acl, *, offset: int = 1, is_added: bool = True) -
 
 
 def undo(snapshot: AclSnapshot, changes: list[PastChange], offset: int) -> AclSnapshot:
-    return finish(undo_changes(snapshot, changes, offset, []))
+    return undo_changes(snapshot, changes, offset)
 
 
 @given(logs(unknown_codes=True))
@@ -64,20 +62,6 @@ def test_undoing_shares_what_has_not_changed() -> None:
     assert before.offset == 7
     assert before.types[one.resource_type] is newest.types[one.resource_type]
     assert newest == snapshot_of(one, other)
-
-
-def test_states_in_between_are_kept_for_freeing() -> None:
-    """Each has a few changes more than the next one, so that freeing one is quick."""
-    acls = [acl(topic=f"t{number}") for number in range(3 * CHANGES_PER_STATE)]
-    newest = snapshot_of(*acls)
-    changes = [change(number, each) for number, each in enumerate(acls, 1)]
-    states: list[AclSnapshot] = []
-    steps = undo_changes(newest, changes, 0, states)
-    assert sum(1 for _ in steps) == 3
-    assert [len(state.acls) for state in states] == [
-        3 * CHANGES_PER_STATE, 2 * CHANGES_PER_STATE, CHANGES_PER_STATE, 0,
-    ]  # fmt: skip
-    assert states[0] is newest
 
 
 @pytest.mark.parametrize(
@@ -129,7 +113,7 @@ def test_answer_changes_equal_those_of_a_replay(
 ) -> None:
     """The change that made the difference is one of the batch where the answer changed."""
     changes = past_of(log)
-    found = finish(find_answer_changes(snapshot_after(log), settings, asked, changes))
+    found = find_answer_changes(snapshot_after(log), settings, asked, changes)
     assert all(each.change in changes for each in found)
     shown = [(each.change.offset, each.allowed) for each in reversed(found)]
     assert shown == replayed_answer_changes(log, settings, asked)
@@ -147,9 +131,7 @@ def test_change_that_made_the_difference_is_named() -> None:
         change(3, denial, offset=3, is_added=False),
         change(4, acl(topic="*", deny=True), offset=4, is_added=False),
     ]
-    found = finish(
-        find_answer_changes(snapshot_of(grant, other), NO_SETTINGS, question(topic="t"), log)
-    )
+    found = find_answer_changes(snapshot_of(grant, other), NO_SETTINGS, question(topic="t"), log)
     assert found == (
         AnswerChange(log[5], True),
         AnswerChange(log[2], False),
@@ -165,5 +147,5 @@ def test_id_of_another_acl_is_undone_too() -> None:
         change(1, grant, offset=2, is_added=False),
         change(1, other, offset=2),
     ]
-    found = finish(find_answer_changes(snapshot_of(other), NO_SETTINGS, question(topic="t"), log))
+    found = find_answer_changes(snapshot_of(other), NO_SETTINGS, question(topic="t"), log)
     assert found == (AnswerChange(log[1], False), AnswerChange(log[0], True))

@@ -10,12 +10,12 @@ from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.published import Published
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decision_servers import new_decision_handler
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol.http.messages import Request
 from tests.daemon.decision_place import Place
+from tests.daemon.local_queries import LocalQueries
 from tests.support.api_documents import Endpoint
 
 CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
@@ -58,7 +58,5 @@ def decision_handler(place: Place, log_dir: Path = Path("none")) -> PathsHandler
         place.authorizer,
         place.callers,
         watchers,
-        Published(EMPTY_IMAGE),
-        bytes(32),
-        Past(place.authorizer, log_dir),
+        LocalQueries(place.snapshot, Published(EMPTY_IMAGE), log_dir),
     )

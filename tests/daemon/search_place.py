@@ -8,8 +8,7 @@ from typing import Any
 
 from authorizerd.acl.model import Acl
 from authorizerd.actors.published import Published
-from authorizerd.daemon.decisions.explain import Explainer, ExplainHandler
-from authorizerd.daemon.decisions.long_work import LongWork
+from authorizerd.daemon.decisions.explain import ExplainHandler
 from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.image.changes import TopicAdded
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
@@ -19,9 +18,9 @@ from authorizerd.protocol.decisions.discovery import (
     SEARCH_RESOURCE_PATH,
     SEARCH_SUBJECT_PATH,
 )
-from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.decision_place import Place
+from tests.daemon.local_queries import LocalQueries
 
 VOCABULARY = Vocabulary(
     {"user": "User", "group": "Group"},
@@ -73,17 +72,14 @@ class SearchPlace(Place):
     ) -> None:
         super().__init__(folder, *acls, loaded=loaded)
         self.image = Published(image_of(*topics))
-        self.work = LongWork(10_000)
-        self.handler = self.new_handler()
-        self.explainer = Explainer(self.authorizer, self.work)
-        self.explain = ExplainHandler(self.authorizer, VOCABULARY, self.callers, self.explainer)
+        self.queries = LocalQueries(self.snapshot, self.image)
+        self.handler = SearchHandler(self.authorizer, VOCABULARY, self.callers, self.queries)
+        self.explain = ExplainHandler(self.authorizer, VOCABULARY, self.callers, self.queries)
 
     def new_handler(self, secret: bytes = bytes(32)) -> SearchHandler:
         """Return another handler of the same state, as in another worker."""
-        tokens = PageTokens(secret)
-        return SearchHandler(
-            self.authorizer, VOCABULARY, self.callers, self.image, self.work, tokens
-        )
+        queries = LocalQueries(self.snapshot, self.image, secret=secret)
+        return SearchHandler(self.authorizer, VOCABULARY, self.callers, queries)
 
     async def post(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -153,9 +154,11 @@ async def test_turns_of_a_worker_are_followed_by_collections(
     monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # each step of the load is a turn
     near, far = trio.testing.memory_stream_pair()
     reports = report_reader()
+    asking, asked = socket.socketpair(type=socket.SOCK_SEQPACKET)
     async with near, trio.open_nursery() as nursery:
         nursery.start_soon(worker.follow_feed, far)
-        await near.send_all(encode_message(Begin(1, {"node.id": "1", "log.dirs": str(tmp_path)})))
+        configuration = {"node.id": "1", "log.dirs": str(tmp_path)}
+        await near.send_all(encode_message(Begin(1, configuration, questions=asked.fileno())))
         state = snapshot_of(acl("User:a", topic="t")), EMPTY_IMAGE
         for data in encode_state(2, lambda: state, lambda _: None):
             await near.send_all(data)
@@ -164,6 +167,8 @@ async def test_turns_of_a_worker_are_followed_by_collections(
             if (done := reports.next_message()) is None:
                 reports.receive_data(await near.receive_some())
         await near.send_eof()
+    asking.close()
+    asked.close()
     assert turns
 
 

@@ -26,8 +26,21 @@ def two_workers(folder: Path, log_dir: Path, **settings: str) -> Iterator[Daemon
 
 
 def children(pid: int) -> set[int]:
-    """Return the child processes of a process."""
-    return {*children_of(pid)}
+    """Return the child processes of a process, without the query process."""
+    return {*children_of(pid)} - {query_process(pid)}
+
+
+def query_process(pid: int) -> int | None:
+    """Return the process id of a daemon's query process, None if there is none."""
+    found = (each for each in children_of(pid) if b"--questions-fd" in _command(each))
+    return next(found, None)
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def state_of(pid: int) -> str:

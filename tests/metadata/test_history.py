@@ -10,7 +10,6 @@ from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import AclAdded
 from authorizerd.acl.past import PastChange, undo_changes
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
-from authorizerd.acl.steps import finish
 from authorizerd.metadata.directory import find_files
 from authorizerd.metadata.errors import PastDamagedError, PastNotReadError, PastRangeError
 from authorizerd.metadata.history import ChangesAfter, read_changes_after
@@ -52,7 +51,7 @@ def history(path: Path, offset: int, **limits: int) -> ChangesAfter:
 
 
 def undo(newest: AclSnapshot, after: ChangesAfter) -> AclSnapshot:
-    return finish(undo_changes(newest, after.changes, after.moment.offset, []))
+    return undo_changes(newest, after.changes, after.moment.offset)
 
 
 def past(offset: int, change: str, number: int) -> PastChange:
@@ -233,7 +232,7 @@ def test_real_log_leads_back_to_each_of_its_states(real_log_dir: Path) -> None:
     for state in reversed(replayed):
         later = [change for change in left if change.offset > state.offset]
         del left[len(left) - len(later) :]
-        undone = finish(undo_changes(undone, later, state.offset, []))
+        undone = undo_changes(undone, later, state.offset)
         assert undone == state
     assert not undone.acls
 

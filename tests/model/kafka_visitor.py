@@ -225,7 +225,8 @@ class KafkaVisitor(Visitor):
             raise BrokenInvariantError(f"a description is answered {described}")
         if self._process.may_be_unready(asked_at) and not described:
             return
-        if not self._process.is_loaded:
+        # What was loaded may have expired since the answer.
+        if self._process.applier.applied.newest is None:
             check(described == [], "ACLs are described before they are loaded")
             return
         if least_offset == -1 and not described:

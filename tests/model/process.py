@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 import trio
@@ -29,13 +29,14 @@ from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.follow import SourceKind
-from authorizerd.daemon import components, servers
+from authorizerd.daemon import components, lifespan, servers
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.origins import followed_cluster, own_log
 from authorizerd.daemon.sources.own_log_writer import OwnLog
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.workers.pool import WorkerPool
+from authorizerd.daemon.workers.query_pool import QueryPool
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import FaultDisk
@@ -78,6 +79,10 @@ class _WatchedQueue(UpdateQueue):
         completions = super().delete(filters, context)
         self.watch(step, context, completions, waiting)
         return completions
+
+
+async def _never_start(_: int) -> NoReturn:
+    await trio.sleep_forever()
 
 
 class Process(trio.abc.Instrument):
@@ -179,6 +184,9 @@ class Process(trio.abc.Instrument):
         return (
             (components, "RecordApplier", self._new_applier),
             (components, "WorkerPool", partial(WorkerPool, clock=trio.current_time)),
+            (components, "QueryPool", partial(QueryPool, clock=trio.current_time)),
+            # Nobody in a story asks what takes long.
+            (lifespan, "start_query_process", _never_start),
             (followed_cluster, "SourceStatus", partial(SourceStatus, clock=trio.current_time)),
             (servers, "KafkaListener", partial(KafkaListener, clock=trio.current_time)),
             (components, "choose_authorizer", self._choose_authorizer),

@@ -330,7 +330,7 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a search lists a pattern without what is denied inside it",
         file="acl/search/regions.py",
-        text="region.has_exceptions or not (yield from covers(region.access, outer.access))",
+        text="region.has_exceptions or not covers(region.access, outer.access)",
         becomes="region.has_exceptions",
         found_by="tests/acl/search/test_resources.py::test_examples",
     ),
@@ -379,8 +379,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="names are searched by the strictest release only",
         file="acl/search/names.py",
-        text="snapshots = list_releases(snapshot)",
-        becomes="snapshots = (snapshot,)",
+        text="any_allows, list_releases(snapshot)",
+        becomes="any_allows, (snapshot,)",
         found_by="tests/acl/search/test_names.py::test_names_that_any_release_allows_are_listed",
     ),
     Mutant(

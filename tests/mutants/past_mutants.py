@@ -6,18 +6,11 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_PAST: Final = "tests/daemon/decisions/test_past.py"
+_PAST: Final = "tests/daemon/queries/test_past.py"
 _INDEX: Final = "tests/metadata/test_batch_index.py"
 _REQUESTS: Final = "tests/daemon/decisions/test_past_requests.py"
 
 PAST_MUTANTS: Final = (
-    Mutant(
-        name="a state of the past is dropped that a request has dropped in the meantime",
-        file="daemon/decisions/past.py",
-        text="while (offset := self._find_due()) is not None:",
-        becomes="for offset in [n for n, kept in self._kept.items() if self._is_due(kept)]:",
-        found_by=f"{_PAST}::test_states_are_dropped_while_a_request_drops_others",
-    ),
     Mutant(
         name="anyone may ask about the past of others",
         file="daemon/decisions/authzen.py",
@@ -31,8 +24,8 @@ are those of now.\"\"\"
     Mutant(
         name="a question about the past needs no right to read",
         file="daemon/decisions/http_surface.py",
-        text="        self._check(requester, PAST)\n",
-        becomes="",
+        text="            self._check(requester, PAST)\n",
+        becomes="            pass\n",
         found_by=f"{_REQUESTS}::test_question_about_the_past_needs_the_right_to_read",
     ),
     Mutant(
@@ -58,32 +51,32 @@ are those of now.\"\"\"
     ),
     Mutant(
         name="a history is read in a log that ends before the newest state",
-        file="daemon/decisions/past.py",
-        text="            check_complete(history.end.offset, newest.offset)\n",
+        file="daemon/queries/past.py",
+        text="            check_complete(history.end.offset, now.offset)\n",
         becomes="",
-        found_by=f"{_PAST}::test_log_that_lags_is_not_used",
+        found_by=f"{_PAST}::test_history_knows_no_more_than_the_newest_state",
     ),
     Mutant(
         name="a history has changes that are not in force",
-        file="daemon/decisions/past.py",
-        text="[each for each in history.changes if each.offset <= newest.offset]",
+        file="daemon/queries/past.py",
+        text="[change for change in history.changes if change.offset <= now.offset]",
         becomes="[*history.changes]",
-        found_by=f"{_PAST}::test_log_may_be_ahead_of_the_decisions",
+        found_by=f"{_PAST}::test_history_knows_no_more_than_the_newest_state",
     ),
     Mutant(
         name="a history begins at a moment that is not in force",
-        file="daemon/decisions/past.py",
+        file="daemon/queries/past.py",
         text="""\
-            offset = log.find_offset(as_of, newest=newest.offset)
+            offset = log.find_offset(as_of, newest=now.offset)
             history""",
         becomes="""\
             offset = log.find_offset(as_of)
             history""",
-        found_by=f"{_PAST}::test_log_may_be_ahead_of_the_decisions",
+        found_by=f"{_PAST}::test_history_knows_no_more_than_the_newest_state",
     ),
     Mutant(
         name="a history keeps any number of ACLs",
-        file="daemon/decisions/past.py",
+        file="daemon/queries/past.py",
         text="            if selected > CHANGES_MAX:\n",
         becomes="            if selected > 9 * CHANGES_MAX + 9:\n",
         found_by=f"{_REQUESTS}::test_acls_that_a_history_keeps_are_limited",
@@ -165,12 +158,5 @@ are those of now.\"\"\"
         text="PIECE_BYTES: Final = 1 << 20\n",
         becomes="PIECE_BYTES: Final = 1 << 12\n",
         found_by="tests/metadata/test_batch_file.py::test_many_batches_are_read_at_once",
-    ),
-    Mutant(
-        name="the thread that reads the past never rests",
-        file="daemon/decisions/past.py",
-        text="                pace.rest_if_due()\n",
-        becomes="",
-        found_by=f"{_PAST}::test_reading_thread_may_rest_at_each_batch",
     ),
 )

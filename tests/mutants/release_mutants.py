@@ -141,11 +141,4 @@ RELEASE_MUTANTS: Final = (
         becomes="if changes or self._copy.high_watermark is None:",
         found_by=f"{_BROKERS}::test_the_rules_follow_an_upgrade_of_the_brokers",
     ),
-    Mutant(
-        name="a kept state of the past keeps the rules of its time",
-        file="daemon/decisions/past.py",
-        text="            snapshot = with_rules(kept.snapshot, now.snapshot.rules)\n",
-        becomes="            snapshot = kept.snapshot\n",
-        found_by="tests/daemon/decisions/test_past.py::test_the_past_is_judged_by_the_rules_of_now",
-    ),
 )

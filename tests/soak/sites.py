@@ -24,7 +24,7 @@ from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
-from ops.bench.processes import children_of
+from tests.end_to_end.worker_processes import children
 from tests.soak.disk import Disk
 from tests.soak.history import History
 from tests.soak.universe import make_ballast
@@ -159,7 +159,7 @@ class Site:
     @property
     def workers(self) -> list[int]:
         """The process ids of the workers, the oldest one first."""
-        return sorted(children_of(self.process_id)) if self.has_workers else []
+        return sorted(children(self.process_id)) if self.has_workers else []
 
     @property
     def exit_code(self) -> int | None:

@@ -28,7 +28,6 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, is_grant, with_rules
-from authorizerd.acl.steps import finish
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 from tests.acl.questions import questions
 from tests.oracles import scan
@@ -56,7 +55,7 @@ class Case:
         return with_rules(snapshot_of(*self.held), self.rules)
 
     def explain(self) -> Explanation:
-        return finish(explain_fully(self.snapshot, self.settings, self.question))
+        return explain_fully(self.snapshot, self.settings, self.question)
 
     def is_allowed(self, held: Collection[Acl], question: Question) -> bool:
         """Return the answer by a plain scan."""

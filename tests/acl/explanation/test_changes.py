@@ -13,7 +13,6 @@ from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import AclChange, Changes
 from authorizerd.acl.model import CLUSTER_NAME, OPERATIONS, RESOURCE_TYPES, Acl, Question
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
 from tests.acl.explanation.cases import (
     Case,
     cases,
@@ -33,7 +32,7 @@ CLOSED = AuthorizerSettings()
 
 
 def find(held: list[Acl], asked: Question, settings: AuthorizerSettings = CLOSED) -> Changes:
-    return finish(explain_fully(snapshot_of(*held), settings, asked)).changes
+    return explain_fully(snapshot_of(*held), settings, asked).changes
 
 
 @given(cases())

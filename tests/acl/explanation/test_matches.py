@@ -9,7 +9,6 @@ from hypothesis import given
 from authorizerd.acl.explanation.matches import ACLS_LISTED_MAX, CHARACTERS_LISTED_MAX, find_matches
 from authorizerd.acl.model import Acl, Operation, PatternType, Question
 from authorizerd.acl.snapshot import is_grant
-from authorizerd.acl.steps import finish
 from tests.acl.explanation.cases import Case, cases
 from tests.oracles import scan
 from tests.support.acls import acl, question, snapshot_of
@@ -33,7 +32,7 @@ def order(acls: Iterable[Acl], asked: Question) -> list[Acl]:
 @given(cases())
 def test_matches_agree_with_a_scan(case: Case) -> None:
     asked = case.question
-    found = finish(find_matches(case.snapshot, asked))
+    found = find_matches(case.snapshot, asked)
     expected = [each for each in case.held if scan.concerns(each, asked)]
     if asked.host is None:
         assert set(found.listed) == set(expected)
@@ -67,7 +66,7 @@ def test_acl_that_decides_comes_first_of_those_that_deny(case: Case) -> None:
 def test_hosts_of_denials_are_bounded_and_counted() -> None:
     hosts = [f"10.0.{number // 250}.{number % 250}" for number in range(5000)]
     held = [acl(deny=True, host=host) for host in hosts]
-    found = finish(find_matches(snapshot_of(acl(), *held), question(host=None)))
+    found = find_matches(snapshot_of(acl(), *held), question(host=None))
     assert len(found.listed) == ACLS_LISTED_MAX
     assert set(found.listed) <= {*held, acl()}
     assert (found.denial_count, found.allow_count) == (5000, 1)
@@ -76,7 +75,7 @@ def test_hosts_of_denials_are_bounded_and_counted() -> None:
 def test_listed_names_are_bounded() -> None:
     name = "n" * (CHARACTERS_LISTED_MAX // 4)
     held = [acl(topic=name[:size], pattern="PREFIXED") for size in range(100, len(name), 200)]
-    found = finish(find_matches(snapshot_of(*held), question(topic=name)))
+    found = find_matches(snapshot_of(*held), question(topic=name))
     assert sum(len(each.resource_name) for each in found.listed) < 2 * CHARACTERS_LISTED_MAX
     assert found.allow_count == len(held)
     assert list(found.listed) == order(held, question(topic=name))[: len(found.listed)]
@@ -89,6 +88,6 @@ def test_unindexed_acls_are_bounded_and_counted() -> None:
         for operation in (Operation.ALL, Operation.READ)
     ]
     snapshot = snapshot_of(*held)
-    found = finish(find_matches(snapshot, question()))
+    found = find_matches(snapshot, question())
     assert list(found.listed) == order(held, question())[:ACLS_LISTED_MAX]
     assert found.denial_count == len(held)

@@ -17,7 +17,6 @@ from authorizerd.acl.policy.wording import write_finding
 from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 from authorizerd.acl.search.subjects import find_subjects
 from authorizerd.acl.snapshot import with_rules
-from authorizerd.acl.steps import finish
 from tests.acl.policy.assertions import SUPER_USER, assertion, holds
 from tests.acl.policy.strategies import acls, assertions, releases
 from tests.support.acls import acl, snapshot_of
@@ -66,7 +65,7 @@ def test_nobody_but_those_that_can_may(
     """The search for who can is another implementation, with an index."""
     settings = AuthorizerSettings(frozenset([SUPER_USER]), allow_everyone)
     snapshot = with_rules(snapshot_of(*present), rules)
-    subjects = finish(find_subjects(snapshot, settings, Operation.READ, ResourceType.TOPIC, name))
+    subjects = find_subjects(snapshot, settings, Operation.READ, ResourceType.TOPIC, name)
     can = tuple(each.principal for each in subjects.named)
     for besides in (can, can[1:]):
         asserted = assertion(AtMost(0, besides), "READ", name)

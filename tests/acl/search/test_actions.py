@@ -14,7 +14,6 @@ from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.actions import ActionAccess, find_actions
 from authorizerd.acl.search.hosts import EVERYWHERE, NOWHERE, HostAccess
-from authorizerd.acl.steps import finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
 
@@ -29,7 +28,7 @@ def test_results_agree_with_every_decision(
     """Each operation that the type supports is listed if and only if it is allowed somewhere."""
     operations = SUPPORTED.get(resource_type, ())
     for name in world.probes:
-        found = finish(find_actions(world.snapshot, world.settings, principal, resource_type, name))
+        found = find_actions(world.snapshot, world.settings, principal, resource_type, name)
         access = {each.operation: each.hosts for each in found}
         assert [*access] == [each for each in operations if each in access]
         assert not any(each.is_nowhere for each in access.values())
@@ -47,7 +46,7 @@ def test_implied_operations_are_listed() -> None:
         acl("User:a", "WRITE", host="10.0.0.1"),
         acl("User:a", "DESCRIBE", host="10.0.0.7", deny=True),
     ]
-    assert finish(find_actions(snapshot_of(*rules), NOBODY, "User:a", TOPIC, "t")) == (
+    assert find_actions(snapshot_of(*rules), NOBODY, "User:a", TOPIC, "t") == (
         ActionAccess(Operation.READ, EVERYWHERE),
         ActionAccess(Operation.WRITE, HostAccess(False, ("10.0.0.1",))),
         ActionAccess(Operation.DESCRIBE, HostAccess(True, ("10.0.0.7",))),
@@ -56,4 +55,4 @@ def test_implied_operations_are_listed() -> None:
 
 def test_a_question_about_everyone_is_rejected() -> None:
     with pytest.raises(InvalidQuestionError, match=r"User:\*"):
-        finish(find_actions(snapshot_of(), NOBODY, "User:*", TOPIC, "t"))
+        find_actions(snapshot_of(), NOBODY, "User:*", TOPIC, "t")

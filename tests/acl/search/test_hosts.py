@@ -18,7 +18,6 @@ from authorizerd.acl.search.hosts import (
     read_places,
 )
 from authorizerd.acl.search.joined_rules import NOTHING_APPLIES, JoinedRules, find_access
-from authorizerd.acl.steps import finish
 
 HOSTS = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
 ASKED = [None, "10.0.0.4", *HOSTS]
@@ -51,7 +50,7 @@ def test_an_unknown_host_is_allowed_only_if_every_host_is(
 def test_an_access_covers_another_if_it_allows_all_of_its_hosts() -> None:
     for one, other in product(ACCESSES, repeat=2):
         expected = all(one.allows(host) for host in ASKED if other.allows(host))
-        assert finish(covers(one, other)) == expected, (one, other)
+        assert covers(one, other) == expected, (one, other)
 
 
 FEW_RANGES = (
@@ -74,7 +73,7 @@ few_rules = st.tuples(st.booleans(), few_hosts, few_hosts)
 def join(rules: tuple[bool, frozenset[str], frozenset[str]], releases: ReleaseRules) -> HostAccess:
     allows, allowed, denied = rules
     joined = JoinedRules(allows=allows) if allows else NOTHING_APPLIES
-    return finish(find_access(finish(joined.join_hosts(allowed, denied)), releases))
+    return find_access(joined.join_hosts(allowed, denied), releases)
 
 
 @given(few_rules)
@@ -108,7 +107,7 @@ def test_ranges_cover_others_if_they_allow_all_of_their_hosts(
     releases: ReleaseRules,
 ) -> None:
     wider, narrower = join(some, releases), join(others, releases)
-    assert finish(covers(wider, narrower)) == all(
+    assert covers(wider, narrower) == all(
         wider.in_release(release).allows(host)
         for release in releases.releases
         for host in EVERY_KIND
@@ -121,7 +120,7 @@ def test_places_have_the_answer_that_is_listed(
     rules: tuple[bool, frozenset[str], frozenset[str]],
 ) -> None:
     access = join(rules, RULES_4_4)
-    listed = finish(access.list_places())
+    listed = access.list_places()
     assert read_places(access.others, [text for _, text in listed]) == access
     for allowed, text in listed:
         if "/" not in text:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,10 +10,8 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Operation, PatternType, ResourceType
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
-from authorizerd.acl.search import sorting
 from authorizerd.acl.search.names import find_names
 from authorizerd.acl.snapshot import with_rules
-from authorizerd.acl.steps import Steps, finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
 
@@ -57,30 +53,21 @@ def test_results_agree_with_every_decision(
         for name in sorted({*literals, *known})
         if world.allows(principal, host, operation, resource_type, name)
     )
-    assert finish(find_names(*asked)) == expected
+    assert find_names(*asked) == expected
     paged: list[str] = []
-    while page := finish(find_names(*asked, after=paged[-1] if paged else None, limit=2)):
+    while page := find_names(*asked, after=paged[-1] if paged else None, limit=2):
         assert len(page) <= 2
         paged += page
     assert tuple(paged) == expected
 
 
-def follow(steps: Steps[tuple[str, ...]]) -> Iterator[tuple[str, ...] | None]:
-    """Yield None for each step, and then the result."""
-    result = yield from steps
-    yield result
-
-
 @pytest.mark.parametrize("limit", [None, 1, 7, 1000])
-def test_many_names_are_sorted_in_steps(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page examines every name, and returns the first ones."""
-    monkeypatch.setattr(sorting, "ITEMS_PER_STEP", 16)
+def test_many_names_are_sorted(limit: int | None) -> None:
+    """A page has the first ones."""
     names = [f"t{number * 7919 % 1000:03}" for number in range(1000)]
     snapshot = snapshot_of(acl(topic="t", pattern="PREFIXED"), *(acl(topic=n) for n in names[:500]))
-    steps = find_names(snapshot, NOBODY, "User:a", None, READ, TOPIC, names, limit=limit)
-    taken = list(follow(steps))
-    assert taken[-1] == tuple(sorted(names)[:limit])
-    assert len(taken) >= 1500 // 256
+    found = find_names(snapshot, NOBODY, "User:a", None, READ, TOPIC, names, limit=limit)
+    assert found == tuple(sorted(names)[:limit])
 
 
 def test_names_that_only_everyone_or_a_prefix_allows_are_listed() -> None:
@@ -91,13 +78,13 @@ def test_names_that_only_everyone_or_a_prefix_allows_are_listed() -> None:
         acl("User:*", topic="news", pattern="PREFIXED"),
     )
     asked = (snapshot, NOBODY, "User:a", "10.0.0.1", READ, TOPIC)
-    assert finish(find_names(*asked, ["news-eu", "other"])) == ("news-eu", "orders")
-    assert finish(find_names(*asked, ["news-eu"], after="news-eu")) == ("orders",)
+    assert find_names(*asked, ["news-eu", "other"]) == ("news-eu", "orders")
+    assert find_names(*asked, ["news-eu"], after="news-eu") == ("orders",)
 
 
 def test_a_question_about_everyone_is_rejected() -> None:
     with pytest.raises(InvalidQuestionError, match=r"User:\*"):
-        finish(find_names(snapshot_of(), NOBODY, "User:*", None, READ, TOPIC, []))
+        find_names(snapshot_of(), NOBODY, "User:*", None, READ, TOPIC, [])
 
 
 @pytest.mark.parametrize(
@@ -114,5 +101,5 @@ def test_names_that_any_release_allows_are_listed(
         acl("User:a", topic="denied", host="10.9.3.0/24", deny=True),
     )
     snapshot = with_rules(snapshot_of(*acls), rules)
-    steps = find_names(snapshot, NOBODY, "User:a", "10.9.3.4", READ, TOPIC, (), own_only=own_only)
-    assert finish(steps) == expected
+    found = find_names(snapshot, NOBODY, "User:a", "10.9.3.4", READ, TOPIC, (), own_only=own_only)
+    assert found == expected

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,13 +11,10 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import InvalidQuestionError, SearchLimitError
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
-from authorizerd.acl.search import pattern_rules, places, regions, resources, sorting
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
-from authorizerd.acl.search.joined_rules import JoinedRules, join_bits
 from authorizerd.acl.search.pattern_rules import get_position
 from authorizerd.acl.search.resources import PatternAccess, Resources, find_resources
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
-from authorizerd.acl.steps import Steps, finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
 
@@ -57,7 +52,7 @@ def test_results_agree_with_every_decision(
     The name ``*`` may be left out if single hosts are denied.
     """
     snapshot = world.snapshot
-    found = finish(find_resources(snapshot, world.settings, principal, operation, TOPIC))
+    found = find_resources(snapshot, world.settings, principal, operation, TOPIC)
     is_star_exact = not any(each.resource_name == "*" and each.host != "*" for each in world.held)
     for name in world.probes:
         for host in FROM_HOSTS:
@@ -74,9 +69,7 @@ def test_no_result_is_superfluous(
     world: World, principal: str, operation: Operation, resource_type: ResourceType
 ) -> None:
     """Patterns are distinct and sorted; each allows some host, and its exceptions are inside it."""
-    found = finish(
-        find_resources(world.snapshot, world.settings, principal, operation, resource_type)
-    )
+    found = find_resources(world.snapshot, world.settings, principal, operation, resource_type)
     keys = [get_position((each.pattern_type, each.name)) for each in found.patterns]
     assert keys == sorted(set(keys))
     for each in found.patterns:
@@ -112,7 +105,7 @@ def test_pages_join_into_the_whole_result(
     joined: list[PatternAccess] = []
     after = None
     while True:
-        page = finish(find_resources(*asked, after=after, limit=limit))
+        page = find_resources(*asked, after=after, limit=limit)
         assert len(page.patterns) <= limit
         joined += page.patterns
         if page.next_after is None:
@@ -120,15 +113,15 @@ def test_pages_join_into_the_whole_result(
         after = page.next_after
         last = page.patterns[-1]
         assert after == (last.pattern_type, last.name)
-    assert tuple(joined) == finish(find_resources(*asked)).patterns
+    assert tuple(joined) == find_resources(*asked).patterns
 
 
 @given(worlds(), st.sampled_from(ASKING), st.sampled_from(OPERATIONS))
 def test_single_names_can_be_left_out(world: World, principal: str, operation: Operation) -> None:
     """They are still exceptions of the patterns around them."""
     asked = (world.snapshot, world.settings, principal, operation, TOPIC)
-    whole = finish(find_resources(*asked)).patterns
-    assert finish(find_resources(*asked, literals=False)).patterns == tuple(
+    whole = find_resources(*asked).patterns
+    assert find_resources(*asked, literals=False).patterns == tuple(
         each for each in whole if each.pattern_type == PatternType.PREFIXED or each.name == "*"
     )
 
@@ -138,7 +131,7 @@ def what_can(
 ) -> dict[str, str]:
     """Return what alice may READ, with prefixes as ``name…`` and exceptions after a minus sign."""
     snapshot = with_rules(snapshot_of(*acls), rules)
-    found = finish(find_resources(snapshot, NOBODY, ALICE, operation, TOPIC))
+    found = find_resources(snapshot, NOBODY, ALICE, operation, TOPIC)
     return {
         " -".join(map(show, [(each.pattern_type, each.name), *each.exceptions])): (
             " ".join(["all" if each.hosts.others else "only", *each.hosts.describe_places()])
@@ -236,19 +229,19 @@ def test_implied_operations_count() -> None:
 
 def test_a_super_user_may_use_everything() -> None:
     settings = AuthorizerSettings(frozenset({ALICE}))
-    found = finish(find_resources(snapshot_of(), settings, ALICE, Operation.READ, TOPIC))
+    found = find_resources(snapshot_of(), settings, ALICE, Operation.READ, TOPIC)
     assert found == Resources((), everything=True)
 
 
 def test_unlisted_names_are_one_answer() -> None:
     """Names that no ACL's pattern matches are not enumerated."""
     settings = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
-    found = finish(find_resources(snapshot_of(), settings, ALICE, Operation.READ, TOPIC))
+    found = find_resources(snapshot_of(), settings, ALICE, Operation.READ, TOPIC)
     assert found == Resources((), unlisted=True)
 
 
 def test_a_result_has_all_its_fields() -> None:
-    found = finish(find_resources(snapshot_of(alice("a")), NOBODY, ALICE, Operation.READ, TOPIC))
+    found = find_resources(snapshot_of(alice("a")), NOBODY, ALICE, Operation.READ, TOPIC)
     (pattern,) = found.patterns
     assert pattern == PatternAccess(TOPIC, PatternType.LITERAL, "a", Operation.READ, EVERYWHERE, ())
 
@@ -256,14 +249,14 @@ def test_a_result_has_all_its_fields() -> None:
 def test_too_many_exceptions_are_rejected() -> None:
     snapshot = snapshot_of(alice("*"), *(alice(name, deny=True) for name in "abc"))
     asked = (snapshot, NOBODY, ALICE, Operation.READ, TOPIC)
-    assert len(finish(find_resources(*asked, exceptions_max=3)).patterns[0].exceptions) == 3
+    assert len(find_resources(*asked, exceptions_max=3).patterns[0].exceptions) == 3
     with pytest.raises(SearchLimitError, match="more than 2 exceptions"):
-        finish(find_resources(*asked, exceptions_max=2))
+        find_resources(*asked, exceptions_max=2)
 
 
 def test_a_question_about_everyone_is_rejected() -> None:
     with pytest.raises(InvalidQuestionError, match=r"User:\*"):
-        finish(find_resources(snapshot_of(), NOBODY, "User:*", Operation.READ, TOPIC))
+        find_resources(snapshot_of(), NOBODY, "User:*", Operation.READ, TOPIC)
 
 
 def test_hosts_of_patterns_are_shared() -> None:
@@ -271,62 +264,10 @@ def test_hosts_of_patterns_are_shared() -> None:
     named = tuple(f"10.0.{number // 100}.{100 + number % 100}" for number in range(300))
     hosts = [alice("a", PREFIXED, host=host, deny=True) for host in named]
     literals = [alice(f"a{number}") for number in range(50)]
-    found = finish(
-        find_resources(snapshot_of(*hosts, *literals), NOBODY, ALICE, Operation.READ, TOPIC)
-    )
+    found = find_resources(snapshot_of(*hosts, *literals), NOBODY, ALICE, Operation.READ, TOPIC)
     assert len(found.patterns) == 50
     assert len({id(each.hosts) for each in found.patterns}) == 1
     assert found.patterns[0].hosts == HostAccess(True, named)
-
-
-def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tasks run while many hosts and patterns are examined."""
-    for module in (pattern_rules, places, resources, sorting):
-        monkeypatch.setattr(module, "ITEMS_PER_STEP", 16, raising=False)
-        monkeypatch.setattr(module, "LOOKUPS_PER_STEP", 16, raising=False)
-    monkeypatch.setattr(regions, "RULES_PER_STEP", 16)
-    joined = [0]
-
-    def count(
-        rules: JoinedRules, operation: int, any_host: int, hosts: Mapping[str, int]
-    ) -> Steps[JoinedRules]:
-        joined[0] += 1
-        return join_bits(rules, operation, any_host, hosts)
-
-    monkeypatch.setattr(regions, "join_bits", count)
-    literals = [alice(f"a{number:03}") for number in range(320)]
-    hosts = [alice("b", host=f"10.1.{number // 200}.{number % 200}") for number in range(320)]
-    elsewhere = [
-        acl("User:*", topic="*", host=f"10.2.{number // 200}.{number % 200}", deny=True)
-        for number in range(320)
-    ]
-    snapshot = snapshot_of(*literals, *hosts, *elsewhere)
-    steps = find_resources(snapshot, NOBODY, ALICE, Operation.READ, TOPIC)
-    each_step = []
-    for _ in steps:
-        each_step.append(joined[0])
-        joined[0] = 0
-    assert max(each_step) <= 16
-    # The hosts are looked up at both roots, and collected; the literals are collected and visited.
-    assert len(each_step) >= (2 * 640 + 640 + 2 * 320) / 16
-
-
-@pytest.mark.parametrize("hosts", [1, 3000])
-def test_few_rules_are_sorted_at_once(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if each of many hosts has only one rule."""
-    sizes: list[int] = []
-
-    def note_sizes(chunks: Sequence[list[object]]) -> Steps[Iterator[object]]:
-        sizes.extend(map(len, chunks))
-        return sorting.merge_in_steps(chunks)
-
-    monkeypatch.setattr(pattern_rules, "merge_in_steps", note_sizes)
-    named = [f"10.0.{n % hosts // 200}.{n % hosts % 200}" for n in range(3000)]
-    rules = [alice(f"a{n}", PREFIXED, host=host, deny=True) for n, host in enumerate(named)]
-    asked = (snapshot_of(*rules), NOBODY, ALICE, Operation.READ, TOPIC)
-    finish(find_resources(*asked))
-    assert sum(sizes) == len(rules)
-    assert max(sizes) <= pattern_rules.RULES_PER_CHUNK + pattern_rules.ITEMS_PER_STEP
 
 
 @pytest.mark.parametrize(

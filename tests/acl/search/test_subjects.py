@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.model import Acl, Operation, ResourceType
-from authorizerd.acl.patterns import Patterns
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
-from authorizerd.acl.search import joined_rules, places, subjects
+from authorizerd.acl.search import joined_rules
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.search.subjects import SubjectAccess, Subjects, find_subjects
 from authorizerd.acl.snapshot import with_rules
-from authorizerd.acl.steps import finish
 from tests.acl.search.worlds import ASKING, FROM_HOSTS, OPERATIONS, TYPES, World, worlds
 from tests.support.acls import acl, snapshot_of
 
@@ -37,9 +35,7 @@ def test_results_agree_with_every_decision(
     world: World, operation: Operation, resource_type: ResourceType
 ) -> None:
     for name in world.probes:
-        found = finish(
-            find_subjects(world.snapshot, world.settings, operation, resource_type, name)
-        )
+        found = find_subjects(world.snapshot, world.settings, operation, resource_type, name)
         for principal, host in product(PRINCIPALS, FROM_HOSTS):
             assert access_of(found, principal).allows(host) == world.allows(
                 principal, host, operation, resource_type, name
@@ -50,9 +46,7 @@ def test_results_agree_with_every_decision(
 def test_lists_say_who_differs(world: World, operation: Operation, data: st.DataObject) -> None:
     """Named principals have a rule of their own that applies, or are super users."""
     name = data.draw(st.sampled_from(world.probes))
-    found = finish(
-        find_subjects(world.snapshot, world.settings, operation, ResourceType.TOPIC, name)
-    )
+    found = find_subjects(world.snapshot, world.settings, operation, ResourceType.TOPIC, name)
     mine = {each.principal for each in world.held} | world.settings.super_users
     for listed in (found.named, found.excluded):
         names = [each.principal for each in listed]
@@ -75,7 +69,7 @@ def test_pages_join_into_the_whole_result(
     excluded: list[SubjectAccess] = []
     after = None
     while True:
-        page = finish(find_subjects(*asked, after=after, limit=limit))
+        page = find_subjects(*asked, after=after, limit=limit)
         assert len({each.principal for each in (*page.named, *page.excluded)}) <= limit
         named += page.named
         excluded += page.excluded
@@ -83,14 +77,14 @@ def test_pages_join_into_the_whole_result(
             break
         assert after is None or page.next_after > after
         after = page.next_after
-    whole = finish(find_subjects(*asked))
+    whole = find_subjects(*asked)
     assert Subjects(tuple(named), page.everyone, tuple(excluded)) == whole
 
 
 def who_can(*acls: Acl, allow_everyone: bool = False, super_users: str = "") -> tuple[object, ...]:
     """Return who may READ the topic ``t``: named, everyone, excluded; nowhere as None."""
     settings = AuthorizerSettings(frozenset(super_users.split()), allow_everyone)
-    found = finish(find_subjects(snapshot_of(*acls), settings, Operation.READ, TOPIC, "t"))
+    found = find_subjects(snapshot_of(*acls), settings, Operation.READ, TOPIC, "t")
     named, excluded = (
         {each.principal: describe(each.hosts) for each in listed}
         for listed in (found.named, found.excluded)
@@ -215,7 +209,7 @@ def test_hosts_that_never_match_say_nothing(rules: ReleaseRules, net: dict[str, 
         acl("User:v6", topic="t", host="fe80::1"),
     )
     snapshot = with_rules(snapshot_of(*acls), rules)
-    found = finish(find_subjects(snapshot, NOBODY, Operation.READ, TOPIC, "t"))
+    found = find_subjects(snapshot, NOBODY, Operation.READ, TOPIC, "t")
     listed = {each.principal: str(each.hosts) for each in found.named}
     assert listed == {"User:app": "from any host", "User:app2": "from any host", **net}
     assert found.everyone.is_nowhere
@@ -251,27 +245,3 @@ def test_more_hosts_than_the_limit_are_rejected(monkeypatch: pytest.MonkeyPatch)
         who_can(*rules)
     with pytest.raises(SearchLimitError):
         who_can(*rules[:2], acl(EVERYONE, host="10.0.0.9"))
-
-
-def test_long_work_is_done_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tasks run while many principals and hosts are examined."""
-    monkeypatch.setattr(places, "LOOKUPS_PER_STEP", 16)
-    monkeypatch.setattr(subjects, "LOOKUPS_PER_STEP", 16)
-    rules = [acl(f"User:{number}") for number in range(400)]
-    rules += [acl(ALICE, host=f"10.0.{number // 200}.{number % 200}") for number in range(400)]
-    lookups: list[int] = [0]
-    look_up_at = places.look_up_at
-
-    def count(found: Patterns, where: places.Places) -> int:
-        lookups[0] += 1
-        return look_up_at(found, where)
-
-    monkeypatch.setattr(places, "look_up_at", count)
-    monkeypatch.setattr(subjects, "look_up_at", count)
-    steps = find_subjects(snapshot_of(*rules), NOBODY, Operation.READ, TOPIC, "t")
-    each_step = []
-    for _ in steps:
-        each_step.append(lookups[0])
-        lookups[0] = 0
-    assert sum(each_step) >= 800
-    assert max(each_step) <= 32

@@ -14,14 +14,15 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.setup import new_console
 from authorizerd.daemon.decision_servers import new_decision_handler
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
+from authorizerd.daemon.utc_time import now_ms
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import Place
 from tests.daemon.decisions.acl_place import read_streamed
+from tests.daemon.local_queries import LocalQueries
 from tests.daemon.search_place import image_of
 
 CONFIGURATION = parse("node.id=1\nlog.dirs=/log\n", source="test")
@@ -48,15 +49,12 @@ class ConsolePlace(Place):
         configuration: Configuration = CONFIGURATION,
     ) -> None:
         super().__init__(folder, *acls)
-        past = Past(self.authorizer, log_dir)
         self.decisions = new_decision_handler(
             configuration,
             self.authorizer,
             self.callers,
             Watchers(AclJournal(1), 8),
-            Published(image_of(*topics)),
-            bytes(32),
-            past,
+            LocalQueries(self.snapshot, Published(image_of(*topics)), log_dir, now_ms=now_ms),
         )
         # Only the pages about the daemon itself use more; tests/end_to_end visits them.
         measured = cast(Measured, SimpleNamespace(authorizer=self.authorizer))

@@ -12,22 +12,21 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import AclAdded
 from authorizerd.acl.snapshot import with_acl
-from authorizerd.daemon.decisions import past as past_module
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, ExplainHandler
 from authorizerd.daemon.decisions.history import HISTORY_PATH, HistoryHandler
-from authorizerd.daemon.decisions.past import Past
 from authorizerd.daemon.decisions.search import SearchHandler
+from authorizerd.daemon.queries import past as past_module
 from authorizerd.metadata.directory import find_files
 from authorizerd.protocol.decisions import past_answers
 from authorizerd.protocol.decisions.authzen import read_question, read_questions
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
-from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
 from tests.daemon.decisions.acl_place import read_streamed
+from tests.daemon.local_queries import LocalQueries
 from tests.daemon.search_place import VOCABULARY, SearchPlace, image_of, search_body
 from tests.support.acls import acl, snapshot_of
 from tests.support.log_files import TIME_MS, acl_id, removed, write_log
@@ -74,23 +73,12 @@ class PastPlace(SearchPlace):
         for each in (BOB, AclAdded(acl_id(9), cluster_action(OTHER))):
             newest = with_acl(newest, each.id, each.acl)
         self.snapshot.publish(newest)
-        self.past = Past(self.authorizer, log_dir, now_ms=lambda: TIME_MS + 1)
-        self.authzen = AuthZenHandler(
-            self.authorizer, VOCABULARY, self.callers, self.explainer, self.past
-        )
-        self.explain = ExplainHandler(
-            self.authorizer, VOCABULARY, self.callers, self.explainer, self.past
-        )
-        self.history = HistoryHandler(self.authorizer, VOCABULARY, self.callers, self.past)
-        self.searches = SearchHandler(
-            self.authorizer,
-            VOCABULARY,
-            self.callers,
-            self.image,
-            self.work,
-            PageTokens(bytes(32)),
-            self.past,
-        )
+        self.queries = LocalQueries(self.snapshot, self.image, log_dir)
+        parts = (self.authorizer, VOCABULARY, self.callers, self.queries)
+        self.authzen = AuthZenHandler(*parts, explains=True)
+        self.explain = ExplainHandler(*parts)
+        self.history = HistoryHandler(*parts)
+        self.searches = SearchHandler(*parts)
 
     async def ask(
         self, document: object, path: str = EVALUATION_PATH, caller: str = ""
@@ -379,7 +367,7 @@ async def written(response: Response | StreamedResponse) -> list[Any]:
 @pytest.mark.parametrize("as_of", ["3", TIME.replace(":", "%3A")])
 async def test_listing_is_about_then(tmp_path: Path, as_of: str) -> None:
     place = PastPlace(tmp_path / "log", tmp_path)
-    handler = AclListHandler(place.authorizer, place.callers, place.past)
+    handler = AclListHandler(place.authorizer, place.callers, place.queries)
     lines = await written(await handler(list_request(f"as_of={as_of}&resource_type=topic")))
     offset = 3 if as_of == "3" else 5
     moment = {"offset": offset, "time": TIME, "settings": "today's"}
@@ -405,7 +393,7 @@ async def test_listing_of_the_past_needs_the_right_of_now(
     tmp_path: Path, query: str, caller: str, status: int, reason: bytes
 ) -> None:
     place = PastPlace(tmp_path / "log", tmp_path)
-    handler = AclListHandler(place.authorizer, place.callers, place.past)
+    handler = AclListHandler(place.authorizer, place.callers, place.queries)
     response = await handler(list_request(query, caller))
     assert isinstance(response, Response)
     assert (response.status, reason in response.body) == (status, True)
@@ -414,7 +402,7 @@ async def test_listing_of_the_past_needs_the_right_of_now(
 async def test_listing_of_an_unreadable_past_is_unavailable(tmp_path: Path) -> None:
     """If the log becomes unreadable later, the listing ends without its last line."""
     place = PastPlace(tmp_path / "log", tmp_path)
-    handler = AclListHandler(place.authorizer, place.callers, place.past)
+    handler = AclListHandler(place.authorizer, place.callers, place.queries)
     begun = await handler(list_request("as_of=3"))
     find_files(place.log_dir).segments[0].path.unlink()
     assert len(await written(begun)) == 4

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-import trio
-import trio.testing
 
-from authorizerd.acl.steps import Steps
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
-from authorizerd.daemon.decisions.fair_queue import SHARE_MAX, WAITING_MAX
-from authorizerd.daemon.decisions.long_work import LongWork
 from authorizerd.daemon.errors import BusyError
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
 from tests.daemon.search_place import VOCABULARY, SearchPlace, image_of, search_body
-from tests.support.acls import acl
+from tests.support.acls import acl, snapshot_of
 from tests.support.requests import evaluation
 
 ITSELF = PROXY.removeprefix("User:")
@@ -121,23 +115,20 @@ async def test_the_right_is_checked_for_each_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("takes_token", [False, True])
 async def test_waiting_search_is_refused_once_the_right_is_gone(
-    takes_token: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    takes_token: bool, tmp_path: Path
 ) -> None:
     """A caller could otherwise ask ahead, and get the answers after a reload."""
     place = SearchPlace(tmp_path, READ)
     place.grant(search=OTHER)
-    run = place.work.run
 
-    async def reload_meanwhile(steps: Steps[Any], principal: str | None) -> Any:  # noqa: ANN401 - any work
-        found = await run(steps, principal)
+    def reload_meanwhile() -> None:
         if takes_token:
             place.rewrite_tokens("")
             place.callers.prepare_reload()()
         else:
             place.grant(ask=OTHER, read=OTHER)
-        return found
 
-    monkeypatch.setattr(place.work, "run", reload_meanwhile)
+    place.queries.on_ask = reload_meanwhile
     response = await place.post("subject", search_body("subject"), caller="other")
     assert response.status == (401 if takes_token else 403)
     assert b"alice" not in response.body
@@ -206,7 +197,9 @@ async def explain(place: SearchPlace, user: str, caller: str = "") -> Response:
 async def evaluate(
     place: SearchPlace, document: object, caller: str = "", path: str = EVALUATION_PATH
 ) -> Response:
-    handler = AuthZenHandler(place.authorizer, VOCABULARY, place.callers, place.explainer)
+    handler = AuthZenHandler(
+        place.authorizer, VOCABULARY, place.callers, place.queries, explains=True
+    )
     headers = {b"content-type": b"application/json"}
     if caller:
         headers[b"authorization"] = f"Bearer {caller}.secret".encode()
@@ -279,119 +272,50 @@ async def test_batch_is_not_explained() -> None:
     assert "explanation" not in answer["context"]
 
 
-def steps(events: list[str], name: str, count: int) -> Steps[str]:
-    for _ in range(count):
-        events.append(name)
-        yield
-    return name
-
-
-async def test_long_work_runs_one_piece_at_a_time_in_order() -> None:
-    work = LongWork(10_000)
-    events: list[str] = []
-    results: list[str] = []
-
-    async def run(name: str) -> None:
-        results.append(await work.run(steps(events, name, 3)))
-
-    async with trio.open_nursery() as nursery:
-        for name in "abc":
-            nursery.start_soon(run, name)
-            await trio.testing.wait_all_tasks_blocked()
-    assert results == ["a", "b", "c"]
-    assert events == ["a"] * 3 + ["b"] * 3 + ["c"] * 3
-
-
-class _Endless:
-    """Steps that never end, and that note when they are closed."""
-
-    def __init__(self) -> None:
-        self.has_begun = self.is_closed = False
-
-    def run(self) -> Steps[None]:
-        self.has_begun = True
-        try:
-            while True:
-                yield
-        finally:
-            self.is_closed = True
-
-
-async def test_long_work_has_a_deadline() -> None:
-    """Its steps are closed, and the next piece runs."""
-    work = LongWork(10)
-    endless = _Endless()
-    with pytest.raises(BusyError, match=r"took longer than 10 ms"):
-        await work.run(endless.run())
-    assert endless.is_closed
-    assert await work.run(steps([], "next", 1)) == "next"
-
-
-async def test_waiting_long_work_is_limited() -> None:
-    """The refusal is immediate, and one place becomes free with each piece that ends."""
-    work = LongWork(10_000)
-    endless = _Endless()
-    done: list[str] = []
-
-    async def run(name: str) -> None:
-        done.append(await work.run(steps([], name, 1)))
-
-    async with trio.open_nursery() as running:
-        scope = trio.CancelScope()
-
-        async def run_endless() -> None:
-            with scope:
-                await work.run(endless.run())
-
-        running.start_soon(run_endless)
-        while not endless.has_begun:
-            await trio.lowlevel.checkpoint()
-        for number in range(WAITING_MAX):
-            running.start_soon(run, str(number))
-        for _ in range(3):
-            await trio.lowlevel.checkpoint()
-        with pytest.raises(BusyError, match=f"{WAITING_MAX} wait already"):
-            await work.run(steps([], "refused", 1))
-        scope.cancel()
-    assert len(done) == WAITING_MAX
-    assert await work.run(steps([], "last", 1)) == "last"
-
-
-async def test_one_caller_cannot_take_all_places(tmp_path: Path) -> None:
-    """Searches of its own rights, which every caller may make, would keep all others out."""
-    place = SearchPlace(tmp_path)
-    place.grant(search=PROXY)
-    body, released, answers = search_body("action", "other"), trio.Event(), list[Response]()
-
-    def wait_for_release() -> Steps[None]:
-        while not released.is_set():
-            yield
-
-    async def ask_as_proxy() -> None:
-        answers.append(await place.post("action", body, caller="proxy"))
-
-    async with trio.open_nursery() as running:
-        for _ in range(SHARE_MAX):
-            running.start_soon(place.work.run, wait_for_release(), OTHER)
-        for _ in range(3):
-            await trio.lowlevel.checkpoint()
-        refused = await place.post("action", body, caller="other")
-        assert (refused.status, b"of this caller" in refused.body) == (503, True)
-        running.start_soon(ask_as_proxy)
-        for _ in range(3):
-            await trio.lowlevel.checkpoint()
-        released.set()
-    assert [each.status for each in answers] == [200]
-
-
-async def test_refused_search_can_be_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refused_search_can_be_retried() -> None:
     place = SearchPlace(None, READ)
 
-    async def refuse(work: LongWork, steps: Steps[object], principal: str | None) -> object:
+    def refuse() -> None:
         raise BusyError("too many searches: retry later")
 
-    monkeypatch.setattr(LongWork, "run", refuse)
+    place.queries.on_ask = refuse
     response = await place.post("action", search_body("action"))
     assert (response.status, response.headers) == (503, ((b"Retry-After", b"1"),))
     assert response.body == b"too many searches: retry later\n"
     assert place.authorizer.counts["Search"].not_ready == 1
+
+
+async def test_caller_of_a_question_is_told(tmp_path: Path) -> None:
+    """The query process serves callers in turn."""
+    place = SearchPlace(tmp_path)
+    place.grant(search=OTHER)
+    await place.post("action", search_body("action", "other"), caller="other")
+    await place.post("action", search_body("action", ITSELF), caller="proxy")
+    assert place.queries.callers == [OTHER, PROXY]
+
+
+async def test_explanation_gives_the_answer_that_was_audited() -> None:
+    """The ACLs may have changed by so much that the state of then is not kept."""
+    place = SearchPlace(None, READ)
+    assert json.loads((await explain(place, "alice")).body)["decision"] is True
+    place.queries.on_ask = lambda: place.snapshot.publish(snapshot_of())
+    response = await explain(place, "alice")
+    assert (response.status, response.body) == (
+        503,
+        b"the ACLs have changed since the decision: retry\n",
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_answer_is_not_given_once_the_state_has_expired(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may have been paused meanwhile."""
+    place = SearchPlace(None, READ)
+
+    def expire() -> None:
+        monkeypatch.setattr(place.authorizer, "has_expired", lambda _: True)
+
+    place.queries.on_ask = expire
+    assert (await place.post(kind, search_body(kind))).status == 503
+    assert (await explain(place, "alice")).status == 503

@@ -10,8 +10,7 @@ from authorizerd.acl.audit import audit_message
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from authorizerd.acl.steps import finish
-from authorizerd.protocol.decisions.explanations import encode_in_steps
+from authorizerd.protocol.decisions.explanations import encode_explanation
 from tests.acl.explanation.cases import Case, cases
 from tests.support.acls import acl, question, snapshot_of
 
@@ -20,10 +19,10 @@ A, T = "User:alice", "orders"
 
 def test_every_field_of_a_denial() -> None:
     snapshot = snapshot_of(acl(A, topic=T), acl("User:*", topic=T, host="10.0.0.7", deny=True))
-    explanation = finish(
-        explain_fully(snapshot, AuthorizerSettings(), question(A, "DESCRIBE", topic="Orders"))
+    explanation = explain_fully(
+        snapshot, AuthorizerSettings(), question(A, "DESCRIBE", topic="Orders")
     )
-    assert json.loads(finish(encode_in_steps(explanation))) == {
+    assert json.loads(encode_explanation(explanation)) == {
         "decision": False,
         "offset": 0,
         "rule": "DefaultDeny",
@@ -113,7 +112,7 @@ def test_every_field_of_a_denial() -> None:
 @given(cases(unknown_codes=False))
 def test_json_says_what_the_explanation_says(case: Case) -> None:
     explanation = case.explain()
-    answer = json.loads(finish(encode_in_steps(explanation)))
+    answer = json.loads(encode_explanation(explanation))
     assert answer["decision"] == explanation.decision.allowed
     audited = audit_message(case.question, explanation.decision, "explain")
     assert audited.endswith(f"based on rule {answer['rule']}")
@@ -139,10 +138,3 @@ def read(acl: dict[str, str]) -> Acl:
         Operation[acl["operation"]],
         PermissionType[acl["permission_type"]],
     )
-
-
-def test_long_explanation_is_encoded_in_steps() -> None:
-    denials = (acl(deny=True, host=f"10.0.0.{number}") for number in range(90))
-    asked = question(host=None)
-    explanation = finish(explain_fully(snapshot_of(acl(), *denials), AuthorizerSettings(), asked))
-    assert sum(1 for _ in encode_in_steps(explanation)) == 91 // 16 + 90 // 16

@@ -1,0 +1,174 @@
+"""The children of the query process: each is forked to answer one question, and ends.
+
+A child shares the state's memory with its parent until one of them writes to a page of it. Python
+counts references in the objects themselves, so also what only reads copies pages.
+
+**Invariant:** a child keeps no descriptor but its question and standard streams, takes no signal
+of its parent's, dies with it, and ends without running anything of its parent's. Whatever happens
+in it, only its own question has no answer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from authorizerd.protocol.framing import SIZE_BYTES
+from authorizerd.protocol.queries import (
+    QUESTION_BYTES_MAX,
+    Header,
+    QueryQuestion,
+    decode_question,
+)
+
+OWN_BYTES_MAX: Final = 512 * 1024 * 1024
+"""How much memory a child may take beyond a copy of all that its parent has."""
+NICENESS: Final = 5
+"""Decisions come first."""
+OOM_SCORE: Final = 500
+"""If the machine runs out of memory, the kernel ends a child first, not the daemon."""
+GRACE_SECONDS: Final = 1.0
+"""How long after its time a child is killed, if its caller has not noticed."""
+_PR_SET_PDEATHSIG: Final = 1
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE)
+
+Work = Callable[[QueryQuestion], Iterator[bytes]]
+"""Yields the frames of an answer."""
+
+_prctl: Final = ctypes.CDLL(None).prctl
+
+
+class Question:
+    """A question that waits for its turn or is answered; ``child`` is 0 before."""
+
+    def __init__(self, header: Header, link: socket.socket) -> None:
+        self.caller: Final = header.caller
+        self.offset: Final = header.offset
+        self.is_listing: Final = header.is_listing
+        self.seconds: Final = header.timeout_ms / 1000
+        self.bytes_max = 0
+        self.link: Final = link
+        self.child = 0
+
+    def start(self, work: Work, notes: Callable[[], bytes]) -> int:
+        """Fork the child; return a descriptor that ends when the child has ended.
+
+        Args:
+            notes: returns what the child is to send to that descriptor at its end.
+
+        Raises:
+            OSError: the system cannot start another process.
+        """
+        self.bytes_max = _read_kilobytes("/proc/self/status", "VmRSS") * 1024 + OWN_BYTES_MAX
+        parent, (ended, alive) = os.getpid(), os.pipe()
+        try:
+            self.child = os.fork()
+            if not self.child:
+                _answer(self.link, alive, parent, self.seconds, work, notes)
+        except OSError:
+            os.close(ended)
+            raise
+        finally:
+            os.close(alive)
+        return ended
+
+    def kill(self) -> None:
+        """Have the child end at once."""
+        os.kill(self.child, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Return the exit code of the child, which has ended; negative: the number of a signal."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+
+
+def _answer(
+    link: socket.socket,
+    alive: int,
+    parent: int,
+    seconds: float,
+    work: Work,
+    notes: Callable[[], bytes],
+) -> NoReturn:
+    """Answer the question, and end the process."""
+    code = 1
+    try:
+        _isolate(link, alive, parent, seconds)
+        link.setblocking(True)
+        for frame in work(_read_question(link)):
+            link.sendall(frame)
+        link.shutdown(socket.SHUT_WR)
+        _write(alive, notes())
+        code = 0
+    except (BrokenPipeError, ConnectionResetError, EOFError):
+        code = 0  # the caller has gone
+    except BaseException:  # noqa: BLE001 - nothing may run after it
+        with suppress(BaseException):
+            traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _isolate(link: socket.socket, alive: int, parent: int, seconds: float) -> None:
+    """Drop what the child has inherited, and limit what it may take."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # an error instead
+    signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_SECONDS)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended before
+        os._exit(1)
+    kept = sorted((link.fileno(), alive))
+    for after, before in zip((2, *kept), (*kept, os.sysconf("SC_OPEN_MAX")), strict=True):
+        os.closerange(after + 1, before)
+    with suppress(OSError):  # a filter of system calls may forbid it
+        os.nice(NICENESS)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(str(OOM_SCORE))
+    with suppress(OSError, ValueError):
+        limit = _read_kilobytes("/proc/self/status", "VmData") * 1024 + OWN_BYTES_MAX
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def private_bytes(process: int) -> int:
+    """Return how much memory a child has for itself; 0 once it has ended, or if it is hidden."""
+    with suppress(OSError):
+        return _read_kilobytes(f"/proc/{process}/smaps_rollup", "Private_Dirty") * 1024
+    return 0
+
+
+def _read_kilobytes(path: str, name: str) -> int:
+    with open(path, encoding="ascii") as file:
+        for line in file:
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1])
+    return 0
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _read_question(link: socket.socket) -> QueryQuestion:
+    size = int.from_bytes(_read(link, SIZE_BYTES))
+    if size > QUESTION_BYTES_MAX:
+        raise EOFError
+    return decode_question(_read(link, size))
+
+
+def _read(link: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        received = link.recv(min(size - len(data), 1 << 16))
+        if not received:
+            raise EOFError
+        data += received
+    return bytes(data)

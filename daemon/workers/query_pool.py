@@ -1,0 +1,68 @@
+"""The query process as the daemon sees it: a pool of one process, for which nothing waits.
+
+**Invariant:** no acknowledgement and no decision waits for the query process. While it is away,
+each question is refused at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+import trio
+
+from authorizerd.daemon.queries.handover import receive_header
+from authorizerd.daemon.workers.pool import WorkerPool
+
+_logger = logging.getLogger("authorizerd")
+
+
+class QueryPool(WorkerPool):
+    """Start, feed, watch and replace the query process; the arguments are those of a pool of one.
+
+    ``questions`` is the socket with which decision ports send questions. It stays the same when the
+    process is replaced. ``descriptor`` is that from which the process receives them.
+    """
+
+    questions: socket.socket
+    _received: socket.socket
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:  # noqa: ANN401 - of another class
+        super().__init__(1, *arguments, **more)
+
+    def __enter__(self) -> Self:
+        """Open the sockets."""
+        # Each question arrives as a whole, whichever process sends it.
+        self.questions, self._received = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.questions.close()
+        self._received.close()
+
+    @property
+    def descriptor(self) -> int:
+        return self._received.fileno()
+
+    async def _rest(self, seconds: float) -> None:
+        with trio.move_on_after(seconds):
+            while True:
+                await trio.lowlevel.wait_readable(self._received)
+                with suppress(BlockingIOError):
+                    received = receive_header(self._received)
+                    if received is not None:
+                        received[1].close()  # its caller notices that
+
+    def _name(self, number: int) -> str:
+        return "the query process"
+
+    def _report_complete(self) -> None:
+        _logger.info("the query process answers")

@@ -1,0 +1,136 @@
+"""The questions to the query process, and its answers.
+
+A question arrives as a socket, with a ``Header``. The question itself and its answer are frames on
+that socket. After the answer to a ``ListingQuestion``, frames with lines follow; the last is empty.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.as_of import AsOf
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.model import AclFilter, Question
+from authorizerd.protocol.decisions.searches import Query
+from authorizerd.protocol.framing import frame
+
+QUESTION_BYTES_MAX: Final = 64 * 1024 * 1024
+"""A question has the settings, with every super user."""
+HEADER_BYTES_MAX: Final = 64 * 1024
+REPLY_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+class Header(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What decides when a question's turn comes.
+
+    Attributes:
+        caller: the principal that asks, None if callers cannot be told apart.
+        offset: the log offset of the state that its process decides by.
+        timeout_ms: when the answer is of no use any more.
+        is_listing: True if the answer is sent as fast as its client reads.
+    """
+
+    caller: str | None
+    offset: int
+    timeout_ms: int
+    is_listing: bool = False
+
+
+class SearchQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="search"):
+    """A page of a search.
+
+    Attributes:
+        limit, token: as in ``PageRequest``.
+        own_only: True if the answer must not have names that only others' ACLs mention.
+        as_of: the earlier moment that it is about, None for now.
+    """
+
+    query: Query
+    caller: str | None
+    limit: int | None
+    token: str
+    own_only: bool
+    settings: AuthorizerSettings
+    as_of: AsOf | None = None
+
+
+class ExplainQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="explain"):
+    """Why a question is decided as it is, now or at an earlier moment."""
+
+    question: Question
+    settings: AuthorizerSettings
+    as_of: AsOf | None = None
+
+
+class PastEvaluations(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="evaluations"):
+    """The decisions of an earlier moment. ``explains`` is for a single one."""
+
+    questions: tuple[Question, ...]
+    settings: AuthorizerSettings
+    as_of: AsOf
+    is_batch: bool
+    explains: bool = False
+
+
+class HistoryQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="history"):
+    """Every answer to a question since a moment."""
+
+    question: Question
+    settings: AuthorizerSettings
+    as_of: AsOf
+
+
+class ListingQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="listing"):
+    """The ACLs of an earlier moment that a filter matches."""
+
+    wanted: AclFilter
+    settings: AuthorizerSettings
+    as_of: AsOf
+
+
+QueryQuestion: TypeAlias = (
+    SearchQuestion | ExplainQuestion | PastEvaluations | HistoryQuestion | ListingQuestion
+)
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="answer"):
+    """The answer to a question.
+
+    Attributes:
+        bodies: the documents: one, or one for each question of a batch.
+        allowed: for each of them, whether it allows, or for a search, whether it has results.
+        count: how many results it has.
+    """
+
+    bodies: tuple[bytes, ...]
+    allowed: tuple[bool, ...]
+    count: int = 1
+
+
+class Refusal(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="refusal"):
+    """Why there is no answer. ``error`` is the name of the error's class."""
+
+    error: str
+    text: str
+
+
+Reply: TypeAlias = Answer | Refusal
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_questions: Final[msgspec.msgpack.Decoder[QueryQuestion]] = msgspec.msgpack.Decoder(QueryQuestion)
+_replies: Final[msgspec.msgpack.Decoder[Reply]] = msgspec.msgpack.Decoder(Reply)
+decode_header: Final = msgspec.msgpack.Decoder(Header).decode
+decode_question: Final = _questions.decode
+decode_reply: Final = _replies.decode
+
+
+def encode_header(header: Header) -> bytes:
+    """Return the bytes that are sent with a question's socket."""
+    return _encode(header)
+
+
+def encode_frame(message: QueryQuestion | Reply) -> bytes:
+    """Return the frame of a question or a reply."""
+    return frame(_encode(message))

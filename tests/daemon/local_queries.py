@@ -1,0 +1,93 @@
+"""Answers of the query process without a process, for tests of what asks it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import trio
+
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.actors.published import View
+from authorizerd.daemon.errors import ClosingError
+from authorizerd.daemon.queries.answers import Answering, error_of
+from authorizerd.daemon.queries.client import OpenAnswer, Queries
+from authorizerd.daemon.queries.past import PastReader
+from authorizerd.daemon.queries.replica import ReplicatedState
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.protocol.decisions.page_tokens import PageTokens
+from authorizerd.protocol.framing import SIZE_BYTES
+from authorizerd.protocol.queries import (
+    Answer,
+    QueryQuestion,
+    Refusal,
+    decode_question,
+    decode_reply,
+    encode_frame,
+)
+from tests.support.log_files import TIME_MS
+
+
+class LocalQueries(Queries):
+    """Answer by the state that a port decides by, at once.
+
+    Args:
+        secret: that of the query process.
+    """
+
+    def __init__(
+        self,
+        snapshot: View[AclSnapshot | None],
+        image: View[ClusterImage],
+        log_dir: Path = Path("none"),
+        *,
+        now_ms: Callable[[], int] = lambda: TIME_MS + 1,
+        secret: bytes = bytes(32),
+    ) -> None:
+        self._snapshot = snapshot
+        self._image = image
+        self._past = PastReader(log_dir, now_ms=now_ms)
+        self._tokens = PageTokens(secret)
+        self.callers: list[str | None] = []
+        self.on_ask: Callable[[], None] = lambda: None
+        """Called while a question waits for its answer."""
+
+    async def open(self, question: QueryQuestion, *, caller: str | None, offset: int) -> OpenAnswer:
+        snapshot = self._snapshot.newest
+        assert snapshot is not None, "a port that is not ready asks nothing"
+        assert snapshot.offset == offset, "the state by which the port decides"
+        self.callers.append(caller)
+        await trio.lowlevel.checkpoint()
+        self.on_ask()
+        snapshot = self._snapshot.newest
+        assert snapshot is not None, "tests withhold no state meanwhile"
+        state = ReplicatedState(snapshot, self._image.newest)
+        asked = decode_question(encode_frame(question)[SIZE_BYTES:])
+        frames = Answering(state, self._past, self._tokens).answer(asked)
+        bodies = [frame[SIZE_BYTES:] for frame in frames]
+        reply = decode_reply(bodies[0])
+        if isinstance(reply, Refusal):
+            raise error_of(reply)
+        return LocalAnswer(reply, bodies[1:])
+
+
+class LocalAnswer(OpenAnswer):
+    """An answer, and what follows it."""
+
+    def __init__(self, answer: Answer, following: list[bytes]) -> None:
+        self._answer = answer
+        self._following = following
+
+    @property
+    def answer(self) -> Answer:
+        return self._answer
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        for lines in self._following:
+            await trio.lowlevel.checkpoint()
+            if not lines:
+                return
+            yield lines
+        raise ClosingError("the process has ended")
+
+    def close(self) -> None: ...

@@ -1,0 +1,266 @@
+"""The query process and its children, with real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.model import ChangeBatch, Question
+from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
+from authorizerd.daemon.errors import BusyError
+from authorizerd.daemon.queries.admission import RUNNING_MAX, WAITING_MAX
+from authorizerd.daemon.queries.answers import NO_MEMORY
+from authorizerd.daemon.queries.client import LOST, QueryClient
+from authorizerd.daemon.workers.query_pool import QueryPool
+from authorizerd.protocol.queries import Answer, ExplainQuestion
+from authorizerd.protocol.worker_feed import Files
+from tests.support.log_files import added
+
+SECONDS_MAX = 600
+TIMEOUT_MS = 300_000
+STOPPED_MS = 3_000
+
+
+class Running:
+    """A daemon's query process, and the ports that ask it."""
+
+    def __init__(self, log_dir: Path, *flags: str) -> None:
+        feed, inbox = trio.open_memory_channel[Message](4)
+        self.applier = RecordApplier(inbox)
+        self.pool = QueryPool(
+            feed,
+            self.applier.applied,
+            self.applier.cluster,
+            configuration={"node.id": "1", "log.dirs": str(log_dir)},
+            files=Files,
+            timeout_ms=STOPPED_MS,
+        )
+        self.processes: list[trio.Process] = []
+        self.pid_file = log_dir / "pid"
+        self._flags = flags
+
+    async def spawn(self) -> tuple[trio.abc.Stream, trio.Process]:
+        ours, theirs = trio.socket.socketpair()
+        descriptors = (theirs.fileno(), self.pool.descriptor)
+        process = await trio.lowlevel.open_process(
+            [
+                *(sys.executable, "-m", "tests.daemon.queries.odd_process"),
+                *("--feed-fd", str(descriptors[0]), "--questions-fd", str(descriptors[1])),
+                *self._flags,
+            ],
+            stdin=subprocess.DEVNULL,
+            pass_fds=descriptors,
+        )
+        theirs.close()
+        self.processes.append(process)
+        return trio.SocketStream(ours), process
+
+    async def ask(
+        self, principal: str = "a", offset: int = 1, timeout_ms: int = TIMEOUT_MS
+    ) -> Answer:
+        client = QueryClient(self.pool.questions, timeout_ms)
+        name = str(self.pid_file) if principal == "sleep" else "topic-1"
+        question = Question(f"User:{principal}", None, 3, 2, name)
+        asked = ExplainQuestion(question, AuthorizerSettings())
+        return await client.ask(asked, caller=None, offset=offset)
+
+    async def refusal(self, principal: str, timeout_ms: int = TIMEOUT_MS) -> str:
+        with pytest.raises(BusyError) as error:
+            await self.ask(principal, timeout_ms=timeout_ms)
+        return str(error.value)
+
+    async def sleeping(self) -> int:
+        """Return the process id of a child that sleeps."""
+        while not (self.pid_file.exists() and self.pid_file.read_text()):  # noqa: ASYNC110
+            await trio.sleep(0.02)
+        return int(self.pid_file.read_text())
+
+
+def is_alive(process: int) -> bool:
+    """Return True unless a process has ended. Nobody may have waited for it."""
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+
+
+async def ends(process: int) -> None:
+    while is_alive(process):  # noqa: ASYNC110 - it is no child of this process
+        await trio.sleep(0.02)
+
+
+@asynccontextmanager
+async def running(log_dir: Path, *flags: str) -> AsyncIterator[Running]:
+    made = Running(log_dir, *flags)
+    with made.pool, trio.fail_after(SECONDS_MAX):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(made.applier.run)
+            nursery.start_soon(made.pool.relay)
+            nursery.start_soon(made.pool.run, [], lambda: made.spawn())
+            await made.pool.feed.send(ChangeBatch(1, (added(1),)))
+            await made.pool.feed.send(CaughtUp(1))
+            await made.applier.snapshot.wait_until(lambda newest: newest is not None)
+            made.pool.begin()
+            try:
+                yield made
+            finally:
+                nursery.cancel_scope.cancel()
+
+
+async def test_question_waits_for_its_offset(tmp_path: Path) -> None:
+    """Its caller has seen that state already. Others are answered meanwhile."""
+    async with running(tmp_path) as made, trio.open_nursery() as nursery:
+        found: list[Answer] = []
+
+        async def ask() -> None:
+            found.append(await made.ask(offset=2))
+
+        nursery.start_soon(ask)
+        assert b'"offset":1' in (await made.ask()).bodies[0]
+        assert not found
+        await made.pool.feed.send(ChangeBatch(2, (added(2),)))
+        while not found:  # noqa: ASYNC110
+            await trio.sleep(0.01)
+        assert b'"offset":2' in found[0].bodies[0]
+
+
+async def test_question_is_answered_by_the_state_that_its_caller_decides_by(tmp_path: Path) -> None:
+    """Although a later one is known."""
+    async with running(tmp_path) as made:
+        await made.ask()
+        for offset in (2, 3):
+            await made.pool.feed.send(ChangeBatch(offset, (added(offset),)))
+        assert b'"offset":3' in (await made.ask(offset=3)).bodies[0]
+        assert b'"offset":2' in (await made.ask(offset=2)).bodies[0]
+
+
+@pytest.mark.parametrize(
+    ("principal", "reason"), [("die", LOST), ("fail", LOST), ("memory", NO_MEMORY)]
+)
+async def test_failure_of_a_child_costs_one_answer(
+    principal: str, reason: str, tmp_path: Path
+) -> None:
+    async with running(tmp_path) as made:
+        for _ in range(2 * RUNNING_MAX):
+            assert await made.refusal(principal) == reason
+        assert (await made.ask()).allowed == (True,)
+        assert len(made.processes) == 1
+
+
+async def test_child_that_takes_too_much_memory_is_killed(tmp_path: Path) -> None:
+    async with running(tmp_path, "--greedy") as made:
+        for _ in range(2 * RUNNING_MAX):
+            assert await made.refusal("sleep") == LOST
+
+
+@pytest.mark.parametrize("principal", ["sleep", "later"])
+async def test_question_has_a_time_limit(principal: str, tmp_path: Path) -> None:
+    """Its place is free for others then."""
+    async with running(tmp_path) as made:
+        await made.ask()
+        for _ in range(RUNNING_MAX + 1):
+            with pytest.raises(BusyError, match=r"took longer than 300 ms"):
+                await made.ask(principal, offset=9 if principal == "later" else 1, timeout_ms=300)
+        await made.ask()
+
+
+async def test_child_ends_once_its_caller_has_gone(tmp_path: Path) -> None:
+    async with running(tmp_path) as made:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(made.ask, "sleep")
+            child = await made.sleeping()
+            nursery.cancel_scope.cancel()
+        await ends(child)
+        await made.ask()
+
+
+async def test_questions_that_wait_are_limited(tmp_path: Path) -> None:
+    refused: list[BusyError] = []
+
+    async def ask(made: Running) -> None:
+        try:
+            await made.ask("sleep")
+        except BusyError as error:
+            refused.append(error)
+
+    async with running(tmp_path) as made:
+        await made.ask()
+        async with trio.open_nursery() as nursery:
+            for _ in range(RUNNING_MAX + WAITING_MAX + 1):
+                nursery.start_soon(ask, made)
+            while not refused:  # noqa: ASYNC110
+                await trio.sleep(0.01)
+            assert f"{WAITING_MAX} wait already" in str(refused[0])
+            nursery.cancel_scope.cancel()
+        assert await answered(made) == (True,)
+
+
+async def test_child_keeps_nothing_of_its_parent(tmp_path: Path) -> None:
+    """Only its question, the pipe that tells its end, and the directory that it reads here."""
+    async with running(tmp_path) as made, trio.open_nursery() as nursery:
+        nursery.start_soon(made.ask, "sleep")
+        await made.sleeping()
+        found = (await made.ask("descriptors")).bodies[0].decode().split()
+        assert sorted(found) == ["pipe", "socket"]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+async def test_killed_query_process_is_replaced(number: int, tmp_path: Path) -> None:
+    """The questions under way are lost, with their children. One that is stopped is killed."""
+    async with running(tmp_path) as made:
+        lost: list[str] = []
+
+        async def ask() -> None:
+            lost.append(await made.refusal("sleep"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            child = await made.sleeping()
+            os.kill(made.processes[0].pid, number)
+        assert lost == [LOST]
+        await ends(child)
+        assert await answered(made) == (True,)
+        assert len(made.processes) == 2
+
+
+async def answered(made: Running) -> tuple[bool, ...]:
+    """Return the answer to a question that is asked again whenever it is refused."""
+    while True:
+        try:
+            return (await made.ask()).allowed
+        except BusyError:
+            await trio.sleep(0.05)
+
+
+async def test_questions_are_refused_while_no_process_can_be_started(tmp_path: Path) -> None:
+    async with running(tmp_path) as made:
+        await made.ask()
+
+        async def fail() -> tuple[trio.abc.Stream, trio.Process]:
+            raise OSError(11, "Resource temporarily unavailable")
+
+        made.spawn = fail  # type: ignore[method-assign]
+        made.processes[0].kill()
+        with trio.fail_after(STOPPED_MS / 1000):
+            assert await made.refusal("a") == LOST
+
+
+async def test_process_ends_with_the_daemon(tmp_path: Path) -> None:
+    """With the questions under way."""
+    async with running(tmp_path) as made, trio.open_nursery() as nursery:
+        nursery.start_soon(made.ask, "sleep")
+        child = await made.sleeping()
+        process = made.processes[0].pid
+        nursery.cancel_scope.cancel()
+    await ends(child)
+    assert not is_alive(process)
