@@ -50,8 +50,10 @@ from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     AlterConfigsRequest,
+    ConfigAlteration,
     DescribeConfigsRequest,
     IncrementalAlterConfigsRequest,
+    RequestedConfig,
     ResourceToAlter,
     ResourceToReplace,
 )
@@ -192,7 +194,7 @@ class ConfigHandlers:
 
     def _find_changes(self, resource: _Altered, want: Want) -> Steps[Wanted | ApiError]:
         """Return, in steps, the changes to one resource, or the error that rejects them."""
-        configs = resource.configs
+        configs: Sequence[ConfigAlteration | RequestedConfig] = resource.configs
         alterations: list[Alteration] = []
         for number, each in enumerate(configs, 1):
             operation = getattr(each, "config_operation", AlterOperation.SET)
