@@ -1,7 +1,7 @@
 """Read the ACLs of a Kafka cluster, or of a daemon, from a broker's listener.
 
-Kafka's message definitions take longer to load than the rest of a command. So ``acl_source``
-imports this module once a command reads from brokers.
+It takes longer to load than the rest of a command. So ``acl_source`` imports this module once a
+command reads from brokers.
 
 **Invariant:** a listing is complete or an error. A setting that the broker does not tell is never
 guessed here. Nothing is changed on the cluster.
@@ -12,16 +12,10 @@ Source: KIP-140 (DescribeAcls), KIP-226 (DescribeConfigs); Kafka 4.3 ConfigHelpe
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import SimpleNamespace
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import trio
-from kio.schema.describe_configs.v4.response import (
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
-from kio.schema.metadata.v13.response import MetadataResponse
 
 from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.listing import Listing
@@ -51,7 +45,7 @@ from authorizerd.image.cluster import (
 from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
-from authorizerd.kafka_client.connection import NO_FEATURES, Call, entity_call
+from authorizerd.kafka_client.connection import NO_FEATURES, Call, message_call
 from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
@@ -59,6 +53,16 @@ from authorizerd.protocol.framing import HTTP_FOUND
 from authorizerd.protocol.kafka.acl_listing import read_listing_head, read_placed_listing
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import (
+    DescribeConfigsRequest,
+    MetadataRequest,
+    ResourceToDescribe,
+)
+from authorizerd.protocol.kafka.responses import (
+    DescribeConfigsAnswer,
+    DescribedResource,
+    MetadataAnswer,
+)
 
 T = TypeVar("T")
 
@@ -175,7 +179,7 @@ class BrokerReader:
         told = {key: value for key, value in values.items() if key in SETTING_KEYS}
         return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure, self._user)
 
-    async def _find_release(self, metadata: MetadataResponse) -> ReleaseInForce:
+    async def _find_release(self, metadata: MetadataAnswer) -> ReleaseInForce:
         """Return by the rules of which releases the brokers judge. They are asked for it."""
         addresses = {each.node_id: Address(each.host, each.port) for each in metadata.brokers}
         found = await self.client.read_features(addresses.values())
@@ -225,7 +229,7 @@ class BrokerReader:
         except DecodeError as error:
             raise CommandError(_describe(self._place, f"DescribeAcls: {error}")) from error
 
-    async def read_metadata(self) -> MetadataResponse:
+    async def read_metadata(self) -> MetadataAnswer:
         """Return the brokers of the cluster, and its topics."""
         try:
             return await self.client.request(_METADATA_CALL, name="listTopics", errors=_no_errors)
@@ -287,7 +291,7 @@ def _describe(place: str, reason: str, advice: str = "") -> str:
     return f"{text}\n{advice.rstrip()}" if advice else text
 
 
-def _describe_refusal(results: Iterable[DescribeConfigsResult]) -> str:
+def _describe_refusal(results: Iterable[DescribedResource]) -> str:
     """Return why no broker described its configs."""
     refused = [ApiError(each.error_code, each.error_message) for each in results]
     for each in refused:
@@ -316,28 +320,21 @@ def find_listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]
     return [] if head.error is None else [head.error]
 
 
-_METADATA_CALL: Final = entity_call(
+_METADATA_CALL: Final = message_call(
     ApiKey.METADATA,
-    SimpleNamespace(
-        topics=None,  # all topics
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-        include_cluster_authorized_operations=False,
-    ),
-    MetadataResponse,
+    MetadataRequest(topics=None, allow_auto_topic_creation=False),  # all topics
+    MetadataAnswer,
 )
 
 
 def configs_call(
     resources: Iterable[tuple[int, str]], keys: Sequence[str] | None = None
-) -> Call[DescribeConfigsResponse]:
+) -> Call[DescribeConfigsAnswer]:
     """Return the call that asks for these keys, by default all, of resources: types and names."""
-    fields = SimpleNamespace(
-        resources=tuple(
-            SimpleNamespace(resource_type=kind, resource_name=name, configuration_keys=keys)
+    asked = DescribeConfigsRequest(
+        resources=[
+            ResourceToDescribe(resource_type=kind, resource_name=name, configuration_keys=keys)
             for kind, name in resources
-        ),
-        include_synonyms=False,
-        include_documentation=False,
+        ]
     )
-    return entity_call(ApiKey.DESCRIBE_CONFIGS, fields, DescribeConfigsResponse)
+    return message_call(ApiKey.DESCRIBE_CONFIGS, asked, DescribeConfigsAnswer)

@@ -44,7 +44,7 @@ from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_secret
-from authorizerd.daemon.kafka.responses import Cluster
+from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates

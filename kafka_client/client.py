@@ -15,15 +15,14 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import trio
-from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 
 from authorizerd.config.tls import TlsSettings
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call, Features, Node, entity_call
+from authorizerd.kafka_client.connection import Call, Features, Node, message_call
 from authorizerd.kafka_client.errors import (
     Cause,
     ConnectionFailedError,
@@ -39,6 +38,8 @@ from authorizerd.kafka_client.tls_stream import TlsOpener
 from authorizerd.kafka_client.transport import OpenStream, find_addresses, open_tcp
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import DescribeClusterRequest
+from authorizerd.protocol.kafka.responses import CONTROLLER_ENDPOINTS, DescribeClusterAnswer
 
 T = TypeVar("T")
 
@@ -47,8 +48,6 @@ _RETRY_FIRST_SECONDS: Final = 0.1
 _RETRY_LAST_SECONDS: Final = 1.0
 _UNSERVED_MAX: Final = 5
 """Failed connection attempts in a row after which a request fails: within about 1.5 s."""
-
-_CONTROLLER_ENDPOINT: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,13 +322,9 @@ class KafkaClient:
         )
 
     async def _find_controller(self, node: Node) -> Address:
-        asked = SimpleNamespace(
-            include_cluster_authorized_operations=False,
-            endpoint_type=_CONTROLLER_ENDPOINT,
-            include_fenced_brokers=False,
-        )
+        asked = DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS)
         cluster = await node.request(
-            entity_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterResponse),
+            message_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterAnswer),
             self._settings.request_timeout_ms,
         )
         if cluster.error_code:

@@ -12,11 +12,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from types import SimpleNamespace
 from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 import trio
-from kio.schema.api_versions.v4.response import ApiVersionsResponse
 
 from authorizerd.acl.steps import finish
 from authorizerd.config.bounds import RECEIVE_BYTES
@@ -29,10 +27,13 @@ from authorizerd.kafka_client.errors import (
 )
 from authorizerd.kafka_client.transport import is_readable
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection, KafkaResponse
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.messages import decode_response, encode_request
 from authorizerd.protocol.kafka.requested_apis import RequestedKey, choose_version
+from authorizerd.protocol.kafka.requests import ApiVersionsRequest
+from authorizerd.protocol.kafka.responses import ApiVersionsAnswer
 
 T = TypeVar("T")
 
@@ -57,16 +58,11 @@ class Call(Generic[T]):
     decode: Callable[[int, bytes | bytearray], T]
 
 
-def entity_call(api_key: ApiKey, fields: object, answer: type[T]) -> Call[T]:
-    """Return a call that is encoded from ``fields``, and whose response is decoded by kio.
-
-    Args:
-        answer: the entity of the newest version. An older version's response has only the fields
-            that its version has.
-    """
+def message_call(api_key: ApiKey, request: object, answer: type[T]) -> Call[T]:
+    """Return a call with ``request``, whose response is an ``answer``."""
     return Call(
         api_key=api_key,
-        encode=lambda api_version: finish(encode_request(api_key, api_version, fields)),
+        encode=lambda api_version: finish(encode_request(api_key, api_version, request)),
         decode=lambda api_version, body: cast(
             T, finish(decode_response(api_key, api_version, body))
         ),
@@ -148,10 +144,10 @@ class Node:
         Raises:
             ConnectionFailedError: the connection broke.
         """
-        software = SimpleNamespace(
+        software = ApiVersionsRequest(
             client_software_name="authorizerd", client_software_version=version("authorizerd")
         )
-        call = entity_call(ApiKey.API_VERSIONS, software, ApiVersionsResponse)
+        call = message_call(ApiKey.API_VERSIONS, software, ApiVersionsAnswer)
         asked = _API_VERSIONS_ASKED
         response = await self._exchange(call, asked)
         # Every version begins with the error code, and only the code tells which version this is.
@@ -208,17 +204,17 @@ class Node:
         return UnservedError(text, self.address, later if self._versions else Stage.NEGOTIATION)
 
 
-def _served(response: ApiVersionsResponse) -> dict[int, tuple[int, int]]:
+def _served(response: ApiVersionsAnswer) -> dict[int, tuple[int, int]]:
     """Return the lowest and highest version of each API by its key."""
     return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
 
-def _read_features(response: ApiVersionsResponse) -> Features:
+def _read_features(response: ApiVersionsAnswer) -> Features:
     """Return the features; versions below 3 have none."""
-    epoch = getattr(response, "finalized_features_epoch", -1)
-    finalized = getattr(response, "finalized_features", ()) if epoch >= 0 else ()
+    epoch = response.finalized_features_epoch
+    finalized = response.finalized_features if epoch >= 0 else ()
     return Features(
-        {each.name: each.max_version for each in getattr(response, "supported_features", ())},
+        {each.name: each.max_version for each in response.supported_features},
         {each.name: each.max_version_level for each in finalized},
         epoch,
     )

@@ -23,7 +23,7 @@ def _keep_body(version: int, body: bytes | bytearray) -> tuple[int, bytes | byte
 
 
 LISTING_CALL: Final = Call(api_key=ApiKey.DESCRIBE_ACLS, encode=_encode, decode=_keep_body)
-"""The caller decodes the body with ``acl_listing``: kio would make an entity of each ACL."""
+"""The caller decodes the body with ``acl_listing``, in steps."""
 
 PLACED_LISTING_CALL: Final = Call(
     api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_placed, decode=_keep_body

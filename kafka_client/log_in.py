@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from types import SimpleNamespace
 from typing import Final
 
 import trio
-from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
-from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 
-from authorizerd.kafka_client.connection import CONNECTION_SETUP_TIMEOUT_MS, Node, entity_call
+from authorizerd.kafka_client.connection import CONNECTION_SETUP_TIMEOUT_MS, Node, message_call
 from authorizerd.kafka_client.errors import Cause, RequestFailedError
 from authorizerd.kafka_client.scram import ScramError, ScramExchange, check_signature, new_nonce
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import SaslAuthenticateRequest, SaslHandshakeRequest
+from authorizerd.protocol.kafka.responses import SaslAuthenticateAnswer, SaslHandshakeAnswer
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
 
 _LIFETIME_USED: Final = 0.85
@@ -94,28 +93,28 @@ async def _log_in_with_scram(node: Node, credentials: Credentials) -> None:
 async def _choose_mechanism(node: Node, mechanism: Mechanism) -> None:
     answer = await _shake_hands(node, mechanism)
     if answer.error_code:
-        error = _refused_mechanism(mechanism, answer.error_code, answer.mechanisms)
+        error = _refused_mechanism(mechanism, answer.error_code, [*answer.mechanisms])
         is_disabled = error.code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
         cause = Cause.MECHANISM if is_disabled else Cause.LOG_IN_UNEXPECTED
         raise RequestFailedError(error, cause)
 
 
-async def _shake_hands(node: Node, mechanism: str) -> SaslHandshakeResponse:
-    fields = SimpleNamespace(mechanism=mechanism)
-    call = entity_call(ApiKey.SASL_HANDSHAKE, fields, SaslHandshakeResponse)
+async def _shake_hands(node: Node, mechanism: str) -> SaslHandshakeAnswer:
+    fields = SaslHandshakeRequest(mechanism=mechanism)
+    call = message_call(ApiKey.SASL_HANDSHAKE, fields, SaslHandshakeAnswer)
     return await node.request(call, CONNECTION_SETUP_TIMEOUT_MS)
 
 
 async def _authenticate(node: Node, token: bytes) -> bytes:
     """Send a token of the mechanism, and return the token that the server answers with."""
-    fields = SimpleNamespace(auth_bytes=token)
-    call = entity_call(ApiKey.SASL_AUTHENTICATE, fields, SaslAuthenticateResponse)
+    fields = SaslAuthenticateRequest(auth_bytes=token)
+    call = message_call(ApiKey.SASL_AUTHENTICATE, fields, SaslAuthenticateAnswer)
     answer = await node.request(call, CONNECTION_SETUP_TIMEOUT_MS)
     if answer.error_code:
         error = ApiError(answer.error_code, answer.error_message)
         raise RequestFailedError(error, Cause.CREDENTIALS)
-    # Version 0 has no lifetime. A lifetime of 0 means that the session does not end.
-    lifetime = getattr(answer, "session_lifetime", timedelta())
+    # A lifetime of 0 means that the session does not end.
+    lifetime = answer.session_lifetime
     if lifetime > timedelta():
         node.renewal_time = trio.current_time() + _LIFETIME_USED * lifetime.total_seconds()
     return answer.auth_bytes

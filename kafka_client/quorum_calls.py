@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from types import SimpleNamespace
-from typing import cast
 
 import msgspec
-from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse, ReplicaState
 
 from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.fetch import (
     METADATA_PARTITION,
@@ -31,6 +28,14 @@ from authorizerd.protocol.kafka.fetch_snapshot import (
     SnapshotAnswer,
     decode_fetch_snapshot,
     encode_fetch_snapshot,
+)
+from authorizerd.protocol.kafka.messages import decode_response, encode_request
+from authorizerd.protocol.kafka.quorum_messages import (
+    DescribeQuorumAnswer,
+    DescribeQuorumRequest,
+    Replica,
+    RequestedPartition,
+    RequestedQuorumTopic,
 )
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 
@@ -89,9 +94,8 @@ def fetch_snapshot_call(
 
 def describe_quorum_call() -> Call[QuorumDescription | ApiError]:
     """Return the call that describes the quorum. Only its leader answers without an error."""
-    partition = SimpleNamespace(partition_index=METADATA_PARTITION)
-    topic = SimpleNamespace(topic_name=METADATA_TOPIC, partitions=(partition,))
-    asked = SimpleNamespace(topics=(topic,))
+    topic = RequestedQuorumTopic(METADATA_TOPIC, (RequestedPartition(METADATA_PARTITION),))
+    asked = DescribeQuorumRequest(topics=(topic,))
     return Call(
         api_key=ApiKey.DESCRIBE_QUORUM,
         encode=lambda version: finish(encode_request(ApiKey.DESCRIBE_QUORUM, version, asked)),
@@ -100,19 +104,15 @@ def describe_quorum_call() -> Call[QuorumDescription | ApiError]:
 
 
 def _read_quorum(version: int, body: bytes | bytearray) -> QuorumDescription | ApiError:
-    # Every version has these fields, except those that are read with a default.
-    response = cast(
-        DescribeQuorumResponse, finish(decode_response(ApiKey.DESCRIBE_QUORUM, version, body))
-    )
+    response: DescribeQuorumAnswer = finish(decode_response(ApiKey.DESCRIBE_QUORUM, version, body))
     if response.error_code:
-        return ApiError(response.error_code, getattr(response, "error_message", None))
+        return ApiError(response.error_code, response.error_message or None)
     partitions = [each for topic in response.topics for each in topic.partitions]
     if len(partitions) != 1:
         raise DecodeError(f"partitions: expected 1 partition, found {len(partitions)}", 0)
     [found] = partitions
     if found.error_code:
-        return ApiError(found.error_code, getattr(found, "error_message", None))
-    nodes = getattr(response, "nodes", ())
+        return ApiError(found.error_code, found.error_message or None)
     return QuorumDescription(
         leader_id=found.leader_id,
         leader_epoch=found.leader_epoch,
@@ -120,13 +120,13 @@ def _read_quorum(version: int, body: bytes | bytearray) -> QuorumDescription | A
         voters=frozenset(voter.replica_id for voter in found.current_voters),
         endpoints={
             node.node_id: {each.name: (each.host, each.port) for each in node.listeners}
-            for node in nodes
+            for node in response.nodes
         },
         log_ends=_find_log_ends((*found.current_voters, *found.observers)),
     )
 
 
-def _find_log_ends(replicas: Iterable[ReplicaState]) -> dict[int, int]:
+def _find_log_ends(replicas: Iterable[Replica]) -> dict[int, int]:
     """Return the end of each node's log. If it has several directories, the shortest one counts."""
     ends: dict[int, int] = {}
     for replica in replicas:

@@ -18,13 +18,12 @@ from authorizerd.cli.broker_acls import CHANGE, BrokerReader
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import RequestFailedError, UnknownOutcomeError
 from authorizerd.kafka_client.listing_call import PLACED_LISTING_CALL
-from authorizerd.protocol.kafka.acl_forwarding import (
-    decode_created,
-    decode_deleted,
-    encode_creations,
-    encode_deletions,
+from authorizerd.protocol.kafka.acl_client import (
+    decode_results,
+    encode_create_acls_request,
+    encode_delete_acls_request,
 )
-from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.acl_types import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
@@ -108,10 +107,11 @@ class KafkaAclServer:
 
 def _create(request: AclRequest, expected_offset: int | None) -> Call[Answered]:
     def encode(version: int) -> bytes:
-        return bytes(finish(encode_creations(version, request.acls, expected_offset)))
+        return encode_create_acls_request(version, request.acls, expected_offset)
 
     def decode(version: int, body: bytes | bytearray) -> Answered:
-        results, offset = finish(decode_created(version, body, len(request.acls)))
+        count = len(request.acls)
+        results, offset = finish(decode_results(ApiKey.CREATE_ACLS, version, body, count))
         return Answered(tuple(each for each in results if each is not None), offset)
 
     return Call(api_key=ApiKey.CREATE_ACLS, encode=encode, decode=decode)
@@ -121,10 +121,11 @@ def _delete(request: AclRequest, expected_offset: int | None) -> Call[Answered]:
     filters = [filter_of(acl) for acl in request.acls]
 
     def encode(version: int) -> bytes:
-        return bytes(finish(encode_deletions(version, filters, expected_offset)))
+        return encode_delete_acls_request(version, filters, expected_offset)
 
     def decode(version: int, body: bytes | bytearray) -> Answered:
-        results, offset = finish(decode_deleted(version, body, len(filters)))
+        count = len(filters)
+        results, offset = finish(decode_results(ApiKey.DELETE_ACLS, version, body, count))
         errors = tuple(error for each in results if (error := _error_of(each)) is not None)
         unmatched = tuple(
             acl

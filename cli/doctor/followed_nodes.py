@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Final
 
 import trio
-from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 
 from authorizerd.acl.model import AclFilter, Operation, PatternType, ResourceType
 from authorizerd.config.follow import FollowSettings, Server, SourceKind
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.remedies import WRONG_NODES
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call, Node, entity_call
+from authorizerd.kafka_client.connection import Call, Node, message_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.quorum_calls import fetch_call
 from authorizerd.kafka_client.transport import OpenStream, open_tcp
@@ -33,6 +31,8 @@ from authorizerd.protocol.kafka.acl_client import (
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchPosition
+from authorizerd.protocol.kafka.requests import DescribeClusterRequest
+from authorizerd.protocol.kafka.responses import DescribeClusterAnswer
 
 SECONDS_MAX: Final = 15.0
 
@@ -116,12 +116,10 @@ async def _ask_in_time(
 
 
 async def _ask(node: Node, settings: FollowSettings, cluster_id: str | None) -> NodeAnswer:
-    asked = SimpleNamespace(
-        include_cluster_authorized_operations=True,
-        endpoint_type=_ENDPOINT_TYPES[settings.kind],
-        include_fenced_brokers=False,
+    asked = DescribeClusterRequest(
+        include_cluster_authorized_operations=True, endpoint_type=_ENDPOINT_TYPES[settings.kind]
     )
-    describe = entity_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterResponse)
+    describe = message_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterAnswer)
     cluster = await node.request(describe, _TIMEOUT_MS)
     code = int(cluster.error_code)
     # Controllers describe their cluster only to those who may ALTER it; brokers do it to everyone.

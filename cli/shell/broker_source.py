@@ -9,16 +9,9 @@ Source: KIP-140 (ACLs), KIP-226 (configs), KIP-546 (quotas), KIP-554 (SCRAM user
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Final, TypeVar
 
 import msgspec
-from kio.schema.api_versions.v4.response import ApiVersionsResponse
-from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasResponse
-from kio.schema.describe_user_scram_credentials.v0.response import (
-    DescribeUserScramCredentialsResponse,
-)
-from kio.schema.metadata.v13.response import MetadataResponse
 
 from authorizerd.acl.model import Acl
 from authorizerd.acl.steps import finish
@@ -27,13 +20,24 @@ from authorizerd.cli.shell.folders import QuotaEntity
 from authorizerd.cli.shell.java_text import REDACTED
 from authorizerd.image.changes import ScramCredential
 from authorizerd.image.cluster import ConfigResource, Login
-from authorizerd.kafka_client.connection import Call, entity_call
+from authorizerd.kafka_client.connection import Call, message_call
 from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_listing import read_listing
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import (
+    ApiVersionsRequest,
+    DescribeClientQuotasRequest,
+    DescribeUserScramCredentialsRequest,
+)
+from authorizerd.protocol.kafka.responses import (
+    ApiVersionsAnswer,
+    DescribeClientQuotasAnswer,
+    DescribeUserScramCredentialsAnswer,
+    MetadataAnswer,
+)
 
 T = TypeVar("T")
 
@@ -61,15 +65,10 @@ class NotToldError(Exception):
 
 async def fetch_features(reader: BrokerReader) -> dict[str, int]:
     """Return the finalized features."""
-    software = SimpleNamespace(
-        client_software_name="authorizerd",
-        client_software_version="0",
-        cluster_id=None,
-        node_id=-1,  # both since version 5
-    )
-    answer = await _ask(reader, entity_call(ApiKey.API_VERSIONS, software, ApiVersionsResponse))
-    # A broker that does not know them leaves the epoch out, and old versions have no such fields.
-    if getattr(answer, "finalized_features_epoch", -1) < 0:
+    software = ApiVersionsRequest(client_software_name="authorizerd", client_software_version="0")
+    answer = await _ask(reader, message_call(ApiKey.API_VERSIONS, software, ApiVersionsAnswer))
+    # A broker that does not know them leaves the epoch out.
+    if answer.finalized_features_epoch < 0:
         raise NotToldError("the broker does not tell which features are finalized")
     return {each.name: each.max_version_level for each in answer.finalized_features}
 
@@ -83,15 +82,15 @@ async def fetch_acls(reader: BrokerReader) -> dict[bytes, Acl]:
         raise NotToldError(f"DescribeAcls: {error}") from error
 
 
-async def fetch_metadata(reader: BrokerReader) -> MetadataResponse:
-    """Return the brokers and the topics. Old versions lack some fields."""
+async def fetch_metadata(reader: BrokerReader) -> MetadataAnswer:
+    """Return the brokers and the topics."""
     return await reader.read_metadata()
 
 
 async def fetch_quotas(reader: BrokerReader) -> dict[QuotaEntity, dict[str, float]]:
     """Return all quotas."""
-    everything = SimpleNamespace(components=(), strict=False)
-    call = entity_call(ApiKey.DESCRIBE_CLIENT_QUOTAS, everything, DescribeClientQuotasResponse)
+    everything = DescribeClientQuotasRequest(components=())
+    call = message_call(ApiKey.DESCRIBE_CLIENT_QUOTAS, everything, DescribeClientQuotasAnswer)
     answer = await _ask(reader, call, _find_error)
     return {
         tuple((pair.entity_type, pair.entity_name) for pair in each.entity): {
@@ -103,10 +102,10 @@ async def fetch_quotas(reader: BrokerReader) -> dict[QuotaEntity, dict[str, floa
 
 async def fetch_credentials(reader: BrokerReader) -> dict[Login, ScramCredential]:
     """Return the SCRAM users, with empty keys: brokers do not tell them."""
-    call = entity_call(
+    call = message_call(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-        SimpleNamespace(users=None),
-        DescribeUserScramCredentialsResponse,
+        DescribeUserScramCredentialsRequest(users=None),
+        DescribeUserScramCredentialsAnswer,
     )
     answer = await _ask(reader, call, _find_error)
     return {
@@ -147,7 +146,7 @@ async def fetch_configs(reader: BrokerReader, resources: Sequence[ConfigResource
 
 
 def _find_error(
-    answer: DescribeClientQuotasResponse | DescribeUserScramCredentialsResponse,
+    answer: DescribeClientQuotasAnswer | DescribeUserScramCredentialsAnswer,
 ) -> list[ApiError]:
     return [ApiError(answer.error_code, answer.error_message)] if answer.error_code else []
 

@@ -9,13 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Final, Protocol, TypeVar
 
-from kio.schema.metadata.v13.response import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.output import warn
 from authorizerd.cli.shell.broker_source import (
@@ -44,6 +37,12 @@ from authorizerd.cli.shell.folders import (
 )
 from authorizerd.cli.shell.tree import Folder, folder_of
 from authorizerd.image.cluster import ConfigResource
+from authorizerd.protocol.kafka.responses import (
+    MetadataAnswer,
+    MetadataBroker,
+    MetadataPartition,
+    MetadataTopic,
+)
 
 T = TypeVar("T")
 
@@ -114,24 +113,24 @@ def _folder(
     return open_folder
 
 
-def _cluster(metadata: MetadataResponse) -> Folder:
+def _cluster(metadata: MetadataAnswer) -> Folder:
     brokers = {int(each.node_id): each for each in metadata.brokers}
     return folder_of({"brokers": lambda: nodes_folder(brokers, _describe_node)})
 
 
-def _describe_node(node: MetadataResponseBroker) -> str:
-    name = getattr(node, "rack", None)
+def _describe_node(node: MetadataBroker) -> str:
+    name = node.rack
     rack = "Optional.empty" if name is None else f"Optional[{name}]"
     listener = f"Endpoint(host='{node.host}', port={node.port})"
     return f"BrokerRegistration(id={node.node_id}, listeners=[{listener}], rack={rack})"
 
 
-def _list_topics(metadata: MetadataResponse) -> dict[str, MetadataResponseTopic]:
+def _list_topics(metadata: MetadataAnswer) -> dict[str, MetadataTopic]:
     """Return the topics by name that this client may describe."""
     return {each.name: each for each in metadata.topics if each.name and not each.error_code}
 
 
-def _topics(metadata: MetadataResponse) -> Folder:
+def _topics(metadata: MetadataAnswer) -> Folder:
     topics = _list_topics(metadata)
 
     def find(name: str) -> Folder | None:
@@ -144,17 +143,17 @@ def _topics(metadata: MetadataResponse) -> Folder:
     return topics_folder({_id_of(topic): name for name, topic in topics.items()}, find, topics)
 
 
-def _id_of(topic: MetadataResponseTopic) -> bytes:
+def _id_of(topic: MetadataTopic) -> bytes:
     """Return the 16 bytes of a topic's id, zeros if the broker does not tell it."""
-    found = getattr(topic, "topic_id", None)
+    found = topic.topic_id
     return bytes(16) if found is None else bytes(found.bytes)
 
 
-def _describe_partition(partition: MetadataResponsePartition) -> str:
+def _describe_partition(partition: MetadataPartition) -> str:
     return (
         f"PartitionRegistration(replicas={list(partition.replica_nodes)}, "
         f"isr={list(partition.isr_nodes)}, leader={partition.leader_id}, "
-        f"leaderEpoch={getattr(partition, 'leader_epoch', -1)})"
+        f"leaderEpoch={partition.leader_epoch})"
     )
 
 
@@ -165,7 +164,7 @@ class _Configs:
         self,
         ask: Ask,
         warn: Callable[[str], None],
-        load_metadata: Callable[[], MetadataResponse | None],
+        load_metadata: Callable[[], MetadataAnswer | None],
     ) -> None:
         self._ask: Final = ask
         self._warn: Final = warn

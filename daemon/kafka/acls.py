@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final, TypeVar
 
 import msgspec
@@ -40,24 +40,21 @@ from authorizerd.actors.errors import (
 )
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.daemon.kafka.codec import Answer
+from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.protocol.kafka.acl_requests import (
-    count_items,
-    decode_create_acls,
-    decode_delete_acls,
-    decode_describe_acls,
+from authorizerd.protocol.kafka.acl_groups import AclGroups
+from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acls import (
+    CreateAclsAnswer,
+    CreateAclsRequest,
+    DeleteAclsAnswer,
+    DeleteAclsRequest,
+    DescribeAclsAnswer,
+    DescribeAclsRequest,
+    ErrorTexts,
 )
-from authorizerd.protocol.kafka.acl_responses import (
-    DescribeAclsBody,
-    FilterResult,
-    MatchingAcl,
-    encode_all_created,
-    encode_create_acls,
-    encode_delete_acls,
-    encode_describe_acls_error,
-)
-from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
+from authorizerd.protocol.kafka.api import APIS
+from authorizerd.protocol.kafka.chunked_output import Items, LazyItems, Repeated
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
@@ -91,7 +88,7 @@ _logger = logging.getLogger(__name__)
 
 
 class AclHandlers:
-    """For each API, one method answers it and another refuses it until the ACLs are loaded.
+    """Each method answers an API.
 
     Raises (all methods):
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.
@@ -103,37 +100,30 @@ class AclHandlers:
         self._purgatory = purgatory
 
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        version = request.api_version
         if not self._rights.may(context, Operation.DESCRIBE):
-            return [encode_describe_acls_error(version, _NOT_AUTHORIZED)], 0.0
+            return await refuse_all(request, _NOT_AUTHORIZED), 0.0
         # Decode only now, so that callers without the right cause little work.
-        wanted, asked_offset = decode_describe_acls(version, request.body)
+        asked: DescribeAclsRequest = await read_body(request)
         # Before the listing: if it is newer, a change that expects this offset is only rejected.
-        offset = None if asked_offset is None else self._authorizer.acl_offset()
+        offset = None if asked.offset is None else self._authorizer.acl_offset()
+        version = request.api_version
+        groups = AclGroups(version, flexible=APIS[request.api_key].is_flexible(version))
         try:
-            validate_filter(wanted)
-        except InvalidAclError as error:
-            return [encode_describe_acls_error(version, _api_error(error))], 0.0
-        body = DescribeAclsBody(version)
-        try:
-            await finish_in_turns(_add_all(body, self._authorizer.acls(wanted)))
-        except (SecurityDisabledError, AuthorizerFaultError) as error:
-            return [encode_describe_acls_error(version, _api_error(error))], 0.0
-        return await finish_in_turns(body.encode(offset)), 0.0
-
-    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        return [encode_describe_acls_error(request.api_version, self._rights.not_ready_error)]
+            validate_filter(asked.filter)
+            await finish_in_turns(_add_all(groups, self._authorizer.acls(asked.filter)))
+        except (InvalidAclError, SecurityDisabledError, AuthorizerFaultError) as error:
+            return await refuse_all(request, _api_error(error)), 0.0
+        return await write_body(request, DescribeAclsAnswer(acls=groups, offset=offset)), 0.0
 
     async def create(self, request: KafkaRequest, context: RequestContext) -> Answer:
         if not self._rights.may(context, Operation.ALTER):
-            return await _refuse_creations(request, _NOT_AUTHORIZED), 0.0
-        acls, expected = await finish_in_turns(
-            decode_create_acls(request.api_version, request.body)
-        )
+            return await refuse_all(request, _NOT_AUTHORIZED), 0.0
+        asked: CreateAclsRequest = await read_body(request)
+        acls = asked.creations
         try:
-            if self._cannot_check(expected):
-                return await _refuse_creations(request, _UNCHECKED), 0.0
-            return await self._create(request, _with_guard(context, expected), acls)
+            if self._cannot_check(asked.offset):
+                return await refuse_all(request, _UNCHECKED), 0.0
+            return await self._create(request, _with_guard(context, asked.offset), acls)
         finally:  # freeing thousands of ACLs at once would block the loop
             await finish_in_turns(free(acls))
 
@@ -144,32 +134,28 @@ class AclHandlers:
         try:
             completions = self._authorizer.create_acls(context, good)
         except SecurityDisabledError as error:
-            return await _refuse_creations(request, _api_error(error)), 0.0
+            return await refuse_all(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
+        results: Items[ApiError | None] = _CreationResults(faults, completions)
         # The usual case needs no result per item.
         if (
             len(good) == len(acls)
             and isinstance(completions, ItemCompletions)
             and completions.are_all_none
         ):
-            return encode_all_created(request.api_version, len(acls), _offset(context)), remote_s
-        results = _CreationResults(faults, completions)
-        body = encode_create_acls(request.api_version, results, _offset(context))
-        return await finish_in_turns(body), remote_s
-
-    async def refuse_create(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse_creations(request, self._rights.not_ready_error)
+            results = Repeated(None, len(acls))
+        answer = CreateAclsAnswer(results=results, offset=_offset(context))
+        return await write_body(request, answer), remote_s
 
     async def delete(self, request: KafkaRequest, context: RequestContext) -> Answer:
         if not self._rights.may(context, Operation.ALTER):
-            return await _refuse_deletions(request, _NOT_AUTHORIZED), 0.0
-        filters, expected = await finish_in_turns(
-            decode_delete_acls(request.api_version, request.body)
-        )
+            return await refuse_all(request, _NOT_AUTHORIZED), 0.0
+        asked: DeleteAclsRequest = await read_body(request)
+        filters = asked.filters
         try:
-            if self._cannot_check(expected):
-                return await _refuse_deletions(request, _UNCHECKED), 0.0
-            return await self._delete(request, _with_guard(context, expected), filters)
+            if self._cannot_check(asked.offset):
+                return await refuse_all(request, _UNCHECKED), 0.0
+            return await self._delete(request, _with_guard(context, asked.offset), filters)
         finally:
             await finish_in_turns(free(filters))
 
@@ -179,14 +165,11 @@ class AclHandlers:
         try:
             completions = self._authorizer.delete_acls(context, filters)
         except SecurityDisabledError as error:
-            return await _refuse_deletions(request, _api_error(error)), 0.0
+            return await refuse_all(request, _api_error(error)), 0.0
         remote_s = await self._wait(completions)
-        results = LazyItems(_filter_result, completions)
-        body = encode_delete_acls(request.api_version, results, _offset(context))
-        return await finish_in_turns(body), remote_s
-
-    async def refuse_delete(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse_deletions(request, self._rights.not_ready_error)
+        results = LazyItems(partial(_filter_result, ErrorTexts()), completions)
+        answer = DeleteAclsAnswer(results=results, offset=_offset(context))
+        return await write_body(request, answer), remote_s
 
     def _cannot_check(self, expected_offset: int | None) -> bool:
         """Return True if a request expects an offset, and the authorizer does not compare it."""
@@ -215,9 +198,10 @@ class _CreationResults:
 
     def __iter__(self) -> Iterator[ApiError | None]:
         # Only valid items were passed on, so an item with a fault has no completion.
-        completions = iter(self._completions)
+        completions, texts = iter(self._completions), ErrorTexts()
         for fault in self._faults:
-            yield _error_of(next(completions)) if fault is None else fault
+            error = _error_of(next(completions)) if fault is None else fault
+            yield None if error is None else texts.limit(error)
 
 
 def _with_guard(context: RequestContext, expected_offset: int | None) -> RequestContext:
@@ -231,10 +215,10 @@ def _offset(context: RequestContext) -> int | None:
     return None if context.guard is None else context.guard.written_offset
 
 
-def _add_all(body: DescribeAclsBody, found: Iterable[Sequence[Acl]]) -> Steps[None]:
+def _add_all(groups: AclGroups, found: Iterable[Sequence[Acl]]) -> Steps[None]:
     for acls in found:
         for start in range(0, len(acls), _ITEMS_PER_STEP):
-            body.add(acls[start : start + _ITEMS_PER_STEP])
+            groups.add(acls[start : start + _ITEMS_PER_STEP])
             yield
         yield
 
@@ -253,19 +237,6 @@ def _check_resources(acls: Sequence[Acl]) -> Steps[tuple[list[ApiError | None], 
         if number % _ITEMS_PER_STEP == 0:
             yield
     return faults, good
-
-
-async def _refuse_creations(request: KafkaRequest, error: ApiError) -> list[Chunk]:
-    count = count_items(request.api_key, request.api_version, request.body)
-    refused = LazyItems(lambda _: error, range(count))
-    return await finish_in_turns(encode_create_acls(request.api_version, refused))
-
-
-async def _refuse_deletions(request: KafkaRequest, error: ApiError) -> list[Chunk]:
-    count = count_items(request.api_key, request.api_version, request.body)
-    result = FilterResult(error=error)
-    refused = LazyItems(lambda _: result, range(count))
-    return await finish_in_turns(encode_delete_acls(request.api_version, refused))
 
 
 def _resource_error(acl: Acl) -> ApiError | None:
@@ -300,16 +271,17 @@ def _api_error(error: Exception) -> ApiError:
     return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR.text)
 
 
-def _filter_result(completion: Completion[Deleted]) -> FilterResult:
+def _filter_result(texts: ErrorTexts, completion: Completion[Deleted]) -> FilterResult:
     error = _error_of(completion)
     if error is not None:
-        return FilterResult(error=error)
+        return FilterResult(error=texts.limit(error))
     deleted = completion.result()
     if deleted.error is not None:
-        return FilterResult(error=_api_error(deleted.error))
+        return FilterResult(error=texts.limit(_api_error(deleted.error)))
     failures = deleted.failures
 
     def match(acl: Acl) -> MatchingAcl:
-        return MatchingAcl(acl, _api_error(failures[acl]) if acl in failures else None)
+        failure = failures.get(acl) if failures else None
+        return MatchingAcl(acl, None if failure is None else texts.limit(_api_error(failure)))
 
     return FilterResult(LazyItems(match, deleted.acls))

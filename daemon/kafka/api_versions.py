@@ -13,18 +13,17 @@ from typing import Final
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
-from authorizerd.daemon.kafka.requests import ApiVersionsRequest
-from authorizerd.daemon.kafka.responses import (
-    ApiVersion,
-    ApiVersionsAnswer,
-    Cluster,
-    FinalizedFeature,
-    SupportedFeature,
-)
+from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.image.features import METADATA_VERSION_FEATURE, SUPPORTED_FEATURES
 from authorizerd.protocol.kafka.api import Api, ApiKey, names_software
-from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.requests import ApiVersionsRequest
+from authorizerd.protocol.kafka.responses import (
+    ApiVersion,
+    ApiVersionsAnswer,
+    FinalizedFeature,
+    SupportedFeature,
+)
 
 _NO_NODE: Final = -1
 _UNKNOWN_EPOCH: Final = -1
@@ -53,7 +52,7 @@ class ApiVersionsHandler:
         As in Kafka, controllers do not check this. Until the cluster's id is known, any may be
         meant.
         """
-        cluster_id = getattr(asked, "cluster_id", None)
+        cluster_id = asked.cluster_id
         if cluster_id is None or listener_name in self._cluster.controller_listeners:
             return False
         node_id = self._cluster.node_of(listener_name).node_id
@@ -89,13 +88,7 @@ class ApiVersionsHandler:
 
 def is_valid(asked: ApiVersionsRequest) -> bool:
     """Return True if Kafka accepts the client's name, and the ids of the cluster and the node."""
-    has_cluster_id = getattr(asked, "cluster_id", None) is not None
-    if has_cluster_id != (getattr(asked, "node_id", _NO_NODE) != _NO_NODE):
+    if (asked.cluster_id is not None) != (asked.node_id != _NO_NODE):
         return False
-    name: str | None = getattr(asked, "client_software_name", None)
+    name = asked.client_software_name
     return name is None or names_software(name, asked.client_software_version)
-
-
-def refuse(error: ErrorCode) -> ApiVersionsAnswer:
-    """Return an answer with nothing but an error."""
-    return ApiVersionsAnswer((), error)

@@ -26,11 +26,11 @@ from authorizerd.daemon.kafka.errors import (
     SessionExpiredError,
 )
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials
-from authorizerd.daemon.kafka.responses import SaslAuthenticateAnswer, SaslHandshakeAnswer
 from authorizerd.daemon.kafka.sasl_plain import PlainExchange
 from authorizerd.daemon.kafka.sasl_scram import ScramExchange
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.responses import SaslAuthenticateAnswer, SaslHandshakeAnswer
 from authorizerd.protocol.records.scram import ScramMechanism
 
 ANONYMOUS: Final = "User:ANONYMOUS"

@@ -9,10 +9,7 @@ Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
-
-import msgspec
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
@@ -20,27 +17,29 @@ from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns, pause_if_due
-from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.permissions import RequestRights, Rights
-from authorizerd.daemon.kafka.requests import (
+from authorizerd.daemon.kafka.served_cluster import Cluster
+from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers
+from authorizerd.image.cluster import ClusterImage
+from authorizerd.protocol.kafka.chunked_output import Chunk, Items
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import (
     DescribeClusterRequest,
     FindCoordinatorRequest,
     MetadataRequest,
     RequestedTopic,
 )
-from authorizerd.daemon.kafka.responses import (
+from authorizerd.protocol.kafka.responses import (
     BROKER_ENDPOINTS,
     CONTROLLER_ENDPOINTS,
-    Cluster,
     Coordinator,
     DescribeClusterAnswer,
+    DescribedNode,
     FindCoordinatorAnswer,
     MetadataAnswer,
+    MetadataBroker,
 )
-from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers, refuse_topic
-from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
-from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
@@ -69,7 +68,7 @@ _COORDINATOR_KEYS: Final = {
 
 
 class ClusterHandlers:
-    """For each API, one method answers it and another refuses it until the ACLs are loaded.
+    """Each method answers an API.
 
     Raises (all methods):
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.
@@ -84,19 +83,19 @@ class ClusterHandlers:
         asked: MetadataRequest = await read_body(request)
         requested = await finish_in_turns(_select_topics(request.api_version, asked.topics or ()))
         if requested is None:
-            return await _write_no_metadata(request, asked, ErrorCode.INVALID_REQUEST), 0.0
+            return await refuse_all(request, ApiError(ErrorCode.INVALID_REQUEST)), 0.0
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.pin(context)
         topics = TopicAnswers(
             self._image.newest,
             rights,
             node.node_id,
-            wants_operations=getattr(asked, "include_topic_authorized_operations", False),
+            wants_operations=asked.include_topic_authorized_operations,
         )
         # Version 0 cannot send null; there an empty list asks for all topics.
         are_all_asked = asked.topics is None or (request.api_version == 0 and not asked.topics)
         answer = MetadataAnswer(
-            brokers=(node,),
+            brokers=(MetadataBroker(node.node_id, node.host, node.port),),
             topics=await finish_in_turns(
                 topics.of_all()
                 if are_all_asked
@@ -108,54 +107,45 @@ class ClusterHandlers:
         )
         return await write_body(request, answer), 0.0
 
-    async def refuse_metadata(self, request: KafkaRequest) -> list[Chunk]:
-        asked: MetadataRequest = await read_body(request)
-        return await _write_no_metadata(request, asked, ErrorCode.AUTHORIZER_NOT_READY)
-
     async def describe_cluster(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked: DescribeClusterRequest = await read_body(request)
         is_controller = context.listener_name in self._cluster.controller_listeners
         served = CONTROLLER_ENDPOINTS if is_controller else BROKER_ENDPOINTS
-        wanted = getattr(asked, "endpoint_type", BROKER_ENDPOINTS)
+        wanted = asked.endpoint_type
         # Controllers answer administrators only (KIP-919); any client may describe the brokers.
         if is_controller and not self._rights.may(context, Operation.ALTER):
-            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            answer = _cluster_error(error, error.text)
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            error = ApiError(code, code.text)
         elif wanted not in _ENDPOINT_TYPES:
-            error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-            answer = _cluster_error(error, f"Unsupported endpoint type {wanted}")
+            text = f"Unsupported endpoint type {wanted}"
+            error = ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, text)
         elif wanted != served:
             text = (
                 f"The request was sent to an endpoint of type {_ENDPOINT_TYPES[served]}, "
                 f"but we wanted an endpoint of type {_ENDPOINT_TYPES[wanted]}"
             )
-            error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-            answer = _cluster_error(error if request.api_version else _UNTYPED, text)
+            code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.api_version else _UNTYPED
+            error = ApiError(code, text)
         else:
             node = self._cluster.node_of(context.listener_name)
             answer = DescribeClusterAnswer(
                 endpoint_type=served,
                 cluster_id=self._cluster.cluster_id,
                 controller_id=node.node_id,
-                brokers=(node,),
+                brokers=(DescribedNode(broker_id=node.node_id, host=node.host, port=node.port),),
                 cluster_authorized_operations=_cluster_operations(self._rights.pin(context), asked),
             )
-        return await write_body(request, answer), 0.0
-
-    async def refuse_describe_cluster(self, request: KafkaRequest) -> list[Chunk]:
-        refused = _cluster_error(ErrorCode.AUTHORIZER_NOT_READY, self._rights.not_ready_text)
-        return await write_body(request, refused)
+            return await write_body(request, answer), 0.0
+        return await refuse_all(request, error), 0.0
 
     async def find_coordinator(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Name this node as the coordinator of each key that the caller may describe."""
         asked: FindCoordinatorRequest = await read_body(request)
         keys = _coordinator_keys(request, asked)
-        key_type = getattr(asked, "key_type", _GROUP_KEY)
-        kind = _COORDINATOR_KEYS.get(key_type)
+        kind = _COORDINATOR_KEYS.get(asked.key_type)
         if kind is None:
-            error, text = self._key_type_error(request, context, key_type)
-            refused = LazyItems(partial(_no_coordinator, error, text=text), keys)
-            return await _write_coordinators(request, refused), 0.0
+            error = self._key_type_error(request, context, asked.key_type)
+            return await refuse_all(request, error), 0.0
         resource_type, denied = kind
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.pin(context)
@@ -166,7 +156,7 @@ class ClusterHandlers:
             found += [
                 Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
                 if is_described
-                else _no_coordinator(denied, key)
+                else Coordinator(key=key, error_code=denied)
                 for key, is_described in zip(some, described, strict=True)
             ]
             await pause_if_due()
@@ -174,23 +164,19 @@ class ClusterHandlers:
 
     def _key_type_error(
         self, request: KafkaRequest, context: RequestContext, key_type: int
-    ) -> tuple[ErrorCode, str]:
+    ) -> ApiError:
         """Return the error for keys of a type without coordinators.
 
         No share group exists here, so the key of any share group is invalid.
         """
         error = ErrorCode.INVALID_REQUEST
-        if key_type != _SHARE_KEY:
-            return error, error.text
-        if request.api_version < _SHARE_KEYS or self._rights.may(context, Operation.CLUSTER_ACTION):
-            return error, ""
-        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return error, error.text
-
-    async def refuse_find_coordinator(self, request: KafkaRequest) -> list[Chunk]:
-        keys = _coordinator_keys(request, await read_body(request))
-        refused = LazyItems(partial(_no_coordinator, ErrorCode.AUTHORIZER_NOT_READY), keys)
-        return await _write_coordinators(request, refused)
+        if key_type == _SHARE_KEY and request.api_version >= _MANY_KEYS:
+            if request.api_version < _SHARE_KEYS or self._rights.may(
+                context, Operation.CLUSTER_ACTION
+            ):
+                return ApiError(error, "")
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return ApiError(error, error.text)
 
 
 def _select_topics(
@@ -202,7 +188,7 @@ def _select_topics(
     """
     by_id: list[RequestedTopic] = []
     for number, item in enumerate(topics, 1):
-        topic_id = getattr(item, "topic_id", None)
+        topic_id = item.topic_id
         if version in _IDS_TOO_EARLY and (item.name is None or topic_id is not None):
             return None
         if topic_id is not None:
@@ -212,18 +198,10 @@ def _select_topics(
     return by_id if by_id and version >= TOPIC_IDS_VERSION else topics
 
 
-async def _write_no_metadata(
-    request: KafkaRequest, asked: MetadataRequest, error: ErrorCode
-) -> list[Chunk]:
-    """Refuse the whole request, with one error for each topic."""
-    topics = LazyItems(partial(refuse_topic, request.api_version, error), asked.topics or ())
-    return await write_body(request, MetadataAnswer(brokers=(), topics=topics, error_code=error))
-
-
 def _cluster_operations(
     rights: RequestRights, asked: MetadataRequest | DescribeClusterRequest
 ) -> int:
-    if not getattr(asked, "include_cluster_authorized_operations", False):
+    if not asked.include_cluster_authorized_operations:
         return NOT_REQUESTED
     return rights.cluster_operations()
 
@@ -235,15 +213,13 @@ def _coordinator_keys(request: KafkaRequest, asked: FindCoordinatorRequest) -> S
 async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Chunk]:
     """Write the coordinators. As in Kafka, the answer to a single key has a text even for NONE."""
     if request.api_version >= _MANY_KEYS:
-        return await write_body(request, FindCoordinatorAnswer(found))
+        return await write_body(request, FindCoordinatorAnswer(coordinators=found))
     (only,) = found
-    text = only.error_code.text
-    return await write_body(request, msgspec.structs.replace(only, error_message=text))
-
-
-def _no_coordinator(error: ErrorCode, key: str, text: str = "") -> Coordinator:
-    return Coordinator(key=key, error_code=error, error_message=text)
-
-
-def _cluster_error(error: ErrorCode, text: str) -> DescribeClusterAnswer:
-    return DescribeClusterAnswer(error_code=error, error_message=text)
+    answer = FindCoordinatorAnswer(
+        error_code=only.error_code,
+        error_message=next(each.text for each in ErrorCode if each == only.error_code),
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+    return await write_body(request, answer)

@@ -24,11 +24,11 @@ from authorizerd.config.dynamic import (
 )
 from authorizerd.config.keys import KEYS, LISTENER_PREFIX
 from authorizerd.config.tls_keys import kafka_ssl_name
-from authorizerd.daemon.kafka.requests import DescribeConfigsRequest, ResourceToDescribe
-from authorizerd.daemon.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE
 from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import DescribeConfigsRequest, ResourceToDescribe
+from authorizerd.protocol.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 NOT_AUTHORIZED: Final = ApiError(
@@ -78,7 +78,7 @@ class Descriptions:
             is_default=not name,
             is_fixed=self.are_fixed,
             has_synonyms=self.asked.include_synonyms,
-            has_documentation=getattr(self.asked, "include_documentation", False),
+            has_documentation=self.asked.include_documentation,
         )
         return DescribedResource(
             resource_type=kind,
@@ -153,7 +153,6 @@ def _entry(
         value=value if value is None or is_default else normalize_value(name, value),
         read_only=is_fixed or not may_change(name, layers.plugged),
         config_source=shown[0][1],
-        is_default=shown[0][1] == ConfigSource.DEFAULT,
         is_sensitive=secret,
         synonyms=synonyms if has_synonyms else [],
         config_type=get_type(name),

@@ -8,9 +8,9 @@ Source: KIP-133, KIP-226, KIP-339; Kafka 4.3 ConfigAdminManager, ConfigHelper.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 from authorizerd.acl.model import Operation
@@ -43,22 +43,25 @@ from authorizerd.daemon.kafka.config_descriptions import (
     shorten,
 )
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.daemon.kafka.requests import (
-    AlterConfigsRequest,
-    DescribeConfigsRequest,
-    ResourceToAlter,
-)
-from authorizerd.daemon.kafka.responses import (
-    AlterConfigsAnswer,
-    AlteredResource,
-    DescribeConfigsAnswer,
-    DescribedResource,
-)
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE, Settings
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import (
+    AlterConfigsRequest,
+    ConfigAlteration,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    RequestedConfig,
+    ResourceToAlter,
+    ResourceToReplace,
+)
+from authorizerd.protocol.kafka.responses import (
+    AlterConfigsAnswer,
+    AlteredResource,
+    DescribeConfigsAnswer,
+)
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
@@ -75,6 +78,7 @@ _FILE_ALONE: Final = invalid_request(
 
 _RESOURCES_PER_STEP: Final = 16
 Resource = tuple[int, str]
+_Altered: TypeAlias = ResourceToAlter | ResourceToReplace
 Want: TypeAlias = Callable[[Sequence[Alteration]], Steps[Wanted]]
 """A function that checks one resource's alterations and returns the changes that they ask for."""
 
@@ -93,7 +97,7 @@ class _Checked:
 
 
 class ConfigHandlers:
-    """For each API, one method answers it and another refuses it until the ACLs are loaded.
+    """Each method answers an API.
 
     Raises (all methods):
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.
@@ -117,8 +121,9 @@ class ConfigHandlers:
         wanted = await finish_in_turns(merge_repeated(asked.resources))
         if not are_of_known_types(wanted):
             unknown = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
-            resources = [(each.kind, each.name) for each in wanted]
-            return await _write_undescribed(request, resources, unknown), 0.0
+            refuse = partial(refuse_description, unknown)
+            refused = LazyItems(lambda each: refuse(each.kind, each.name), wanted)
+            return await write_body(request, DescribeConfigsAnswer(results=refused)), 0.0
         may = self._rights.may(context, Operation.DESCRIBE_CONFIGS)
         descriptions = Descriptions(
             asked,
@@ -127,22 +132,17 @@ class ConfigHandlers:
             self._node_id,
             are_fixed=self._settings.is_changed_by_file_alone,
         )
-        answer = DescribeConfigsAnswer(LazyItems(descriptions.describe, wanted))
+        answer = DescribeConfigsAnswer(results=LazyItems(descriptions.describe, wanted))
         body = await write_body(request, answer)
         await finish_in_turns(free(wanted))
         return body, 0.0
-
-    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        asked: DescribeConfigsRequest = await read_body(request)
-        resources = [(each.resource_type, each.resource_name) for each in asked.resources]
-        return await _write_undescribed(request, resources, self._rights.not_ready_error)
 
     async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Answer AlterConfigs (resets unnamed keys) and IncrementalAlterConfigs (keeps them).
 
         As in Kafka, errors in a resource are reported before a missing right to alter it.
         """
-        asked: AlterConfigsRequest = await read_body(request)
+        asked: AlterConfigsRequest | IncrementalAlterConfigsRequest = await read_body(request)
         plugged = self._settings.plugged
         was_super_user = self._is_super_user(context)
         # Parse guarded values only for super users: long lists take many milliseconds.
@@ -169,17 +169,11 @@ class ConfigHandlers:
             checked.results[checked.places[name]] = error
         return await self._write_altered(request, asked.resources, checked.results), 0.0
 
-    async def refuse_alter(self, request: KafkaRequest) -> list[Chunk]:
-        asked: AlterConfigsRequest = await read_body(request)
-        return await self._write_altered(
-            request, asked.resources, itertools.repeat(self._rights.not_ready_error)
-        )
-
     def _is_super_user(self, context: RequestContext) -> bool:
         """Return True if the sender is a super user now."""
         return context.principal in self._settings.super_users
 
-    def _check_all(self, asked: Sequence[ResourceToAlter], want: Want) -> Steps[_Checked]:
+    def _check_all(self, asked: Sequence[_Altered], want: Want) -> Steps[_Checked]:
         """Check, in steps, each resource for errors other than a missing right to alter it."""
         repeated = yield from _find_repeated(asked)
         checked = _Checked([], {}, {})
@@ -198,9 +192,9 @@ class ConfigHandlers:
                 yield
         return checked
 
-    def _find_changes(self, resource: ResourceToAlter, want: Want) -> Steps[Wanted | ApiError]:
+    def _find_changes(self, resource: _Altered, want: Want) -> Steps[Wanted | ApiError]:
         """Return, in steps, the changes to one resource, or the error that rejects them."""
-        configs = resource.configs
+        configs: Sequence[ConfigAlteration | RequestedConfig] = resource.configs
         alterations: list[Alteration] = []
         for number, each in enumerate(configs, 1):
             operation = getattr(each, "config_operation", AlterOperation.SET)
@@ -232,13 +226,13 @@ class ConfigHandlers:
     async def _write_altered(
         self,
         request: KafkaRequest,
-        resources: Sequence[ResourceToAlter],
+        resources: Sequence[_Altered],
         results: Iterable[ApiError | None],
     ) -> list[Chunk]:
         """Write one result for each resource, in order; each is created as it is written."""
         remaining = iter(results)
 
-        def alter(resource: ResourceToAlter) -> AlteredResource:
+        def alter(resource: _Altered) -> AlteredResource:
             kind, name, error = resource.resource_type, resource.resource_name, next(remaining)
             if error is _ELSEWHERE:
                 error = self._alter_error(kind, name)
@@ -251,10 +245,10 @@ class ConfigHandlers:
                 error_message=shorten(error),
             )
 
-        return await write_body(request, AlterConfigsAnswer(LazyItems(alter, resources)))
+        return await write_body(request, AlterConfigsAnswer(responses=LazyItems(alter, resources)))
 
 
-def _find_repeated(asked: Sequence[ResourceToAlter]) -> Steps[set[Resource]]:
+def _find_repeated(asked: Sequence[_Altered]) -> Steps[set[Resource]]:
     """Return, in steps, the resources that a request names more than once."""
     names: dict[int, set[str]] = {}
     repeated: set[Resource] = set()
@@ -267,15 +261,6 @@ def _find_repeated(asked: Sequence[ResourceToAlter]) -> Steps[set[Resource]]:
         if number % ITEMS_PER_STEP == 0:
             yield
     return repeated
-
-
-async def _write_undescribed(
-    request: KafkaRequest, resources: Sequence[Resource], error: ApiError
-) -> list[Chunk]:
-    def refuse(resource: Resource) -> DescribedResource:
-        return refuse_description(error, *resource)
-
-    return await write_body(request, DescribeConfigsAnswer(LazyItems(refuse, resources)))
 
 
 def _unless_authorized(error: ApiError | None) -> ApiError:

@@ -24,15 +24,15 @@ from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, TOO_MANY_CREATED
 from authorizerd.actors.updates import ClusterPlan
 from authorizerd.daemon.kafka.cluster_updates import Results
-from authorizerd.daemon.kafka.requests import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
 from authorizerd.image.changes import CredentialAdded, CredentialRemoved
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_WITH_SCRAM
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from authorizerd.protocol.records.scram import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -23,19 +23,21 @@ from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.acls import AclHandlers
 from authorizerd.daemon.kafka.cluster import ClusterHandlers
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
-from authorizerd.daemon.kafka.codec import Answer
+from authorizerd.daemon.kafka.codec import Answer, refuse_all
 from authorizerd.daemon.kafka.configs import ConfigHandlers
 from authorizerd.daemon.kafka.envelope import EnvelopeHandler
 from authorizerd.daemon.kafka.groups import GroupHandlers
+from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.kafka.quorum import Leadership, QuorumHandler
 from authorizerd.daemon.kafka.quotas import QuotaHandlers
 from authorizerd.daemon.kafka.request_latency import RequestTimes
-from authorizerd.daemon.kafka.responses import Cluster
 from authorizerd.daemon.kafka.scram_credentials import ScramCredentialHandlers
+from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.api import APIS, ApiKey, load_definitions
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk
+from authorizerd.protocol.kafka.messages import load_definitions
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 load_definitions()
@@ -51,9 +53,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     authentication: Authentication = Authentication.NONE
 
 
-class _Handler(NamedTuple):
-    answer: Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
-    refuse: Callable[[KafkaRequest], Awaitable[list[Chunk]]]
+_Handler: TypeAlias = Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
 
 
 class KafkaHandlers:
@@ -83,25 +83,21 @@ class KafkaHandlers:
         # The inner request must pass the same readiness check as any other.
         self._envelopes = EnvelopeHandler(authorizer, self._handle)
         self._handlers: Final[Mapping[ApiKey, _Handler]] = {
-            ApiKey.METADATA: _Handler(whole.answer_metadata, whole.refuse_metadata),
-            ApiKey.FIND_COORDINATOR: _Handler(
-                whole.find_coordinator, whole.refuse_find_coordinator
-            ),
-            ApiKey.DESCRIBE_GROUPS: _Handler(groups.describe, groups.refuse_describe),
-            ApiKey.LIST_GROUPS: _Handler(groups.list_all, groups.refuse_list),
-            ApiKey.DESCRIBE_CLUSTER: _Handler(
-                whole.describe_cluster, whole.refuse_describe_cluster
-            ),
-            ApiKey.DESCRIBE_ACLS: _Handler(acls.describe, acls.refuse_describe),
-            ApiKey.CREATE_ACLS: _Handler(acls.create, acls.refuse_create),
-            ApiKey.DELETE_ACLS: _Handler(acls.delete, acls.refuse_delete),
-            ApiKey.DESCRIBE_CONFIGS: _Handler(configs.describe, configs.refuse_describe),
-            ApiKey.ALTER_CONFIGS: _Handler(configs.alter, configs.refuse_alter),
-            ApiKey.INCREMENTAL_ALTER_CONFIGS: _Handler(configs.alter, configs.refuse_alter),
-            ApiKey.DESCRIBE_CLIENT_QUOTAS: _Handler(quotas.describe, quotas.refuse_describe),
-            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _Handler(scram.describe, scram.refuse_describe),
-            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _Handler(scram.alter, scram.refuse_alter),
-            ApiKey.DESCRIBE_QUORUM: _Handler(quorum.describe, quorum.refuse_describe),
+            ApiKey.METADATA: whole.answer_metadata,
+            ApiKey.FIND_COORDINATOR: whole.find_coordinator,
+            ApiKey.DESCRIBE_GROUPS: groups.describe,
+            ApiKey.LIST_GROUPS: groups.list_all,
+            ApiKey.DESCRIBE_CLUSTER: whole.describe_cluster,
+            ApiKey.DESCRIBE_ACLS: acls.describe,
+            ApiKey.CREATE_ACLS: acls.create,
+            ApiKey.DELETE_ACLS: acls.delete,
+            ApiKey.DESCRIBE_CONFIGS: configs.describe,
+            ApiKey.ALTER_CONFIGS: configs.alter,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.alter,
+            ApiKey.DESCRIBE_CLIENT_QUOTAS: quotas.describe,
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: scram.describe,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram.alter,
+            ApiKey.DESCRIBE_QUORUM: quorum.describe,
         }
 
     async def answer(self, request: KafkaRequest, session: Session) -> list[Chunk]:
@@ -132,8 +128,7 @@ class KafkaHandlers:
             else:
                 body, remote_s = await self._handle(request, context)
         except NotReadyError:  # refuse the whole request: nothing has been sent yet
-            refusing = self._envelopes if is_envelope else self._handlers[request.api_key]
-            body = await refusing.refuse(request)
+            body = await refuse_all(request, Rights(self._authorizer).not_ready_error)
         total_s = time.perf_counter() - started
         self._times.observe(name, local_s=total_s - remote_s, remote_s=remote_s)
         return body
@@ -151,7 +146,7 @@ class KafkaHandlers:
             NotReadyError: the answer, or one item of it, would be AUTHORIZER_NOT_READY.
         """
         self._check_readiness(context)
-        return await self._handlers[request.api_key].answer(request, context)
+        return await self._handlers[request.api_key](request, context)
 
     def _check_readiness(self, context: RequestContext) -> None:
         if not self._authorizer.serves(context.principal):

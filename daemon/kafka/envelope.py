@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authentication, Authorizer, RequestContext
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.daemon.kafka.codec import Answer
+from authorizerd.daemon.kafka.codec import Answer, refuse_all
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey
@@ -27,12 +27,11 @@ from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.envelope import (
     EnvelopeError,
     Forwarded,
-    encode_envelope_error,
     encode_envelope_response,
     open_envelope,
     unreadable_request,
 )
-from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 Handle: TypeAlias = Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
@@ -40,8 +39,6 @@ Handle: TypeAlias = Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
 
 It raises NotReadyError if the answer would be AUTHORIZER_NOT_READY.
 """
-
-_FIRST_VERSION_THAT_KNOWS_NOT_READY: Final = 1
 
 _logger = logging.getLogger(__name__)
 
@@ -66,21 +63,15 @@ class EnvelopeHandler:
             NotReadyError: the ACLs are not loaded for the forwarder, or for the inner principal.
         """
         if not self._rights.may(context, Operation.CLUSTER_ACTION):
-            return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            return await _refusal(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         try:
             forwarded = await finish_in_turns(open_envelope(request.body))
             body, remote_s = await self._answer_forwarded(forwarded, context)
         except EnvelopeError as error:
             _logger.info("%s: Envelope refused: %s", context.listener_name, error)
-            return _refusal(error.code)
+            return await _refusal(request, error.code)
         name = APIS[forwarded.request.api_key].name
         return encode_envelope_response(forwarded.request, body), remote_s, name
-
-    async def refuse(self, request: KafkaRequest) -> list[Chunk]:
-        """Answer that the ACLs are not loaded, as far as the request's version can express it."""
-        if request.api_version < _FIRST_VERSION_THAT_KNOWS_NOT_READY:
-            return [encode_envelope_error(ErrorCode.UNKNOWN_SERVER_ERROR)]
-        return [encode_envelope_error(ErrorCode.AUTHORIZER_NOT_READY)]
 
     async def _answer_forwarded(self, forwarded: Forwarded, context: RequestContext) -> Answer:
         inner = forwarded.request
@@ -102,5 +93,5 @@ class EnvelopeHandler:
             raise unreadable_request(error) from error
 
 
-def _refusal(code: ErrorCode) -> tuple[list[Chunk], float, str]:
-    return [encode_envelope_error(code)], 0.0, APIS[ApiKey.ENVELOPE].name
+async def _refusal(request: KafkaRequest, code: ErrorCode) -> tuple[list[Chunk], float, str]:
+    return await refuse_all(request, ApiError(code)), 0.0, APIS[ApiKey.ENVELOPE].name

@@ -8,7 +8,6 @@ Source: KIP-430, KIP-1043; Kafka 4.3 KafkaApis, GroupMetadataManager.describeGro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from authorizerd.acl.model import CLUSTER_NAME, ResourceType
@@ -18,14 +17,13 @@ from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.permissions import RequestRights, Rights
-from authorizerd.daemon.kafka.requests import DescribeGroupsRequest
-from authorizerd.daemon.kafka.responses import (
+from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ErrorCode
+from authorizerd.protocol.kafka.requests import DescribeGroupsRequest
+from authorizerd.protocol.kafka.responses import (
     DescribedGroup,
     DescribeGroupsAnswer,
     ListGroupsAnswer,
 )
-from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
-from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 GROUPS_PER_STEP: Final = 16
@@ -37,7 +35,7 @@ _NOT_FOUND: Final = 6
 
 
 class GroupHandlers:
-    """For each API, one method answers it and another refuses it until the ACLs are loaded.
+    """Each method answers an API.
 
     Raises (all methods):
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.
@@ -53,17 +51,10 @@ class GroupHandlers:
                 request.api_version,
                 self._rights.pin(context),
                 asked.groups,
-                # Old versions of the request lack this field.
-                wants_operations=getattr(asked, "include_authorized_operations", False),
+                wants_operations=asked.include_authorized_operations,
             )
         )
-        return await write_body(request, DescribeGroupsAnswer(groups)), 0.0
-
-    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        asked: DescribeGroupsRequest = await read_body(request)
-        error, text = ErrorCode.AUTHORIZER_NOT_READY, self._rights.not_ready_text
-        refuse = partial(DescribedGroup, error, error_message=text)
-        return await write_body(request, DescribeGroupsAnswer(LazyItems(refuse, asked.groups)))
+        return await write_body(request, DescribeGroupsAnswer(groups=groups)), 0.0
 
     async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Return an empty list to every caller. Its rights are checked only for the audit log."""
@@ -71,9 +62,6 @@ class GroupHandlers:
         rights = self._rights.pin(context)
         rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)
         return await write_body(request, ListGroupsAnswer()), 0.0
-
-    async def refuse_list(self, request: KafkaRequest) -> list[Chunk]:
-        return await write_body(request, ListGroupsAnswer(ErrorCode.AUTHORIZER_NOT_READY))
 
 
 def _describe(
@@ -86,11 +74,15 @@ def _describe(
         for name, is_described in zip(some, described, strict=True):
             if not is_described:
                 error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-                groups.append(DescribedGroup(error, name))
+                groups.append(DescribedGroup(error_code=error, group_id=name))
             elif version >= _NOT_FOUND:
                 error = ErrorCode.GROUP_ID_NOT_FOUND
                 text = f"Group {name} not found."[:TEXT_CHARACTERS_MAX]
-                groups.append(DescribedGroup(error, name, text, group_state=DEAD))
+                groups.append(
+                    DescribedGroup(
+                        error_code=error, error_message=text, group_id=name, group_state=DEAD
+                    )
+                )
             else:
                 operations = (
                     rights.operations(ResourceType.GROUP, name)
@@ -98,7 +90,7 @@ def _describe(
                     else NOT_REQUESTED
                 )
                 group = DescribedGroup(
-                    ErrorCode.NONE, name, group_state=DEAD, authorized_operations=operations
+                    group_id=name, group_state=DEAD, authorized_operations=operations
                 )
                 groups.append(group)
         yield

@@ -21,18 +21,12 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.config.values import protocol_of
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler, is_valid, refuse
+from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler, is_valid
 from authorizerd.daemon.kafka.authentication import SaslExchange
-from authorizerd.daemon.kafka.codec import read_body, write_body
+from authorizerd.daemon.kafka.codec import read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.errors import SessionExpiredError
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials
-from authorizerd.daemon.kafka.requests import (
-    ApiVersionsRequest,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
-)
-from authorizerd.daemon.kafka.responses import SaslAuthenticateAnswer
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
@@ -42,7 +36,13 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import holds_frame
 from authorizerd.protocol.kafka.api import ApiKey, served_apis
 from authorizerd.protocol.kafka.chunked_output import Chunk
-from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import (
+    ApiVersionsRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from authorizerd.protocol.kafka.responses import SaslAuthenticateAnswer
 from authorizerd.protocol.kafka.server_connection import (
     KafkaRequest,
     KafkaServerConnection,
@@ -290,7 +290,7 @@ class _Conversation:
             ):
                 error = ErrorCode.REBOOTSTRAP_REQUIRED
         if error:
-            return await write_body(request, refuse(error))
+            return await refuse_all(request, ApiError(error))
         answer = versions.answer(self._listener.apis, request.api_version)
         return await write_body(request, answer)
 

@@ -12,30 +12,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authorizer, RequestContext
-from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.daemon.kafka.requests import (
+from authorizerd.daemon.kafka.served_cluster import Cluster
+from authorizerd.daemon.utc_time import now_ms
+from authorizerd.protocol.kafka.chunked_output import LazyItems
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.quorum_messages import (
+    DescribeQuorumAnswer,
     DescribeQuorumRequest,
+    QuorumListener,
+    QuorumNode,
+    QuorumPartition,
+    QuorumTopic,
+    Replica,
     RequestedPartition,
     RequestedQuorumTopic,
 )
-from authorizerd.daemon.kafka.responses import Cluster
-from authorizerd.daemon.utc_time import now_ms
-from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
-from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_PARTITION: Final = 0
-
-_NO_TEXT: Final = ""
-"""Kafka's text for no error: empty, not null."""
 
 
 class Leadership(msgspec.Struct, frozen=True):
@@ -48,50 +50,8 @@ class Leadership(msgspec.Struct, frozen=True):
     end_offset: int
 
 
-class Replica(msgspec.Struct, frozen=True, kw_only=True):
-    replica_id: int
-    log_end_offset: int
-    last_fetch_timestamp: int
-    last_caught_up_timestamp: int
-    replica_directory_id: UUID | None = None
-
-
-class QuorumPartition(msgspec.Struct, frozen=True):
-    partition_index: int
-    error_code: int = ErrorCode.NONE
-    error_message: str | None = _NO_TEXT
-    leader_id: int = 0
-    leader_epoch: int = 0
-    high_watermark: int = 0
-    current_voters: Sequence[Replica] = ()
-    observers: Sequence[Replica] = ()
-
-
-class QuorumTopic(msgspec.Struct, frozen=True):
-    topic_name: str
-    partitions: Items[QuorumPartition]
-
-
-class QuorumListener(msgspec.Struct, frozen=True):
-    name: str
-    host: str
-    port: int
-
-
-class QuorumNode(msgspec.Struct, frozen=True):
-    node_id: int
-    listeners: Sequence[QuorumListener]
-
-
-class DescribeQuorumAnswer(msgspec.Struct, frozen=True):
-    topics: Items[QuorumTopic] = ()
-    nodes: Sequence[QuorumNode] = ()
-    error_code: int = ErrorCode.NONE
-    error_message: str | None = _NO_TEXT
-
-
 class QuorumHandler:
-    """Answer the API, or refuse it until the ACLs are loaded.
+    """Answer the API.
 
     Args:
         leadership: returns the current leadership, None until the log is loaded.
@@ -114,18 +74,16 @@ class QuorumHandler:
         # As in Kafka, decode first: a malformed request ends any caller's connection.
         asked: DescribeQuorumRequest = await read_body(request)
         if not self._rights.may(context, Operation.DESCRIBE):
-            return await _write_error(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), 0.0
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            return await refuse_all(request, ApiError(error, error.text)), 0.0
         leadership = self._leadership()
         if not _is_the_metadata_log(asked.topics):
-            answer = _refuse_all(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            answer = _refuse_partitions(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif leadership is None:
-            answer = _refuse_all(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            answer = _refuse_partitions(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         else:
             answer = self._describe(leadership, context.listener_name)
         return await write_body(request, answer), 0.0
-
-    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        return await _write_error(request, ErrorCode.AUTHORIZER_NOT_READY)
 
     def _describe(self, leadership: Leadership, listener_name: str) -> DescribeQuorumAnswer:
         node_id, now = self._cluster.node_of(listener_name).node_id, now_ms()
@@ -161,19 +119,17 @@ def _is_the_metadata_log(topics: Sequence[RequestedQuorumTopic]) -> bool:
     return len(partitions) == 1 and partitions[0].partition_index == METADATA_PARTITION
 
 
-def _refuse_all(topics: Sequence[RequestedQuorumTopic], error: ErrorCode) -> DescribeQuorumAnswer:
+def _refuse_partitions(
+    topics: Sequence[RequestedQuorumTopic], error: ErrorCode
+) -> DescribeQuorumAnswer:
     """Return this error for every requested partition; each answer is created as it is written."""
 
     def refuse_partition(asked: RequestedPartition) -> QuorumPartition:
-        return QuorumPartition(asked.partition_index, error, error.text)
+        return QuorumPartition(
+            partition_index=asked.partition_index, error_code=error, error_message=error.text
+        )
 
     def refuse_topic(asked: RequestedQuorumTopic) -> QuorumTopic:
         return QuorumTopic(asked.topic_name, LazyItems(refuse_partition, asked.partitions))
 
-    return DescribeQuorumAnswer(LazyItems(refuse_topic, topics))
-
-
-async def _write_error(request: KafkaRequest, error: ErrorCode) -> list[Chunk]:
-    return await write_body(
-        request, DescribeQuorumAnswer(error_code=error, error_message=error.text)
-    )
+    return DescribeQuorumAnswer(topics=LazyItems(refuse_topic, topics))

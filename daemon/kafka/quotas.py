@@ -13,12 +13,11 @@ from typing import Final
 
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authorizer, RequestContext
-from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.daemon.kafka.requests import DescribeClientQuotasRequest, QuotaFilterComponent
-from authorizerd.daemon.kafka.responses import DescribeClientQuotasAnswer
-from authorizerd.protocol.kafka.chunked_output import Chunk
-from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import DescribeClientQuotasRequest, QuotaFilterComponent
+from authorizerd.protocol.kafka.responses import DescribeClientQuotasAnswer
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 _IP: Final = "ip"
@@ -32,7 +31,7 @@ _MIXED: Final = (
 
 
 class QuotaHandlers:
-    """Answer DescribeClientQuotas, or refuse it until the ACLs are loaded.
+    """Answer DescribeClientQuotas.
 
     Raises (all methods):
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.
@@ -44,20 +43,12 @@ class QuotaHandlers:
     async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
         asked: DescribeClientQuotasRequest = await read_body(request)
         if not self._rights.may(context, Operation.DESCRIBE_CONFIGS):
-            return await _refuse(request, ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)), 0.0
+            denied = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            return await refuse_all(request, denied), 0.0
         error = _filter_error(asked.components)
         if error is not None:
-            return await _refuse(request, error), 0.0
+            return await refuse_all(request, error), 0.0
         return await write_body(request, DescribeClientQuotasAnswer()), 0.0
-
-    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse(request, self._rights.not_ready_error)
-
-
-async def _refuse(request: KafkaRequest, error: ApiError) -> list[Chunk]:
-    return await write_body(
-        request, DescribeClientQuotasAnswer(error.code, error.message, entries=None)
-    )
 
 
 def _filter_error(components: Sequence[QuotaFilterComponent]) -> ApiError | None:
@@ -66,7 +57,7 @@ def _filter_error(components: Sequence[QuotaFilterComponent]) -> ApiError | None
     for each in components:
         error = _component_error(each, seen)
         if error is not None:
-            return ApiError(error.code, (error.message or "")[:TEXT_CHARACTERS_MAX])
+            return error
         seen.add(each.entity_type)
     return _invalid(_MIXED) if _IP in seen and len(seen) > 1 else None
 

@@ -19,25 +19,25 @@ from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates, change_cluster
-from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.credential_plan import plan_changes, read_changes
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.daemon.kafka.requests import (
+from authorizerd.image.changes import ScramCredential
+from authorizerd.image.cluster import ClusterImage, Login
+from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
+from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import (
     AlterUserScramCredentialsRequest,
     DescribeUserScramCredentialsRequest,
     RequestedUser,
 )
-from authorizerd.daemon.kafka.responses import (
+from authorizerd.protocol.kafka.responses import (
     AlteredUser,
     AlterUserScramCredentialsAnswer,
     CredentialInfo,
     DescribedUser,
     DescribeUserScramCredentialsAnswer,
 )
-from authorizerd.image.changes import ScramCredential
-from authorizerd.image.cluster import ClusterImage, Login
-from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
-from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 from authorizerd.protocol.records.scram import ScramMechanism
@@ -52,7 +52,7 @@ Credentials = Map[Login, ScramCredential]
 
 
 class ScramCredentialHandlers:
-    """For each API, one method answers it and another refuses it until the ACLs are loaded.
+    """Each method answers an API.
 
     Raises (all methods):
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.
@@ -69,7 +69,7 @@ class ScramCredentialHandlers:
         """Describe the named users, or all users if none is named."""
         if not self._rights.may(context, Operation.DESCRIBE):
             error = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)  # as in Kafka, without a text
-            return await _refuse_descriptions(request, error), 0.0
+            return await refuse_all(request, error), 0.0
         asked: DescribeUserScramCredentialsRequest = await read_body(request)
         credentials = self._image.newest.credentials
         if asked.users:
@@ -82,13 +82,10 @@ class ScramCredentialHandlers:
         await finish_in_turns(free(users))
         return body, 0.0
 
-    async def refuse_describe(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse_descriptions(request, self._rights.not_ready_error)
-
     async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
         """Change the credentials, and answer once the changes are durable and applied."""
         if not self._rights.may(context, Operation.ALTER):
-            return await _refuse_alterations(request, _NOT_AUTHORIZED), 0.0
+            return await refuse_all(request, _NOT_AUTHORIZED), 0.0
         asked: AlterUserScramCredentialsRequest = await read_body(request)
         wanted = await finish_in_turns(read_changes(asked))
         del asked  # it has the salted passwords
@@ -103,30 +100,6 @@ class ScramCredentialHandlers:
         await finish_in_turns(free(wanted))
         return body, 0.0
 
-    async def refuse_alter(self, request: KafkaRequest) -> list[Chunk]:
-        return await _refuse_alterations(request, self._rights.not_ready_error)
-
-
-async def _refuse_descriptions(request: KafkaRequest, error: ApiError) -> list[Chunk]:
-    """Answer with the error at the top, because all users may be meant, and for each named user."""
-    asked: DescribeUserScramCredentialsRequest = await read_body(request)
-
-    def refuse(asked: RequestedUser) -> DescribedUser:
-        return DescribedUser(user=asked.name, error_code=error.code, error_message=error.message)
-
-    answer = DescribeUserScramCredentialsAnswer(
-        results=LazyItems(refuse, asked.users or ()),
-        error_code=error.code,
-        error_message=error.message,
-    )
-    return await write_body(request, answer)
-
-
-async def _refuse_alterations(request: KafkaRequest, error: ApiError) -> list[Chunk]:
-    asked: AlterUserScramCredentialsRequest = await read_body(request)
-    users = dict.fromkeys(each.name for each in (*asked.deletions, *asked.upsertions))
-    return await _write_altered(request, dict.fromkeys(users, error))
-
 
 async def _write_altered(
     request: KafkaRequest, results: Mapping[str, ApiError | None]
@@ -137,7 +110,9 @@ async def _write_altered(
             return AlteredUser(user=user)
         return AlteredUser(user=user, error_code=error.code, error_message=error.message)
 
-    return await write_body(request, AlterUserScramCredentialsAnswer(LazyItems(alter, [*results])))
+    return await write_body(
+        request, AlterUserScramCredentialsAnswer(results=LazyItems(alter, [*results]))
+    )
 
 
 def _count_uses(asked: Sequence[RequestedUser]) -> Steps[dict[str, bool]]:

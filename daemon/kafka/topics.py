@@ -30,12 +30,12 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
 from authorizerd.acl.steps import Steps
 from authorizerd.daemon.kafka.permissions import RequestRights
-from authorizerd.daemon.kafka.requests import RequestedTopic
-from authorizerd.daemon.kafka.responses import MetadataPartition, MetadataTopic
 from authorizerd.image.changes import Partition
 from authorizerd.image.cluster import ClusterImage, Topic
 from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.requests import RequestedTopic
+from authorizerd.protocol.kafka.responses import MetadataPartition, MetadataTopic
 
 ItemT = TypeVar("ItemT")
 
@@ -95,7 +95,7 @@ class TopicAnswers:
         answers = _Answers(self._node_id)
         seen: set[tuple[str | None, UUID | None]] = set()
         for items in _slices(requested):
-            named = {(item.name, getattr(item, "topic_id", None)): item for item in items}
+            named = {(item.name, item.topic_id): item for item in items}
             some = [item for name, item in named.items() if name not in seen]
             seen.update(named)  # otherwise a few repeated bytes could cause an answer of any size
             wanted = [self._resolve(item) for item in some]
@@ -114,7 +114,7 @@ class TopicAnswers:
         return answers
 
     def _resolve(self, item: RequestedTopic) -> _Wanted:
-        topic_id: UUID | None = getattr(item, "topic_id", None)
+        topic_id = item.topic_id
         if topic_id is None:
             topic = None if item.name is None else self._image.topics.get(item.name)
             return _Wanted(item.name, None, topic)
@@ -198,7 +198,7 @@ def _describe_missing(name: str) -> MetadataTopic:
 def refuse_topic(version: int, error: ErrorCode, item: RequestedTopic) -> MetadataTopic:
     """Return an error for a requested topic, with its name and id as the version allows."""
     name = item.name if item.name is not None or version >= TOPIC_IDS_VERSION else ""
-    return MetadataTopic(error, name, getattr(item, "topic_id", None))
+    return MetadataTopic(error, name, item.topic_id)
 
 
 def _hide(wanted: _Wanted) -> MetadataTopic:

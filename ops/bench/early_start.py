@@ -22,9 +22,10 @@ import msgspec
 
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.messages import decode_response, encode_request
 from ops.bench.daemon_process import DaemonProcess, serve_command
 from ops.bench.figures import Line, percentile, supported_percent
 from ops.bench.processes import ProcessError, running

@@ -15,9 +15,10 @@ from authorizerd.acl.steps import finish
 from authorizerd.config.configuration import Configuration
 from authorizerd.protocol.decisions.stream import StreamClientConnection, StreamQuestion
 from authorizerd.protocol.framing import SIZE_BYTES, Frames
-from authorizerd.protocol.kafka.api import ApiKey, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.messages import encode_request
 from ops.bench.http_load import post
 
 HTTP: Final = "decision_http"

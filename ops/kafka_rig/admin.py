@@ -9,12 +9,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace, TracebackType
-from typing import Final, Self, cast
-
-from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
-from kio.schema.metadata.v12.response import MetadataResponse
-from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
+from types import TracebackType
+from typing import Any, Final, Self
 
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.steps import finish
@@ -26,10 +22,24 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.messages import decode_response, encode_request
+from authorizerd.protocol.kafka.quorum_messages import (
+    DescribeQuorumAnswer,
+    DescribeQuorumRequest,
+    RequestedPartition,
+    RequestedQuorumTopic,
+)
 from authorizerd.protocol.kafka.requested_apis import RequestedKey
+from authorizerd.protocol.kafka.requests import (
+    MetadataRequest,
+    RequestedTopic,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from authorizerd.protocol.kafka.responses import MetadataAnswer, SaslAuthenticateAnswer
 from ops.kafka_rig.properties import HOST
 from ops.kafka_rig.rig import RigError
 
@@ -143,16 +153,10 @@ class Admin:
         Raises:
             RigError: the node gave another answer.
         """
-        answer = cast(
-            MetadataResponse,
-            self._ask(
-                ApiKey.METADATA,
-                _METADATA_VERSION,
-                topics=[SimpleNamespace(topic_id=None, name=topic) for topic in topics],
-                allow_auto_topic_creation=False,
-                include_topic_authorized_operations=False,
-            ),
+        asked = MetadataRequest(
+            topics=[RequestedTopic(name=topic) for topic in topics], allow_auto_topic_creation=False
         )
+        answer: MetadataAnswer = self._ask(ApiKey.METADATA, _METADATA_VERSION, asked)
         codes = {str(each.name): each.error_code for each in answer.topics}
         for code in codes.values():
             if code not in _MAY_DESCRIBE:
@@ -165,15 +169,12 @@ class Admin:
         Raises:
             RigError: the node is not the leader, or it refused.
         """
-        partition = SimpleNamespace(partition_index=0)
-        topic = SimpleNamespace(topic_name=METADATA_TOPIC, partitions=[partition])
-        answer = cast(
-            DescribeQuorumResponse,
-            self._ask(ApiKey.DESCRIBE_QUORUM, _QUORUM_VERSION, topics=[topic]),
-        )
+        topic = RequestedQuorumTopic(METADATA_TOPIC, [RequestedPartition(0)])
+        asked = DescribeQuorumRequest(topics=[topic])
+        answer: DescribeQuorumAnswer = self._ask(ApiKey.DESCRIBE_QUORUM, _QUORUM_VERSION, asked)
         if answer.error_code:
             raise RigError(f"{self._address}: {ApiError(answer.error_code)}")
-        described = answer.topics[0].partitions[0]
+        described = next(iter(next(iter(answer.topics)).partitions))
         if described.error_code:
             raise RigError(f"{self._address}: {ApiError(described.error_code)}")
         return Quorum(
@@ -195,11 +196,10 @@ class Admin:
         return response.body
 
     def _log_in(self, user: str, password: str) -> None:
-        self._ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        self._ask(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism="PLAIN"))
         token = f"\0{user}\0{password}".encode()
-        answer = cast(
-            SaslAuthenticateResponse, self._ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token)
-        )
+        asked = SaslAuthenticateRequest(auth_bytes=token)
+        answer: SaslAuthenticateAnswer = self._ask(ApiKey.SASL_AUTHENTICATE, 2, asked)
         if answer.error_code:
             raise RigError(f"{self._address}: {ApiError(answer.error_code, answer.error_message)}")
 
@@ -208,6 +208,6 @@ class Admin:
             kind = NotControllerError if error.code == ErrorCode.NOT_CONTROLLER else RigError
             raise kind(f"{self._address}: {error}")
 
-    def _ask(self, api_key: ApiKey, version: int, **fields: object) -> object:
-        body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
+    def _ask(self, api_key: ApiKey, version: int, asked: object) -> Any:  # noqa: ANN401
+        body = finish(encode_request(api_key, version, asked))
         return finish(decode_response(api_key, version, self.exchange(api_key, version, body)))

@@ -1,6 +1,7 @@
-"""The ACL requests and responses from a client's side.
+"""The bodies of the ACL requests that a client sends, and the results in the answers.
 
-It uses kio's entities, so it shares only Kafka's types with the server's side.
+**Invariant:** for any bytes, an answer to a change is one result per item that was sent, or a
+DecodeError.
 
 Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest.normalizeAndValidate and similar methods.
 """
@@ -8,76 +9,25 @@ Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest.normalizeAndValidate and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
-
-import msgspec
+from typing import Any
 
 from authorizerd.acl.change_guard import ANY_OFFSET
 from authorizerd.acl.model import Acl, AclFilter, PatternType
-from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka.acl_responses import FilterResult, MatchingAcl
-from authorizerd.protocol.kafka.api import (
-    APIS,
-    NO_TAGS,
-    ApiKey,
-    decode_response,
-    encode_request,
+from authorizerd.acl.steps import Steps, finish
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.acls import (
+    CreateAclsRequest,
+    DeleteAclsRequest,
+    DescribeAclsRequest,
 )
-from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.offset_tag import encode_end
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError
+from authorizerd.protocol.kafka.messages import decode_response, encode_request
 
-
-class _Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter, with the field names that requests of every version use."""
-
-    resource_type_filter: int
-    resource_name_filter: str | None
-    pattern_type_filter: int
-    principal_filter: str | None
-    host_filter: str | None
-    operation: int
-    permission_type: int
-
-
-class _Creation(msgspec.Struct, frozen=True, kw_only=True):
-    """An ACL, with the field names that requests of every version use."""
-
-    resource_type: int
-    resource_name: str
-    resource_pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
-
-
-class _Resource(Protocol):
-    """The fields of a resource pattern in responses of every version, except its type."""
-
-    resource_type: int
-    resource_name: str
-
-
-class _Entry(Protocol):
-    """The fields of an ACL on a resource pattern in responses of every version."""
-
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
-
-
-class _Answer(Protocol):
-    error_code: int
-    error_message: str | None
-
-
-class _CreateAcls(msgspec.Struct, frozen=True):
-    creations: tuple[_Creation, ...]
-
-
-class _DeleteAcls(msgspec.Struct, frozen=True):
-    filters: tuple[_Filter, ...]
+_LITERAL: tuple[int, ...] = (PatternType.LITERAL,)
+_LITERAL_OR_ANY = (PatternType.ANY, PatternType.LITERAL)
+"""As in Kafka's client, ANY is allowed: where all patterns are literal, it means LITERAL."""
 
 
 def encode_describe_acls_request(
@@ -92,29 +42,37 @@ def encode_describe_acls_request(
     Raises:
         ValueError: version 0 cannot express it, or a string exceeds Kafka's maximum.
     """
-    body = finish(encode_request(ApiKey.DESCRIBE_ACLS, version, _filter(version, filter)))
-    if asks_offset and APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version):
-        return body.removesuffix(NO_TAGS) + encode_end(ANY_OFFSET, flexible=True)
-    return body
+    _check_patterns(version, (filter,), _LITERAL_OR_ANY)
+    request = DescribeAclsRequest(filter, ANY_OFFSET if asks_offset else None)
+    return finish(encode_request(ApiKey.DESCRIBE_ACLS, version, request))
 
 
-def encode_create_acls_request(version: int, acls: Iterable[Acl]) -> bytes:
+def encode_create_acls_request(
+    version: int, acls: Iterable[Acl], expected_offset: int | None = None
+) -> bytes:
     """Return the body of a CreateAcls request.
 
+    Args:
+        expected_offset: the value of our tagged field, or None to leave it out.
+
     Raises:
-        ValueError: version 0 cannot express it, or a string exceeds Kafka's maximum.
+        ValueError: the version cannot express it, or a string exceeds Kafka's maximum.
     """
-    request = _CreateAcls(tuple(_creation(version, acl) for acl in acls))
+    creations = [*acls]
+    _check_patterns(version, creations, _LITERAL)
+    _check_offset(ApiKey.CREATE_ACLS, version, expected_offset)
+    request = CreateAclsRequest(creations, expected_offset)
     return finish(encode_request(ApiKey.CREATE_ACLS, version, request))
 
 
-def encode_delete_acls_request(version: int, filters: Iterable[AclFilter]) -> bytes:
-    """Return the body of a DeleteAcls request.
-
-    Raises:
-        ValueError: version 0 cannot express it, or a string exceeds Kafka's maximum.
-    """
-    request = _DeleteAcls(tuple(_filter(version, each) for each in filters))
+def encode_delete_acls_request(
+    version: int, filters: Iterable[AclFilter], expected_offset: int | None = None
+) -> bytes:
+    """Return the body of a DeleteAcls request. Args and raises as for creations."""
+    wanted = [*filters]
+    _check_patterns(version, wanted, _LITERAL_OR_ANY)
+    _check_offset(ApiKey.DELETE_ACLS, version, expected_offset)
+    request = DeleteAclsRequest(wanted, expected_offset)
     return finish(encode_request(ApiKey.DELETE_ACLS, version, request))
 
 
@@ -124,10 +82,9 @@ def decode_describe_acls_response(version: int, body: bytes | bytearray) -> list
     Raises:
         DecodeError: the bytes are not a DescribeAcls response.
     """
-    response: Any = finish(decode_response(ApiKey.DESCRIBE_ACLS, version, body))
-    return _error(response) or [
-        _acl(resource, acl) for resource in response.resources for acl in resource.acls
-    ]
+    answer = finish(decode_response(ApiKey.DESCRIBE_ACLS, version, body))
+    found: list[Acl] | ApiError = answer.error or answer.acls
+    return found
 
 
 def decode_create_acls_response(version: int, body: bytes | bytearray) -> list[ApiError | None]:
@@ -136,8 +93,7 @@ def decode_create_acls_response(version: int, body: bytes | bytearray) -> list[A
     Raises:
         DecodeError: the bytes are not a CreateAcls response.
     """
-    response: Any = finish(decode_response(ApiKey.CREATE_ACLS, version, body))
-    return [_error(result) for result in response.results]
+    return [*finish(decode_response(ApiKey.CREATE_ACLS, version, body)).results]
 
 
 def decode_delete_acls_response(version: int, body: bytes | bytearray) -> list[FilterResult]:
@@ -146,58 +102,35 @@ def decode_delete_acls_response(version: int, body: bytes | bytearray) -> list[F
     Raises:
         DecodeError: the bytes are not a DeleteAcls response.
     """
-    response: Any = finish(decode_response(ApiKey.DELETE_ACLS, version, body))
-    return [
-        FilterResult(
-            [MatchingAcl(_acl(match, match), _error(match)) for match in result.matching_acls],
-            _error(result),
-        )
-        for result in response.filter_results
-    ]
+    results: list[FilterResult] = finish(decode_response(ApiKey.DELETE_ACLS, version, body)).results
+    return results
 
 
-def _acl(resource: _Resource, entry: _Entry) -> Acl:
-    return Acl(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        pattern_type=getattr(resource, "pattern_type", PatternType.LITERAL),
-        principal=entry.principal,
-        host=entry.host,
-        operation=entry.operation,
-        permission_type=entry.permission_type,
-    )
+def decode_results(
+    api_key: ApiKey, version: int, body: bytes | bytearray, count: int
+) -> Steps[tuple[list[Any], int | None]]:
+    """Return, in steps, the results of a CreateAcls or DeleteAcls, and its offset or None.
+
+    Args:
+        count: the number of items that were sent.
+
+    Raises:
+        DecodeError: the bytes are not a response with that many results.
+    """
+    answer = yield from decode_response(api_key, version, body)
+    found = len(answer.results)
+    if found != count:
+        raise DecodeError(f"results: expected one for each of {count} items, found {found}", 0)
+    return [*answer.results], answer.offset
 
 
-def _error(answer: _Answer) -> ApiError | None:
-    if answer.error_code == ErrorCode.NONE:
-        return None
-    return ApiError(answer.error_code, answer.error_message)
-
-
-def _creation(version: int, acl: Acl) -> _Creation:
-    if version == 0 and acl.pattern_type != PatternType.LITERAL:
-        raise ValueError("version 0 of CreateAcls supports only literal patterns")
-    return _Creation(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        resource_pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
-
-
-def _filter(version: int, filter: AclFilter) -> _Filter:
-    # As in Kafka's client, ANY is allowed: where all patterns are literal, it means LITERAL.
-    if version == 0 and filter.pattern_type not in (PatternType.ANY, PatternType.LITERAL):
+def _check_patterns(
+    version: int, items: Iterable[Acl | AclFilter], allowed: tuple[int, ...]
+) -> None:
+    if version == 0 and any(each.pattern_type not in allowed for each in items):
         raise ValueError("version 0 of the ACL requests supports only literal patterns")
-    return _Filter(
-        resource_type_filter=filter.resource_type,
-        resource_name_filter=filter.resource_name,
-        pattern_type_filter=filter.pattern_type,
-        principal_filter=filter.principal,
-        host_filter=filter.host,
-        operation=filter.operation,
-        permission_type=filter.permission_type,
-    )
+
+
+def _check_offset(api_key: ApiKey, version: int, expected_offset: int | None) -> None:
+    if expected_offset is not None and not APIS[api_key].is_flexible(version):
+        raise ValueError("this version of the request cannot carry an expected offset")

@@ -1,4 +1,4 @@
-"""The served APIs: their versions, headers, and bodies to entities and back.
+"""The served APIs: their names, versions and listeners.
 
 The table below is the only list of what is served. It contains exactly the versions that the
 daemon can read and answer.
@@ -12,27 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum
-from functools import cache
 from typing import Final
 
 import msgspec
-from kio.index import load_request_schema, load_response_schema
-from kio.static.protocol import RequestPayload, ResponsePayload
-
-from authorizerd.acl.steps import Steps
-from authorizerd.protocol.kafka import acls_v0 as kafka_acls_v0
-from authorizerd.protocol.kafka import api_versions_v5 as kafka_api_versions_v5
-from authorizerd.protocol.kafka import envelope_v1 as kafka_envelope_v1
-from authorizerd.protocol.kafka.message_codec import (
-    decode_entity,
-    encode_entity,
-    encode_entity_in_chunks,
-)
-
-REQUEST_ITEMS_MAX: Final = 10_000
-"""The maximum number of items, such as topics, in one request. Each of them adds to the answer."""
-NO_TAGS: Final = b"\0"
-"""The end of a flexible header without tagged fields."""
 
 
 class ApiKey(IntEnum):
@@ -103,21 +85,6 @@ APIS: Final[Mapping[ApiKey, Api]] = {
     ApiKey.DESCRIBE_CLUSTER: Api("DescribeCluster", 2, 0),
 }
 
-_REQUESTS_KIO_LACKS: Final[Mapping[tuple[int, int], type[RequestPayload]]] = {
-    (ApiKey.DESCRIBE_ACLS, 0): kafka_acls_v0.DescribeAclsRequest,
-    (ApiKey.CREATE_ACLS, 0): kafka_acls_v0.CreateAclsRequest,
-    (ApiKey.DELETE_ACLS, 0): kafka_acls_v0.DeleteAclsRequest,
-    (ApiKey.ENVELOPE, 1): kafka_envelope_v1.EnvelopeRequest,
-    (ApiKey.API_VERSIONS, 5): kafka_api_versions_v5.ApiVersionsRequest,
-}
-_RESPONSES_KIO_LACKS: Final[Mapping[tuple[int, int], type[ResponsePayload]]] = {
-    (ApiKey.DESCRIBE_ACLS, 0): kafka_acls_v0.DescribeAclsResponse,
-    (ApiKey.CREATE_ACLS, 0): kafka_acls_v0.CreateAclsResponse,
-    (ApiKey.DELETE_ACLS, 0): kafka_acls_v0.DeleteAclsResponse,
-    (ApiKey.ENVELOPE, 1): kafka_envelope_v1.EnvelopeResponse,
-    (ApiKey.API_VERSIONS, 5): kafka_api_versions_v5.ApiVersionsResponse,
-}
-
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -130,89 +97,9 @@ def served_apis(*, is_controller: bool) -> Mapping[ApiKey, Api]:
     }
 
 
-def has_response_tags(api_key: ApiKey, version: int) -> bool:
-    """Return True if the header of a response has tagged fields.
-
-    An ApiVersions response never has any: the client does not know its version yet.
-    """
-    return api_key is not ApiKey.API_VERSIONS and APIS[api_key].is_flexible(version)
-
-
-@cache
-def request_type(api_key: ApiKey, version: int) -> type[RequestPayload]:
-    """Return the entity type of a served request."""
-    assert APIS[api_key].serves(version)
-    declared = _REQUESTS_KIO_LACKS.get((api_key, version))
-    return declared or load_request_schema(api_key, version)
-
-
-@cache
-def response_type(api_key: ApiKey, version: int) -> type[ResponsePayload]:
-    """Return the entity type of the response to a served request."""
-    assert APIS[api_key].serves(version)
-    declared = _RESPONSES_KIO_LACKS.get((api_key, version))
-    return declared or load_response_schema(api_key, version)
-
-
-def decode_request(api_key: ApiKey, version: int, body: bytes | bytearray) -> Steps[RequestPayload]:
-    """Return, in steps, the request in ``body``. Trailing bytes are ignored, as in Kafka.
-
-    ``protocol.kafka.acl_requests`` reads large ACL requests.
-
-    Raises:
-        DecodeError: the request is invalid (Kafka closes the connection), or has too many items.
-    """
-    return decode_entity(request_type(api_key, version), body, items_max=REQUEST_ITEMS_MAX)
-
-
-def decode_response(
-    api_key: ApiKey, version: int, body: bytes | bytearray
-) -> Steps[ResponsePayload]:
-    """Return, in steps, the response in ``body``. Trailing bytes are ignored, as in Kafka.
-
-    Raises:
-        DecodeError: the bytes are not such a response.
-    """
-    return decode_entity(response_type(api_key, version), body)
-
-
-def encode_request(api_key: ApiKey, version: int, request: object) -> Steps[bytes]:
-    """Return, in steps, the body of ``request``: an entity, or an object with its fields.
-
-    Raises:
-        ValueError: a string exceeds Kafka's maximum.
-    """
-    return encode_entity(request_type(api_key, version), request)
-
-
-def encode_response(
-    api_key: ApiKey, version: int, response: object
-) -> Steps[list[bytes | bytearray]]:
-    """Return, in steps, the body of ``response``: an entity, or an object with its fields.
-
-    The body is in chunks.
-
-    Raises:
-        ValueError: a string exceeds Kafka's maximum.
-    """
-    return encode_entity_in_chunks(response_type(api_key, version), response)
-
-
 def names_software(name: str, version: str) -> bool:
     """Return True if an ApiVersions request may use this client name. Otherwise: INVALID_REQUEST.
 
     Source: KIP-511, ApiVersionsRequest.isValid.
     """
     return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))
-
-
-def load_definitions() -> None:
-    """Load the entities of all APIs, which takes tens of milliseconds.
-
-    A server calls this at its start, because no request should wait for it. A client loads only
-    the versions that it uses.
-    """
-    for key, api in APIS.items():
-        for version in api.versions:
-            request_type(key, version)
-            response_type(key, version)

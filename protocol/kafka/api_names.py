@@ -1,6 +1,6 @@
 """Kafka's names of all its APIs, as its audit log prints them.
 
-Source: kio.schema.index; Kafka 3.9 ApiKeys for the APIs that 4.0 removed; Kafka 4.4 ApiKeys.
+Source: Kafka 3.9 ApiKeys, which has the APIs that 4.0 removed; Kafka 4.4 ApiKeys.
 """
 
 from __future__ import annotations
@@ -8,17 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kio.schema.index import api_key_map
-
-_NAMES_KIO_LACKS: Final = {
-    4: "LeaderAndIsr",
-    5: "StopReplica",
-    6: "UpdateMetadata",
-    7: "ControlledShutdown",
-    93: "StreamsGroupTopologyDescriptionUpdate",
-    94: "UnregisterController",
-}
-API_NAMES: Final[Mapping[int, str]] = {
-    key: "".join(map(str.capitalize, name.split("_"))) for key, name in api_key_map.items()
-} | _NAMES_KIO_LACKS
+_NAMES: Final = """
+    Produce Fetch ListOffsets Metadata LeaderAndIsr StopReplica UpdateMetadata
+    ControlledShutdown OffsetCommit OffsetFetch FindCoordinator JoinGroup Heartbeat LeaveGroup
+    SyncGroup DescribeGroups ListGroups SaslHandshake ApiVersions CreateTopics DeleteTopics
+    DeleteRecords InitProducerId OffsetForLeaderEpoch AddPartitionsToTxn AddOffsetsToTxn
+    EndTxn WriteTxnMarkers TxnOffsetCommit DescribeAcls CreateAcls DeleteAcls DescribeConfigs
+    AlterConfigs AlterReplicaLogDirs DescribeLogDirs SaslAuthenticate CreatePartitions
+    CreateDelegationToken RenewDelegationToken ExpireDelegationToken DescribeDelegationToken
+    DeleteGroups ElectLeaders IncrementalAlterConfigs AlterPartitionReassignments
+    ListPartitionReassignments OffsetDelete DescribeClientQuotas AlterClientQuotas
+    DescribeUserScramCredentials AlterUserScramCredentials Vote BeginQuorumEpoch
+    EndQuorumEpoch DescribeQuorum AlterPartition UpdateFeatures Envelope FetchSnapshot
+    DescribeCluster DescribeProducers BrokerRegistration BrokerHeartbeat UnregisterBroker
+    DescribeTransactions ListTransactions AllocateProducerIds ConsumerGroupHeartbeat
+    ConsumerGroupDescribe ControllerRegistration GetTelemetrySubscriptions PushTelemetry
+    AssignReplicasToDirs ListConfigResources DescribeTopicPartitions ShareGroupHeartbeat
+    ShareGroupDescribe ShareFetch ShareAcknowledge AddRaftVoter RemoveRaftVoter
+    UpdateRaftVoter InitializeShareGroupState ReadShareGroupState WriteShareGroupState
+    DeleteShareGroupState ReadShareGroupStateSummary StreamsGroupHeartbeat
+    StreamsGroupDescribe DescribeShareGroupOffsets AlterShareGroupOffsets
+    DeleteShareGroupOffsets StreamsGroupTopologyDescriptionUpdate UnregisterController
+"""
+API_NAMES: Final[Mapping[int, str]] = dict(enumerate(_NAMES.split()))
 """Names by API keys."""

@@ -15,11 +15,10 @@ Source: Kafka protocol guide; the generated readers of Kafka 4.3, ByteBufferAcce
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, TypeVar, cast
 from uuid import UUID
 
-from authorizerd.acl.steps import Steps, free
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
@@ -35,6 +34,7 @@ TAGS_MAX: Final = 100
 Reading a tagged field takes more time than its few bytes suggest.
 """
 UUID_ZERO: Final = UUID(int=0)
+_SHARED_MAX: Final = 4096
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
@@ -48,9 +48,18 @@ class BodyReader(WireReader):
 
     Args:
         items_max: the maximum number of items in all arrays of the message together.
+        keeps_items: False if the items of arrays are read only to check them.
     """
 
-    __slots__ = ("_items_left", "_step_end", "_step_items", "flexible", "items_max")
+    __slots__ = (
+        "_items_left",
+        "_shared",
+        "_step_end",
+        "_step_items",
+        "flexible",
+        "items_max",
+        "keeps_items",
+    )
 
     def __init__(
         self,
@@ -60,11 +69,14 @@ class BodyReader(WireReader):
         position: int = 0,
         end: int | None = None,
         items_max: int = ARRAY_ITEMS_MAX,
+        keeps_items: bool = True,
     ) -> None:
         # Read the bytearray in place: copying a large request would take milliseconds.
         super().__init__(cast(bytes, buffer), position, len(buffer) if end is None else end)
         self.flexible = flexible
         self.items_max = items_max
+        self.keeps_items = keeps_items
+        self._shared: dict[str, str] = {}
         self._items_left = items_max
         self._begin_step()
 
@@ -120,6 +132,12 @@ class BodyReader(WireReader):
             raise DecodeError(f"{what}: expected a string, found null", start)
         return text
 
+    def shared_texts(self) -> dict[str, str]:
+        """Return strings that were read before and are to be shared."""
+        if len(self._shared) > _SHARED_MAX:
+            self._shared.clear()
+        return self._shared
+
     def nullable_string(self, what: str) -> str | None:
         position = self.position
         size = self.unsigned_varint(what) - 1 if self.flexible else self.int16(what)
@@ -168,20 +186,21 @@ class BodyReader(WireReader):
         self.position = start + size
         return start, self.position
 
-    def array_length(self, what: str) -> int:
-        """Return the number of items that follow, each at least one byte long."""
+    def array_length(self, what: str, item_bytes_min: int = 1) -> int:
+        """Return the number of items that follow. The remaining bytes bound it."""
         start = self.position
-        count = self.nullable_array_length(what)
+        count = self.nullable_array_length(what, item_bytes_min)
         if count is None:
             raise DecodeError(f"{what}: expected an array, found null", start)
         return count
 
-    def nullable_array_length(self, what: str) -> int | None:
+    def nullable_array_length(self, what: str, item_bytes_min: int = 1) -> int | None:
         start = self.position
         count = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
         if count < 0:
             return None
-        if count > self.end - self.position:  # each item has at least one byte
+        # Otherwise a short request could get an answer many times its size.
+        if count * item_bytes_min > self.end - self.position:
             raise DecodeError(
                 f"{what}: {count} items announced, {self.end - self.position} bytes left", start
             )
@@ -194,20 +213,6 @@ class BodyReader(WireReader):
         # Count over the whole message: nested arrays would multiply a limit for each array.
         self._items_left -= count
         return count
-
-    def items(self, count: int, read: Callable[[BodyReader], T]) -> Steps[list[T]]:
-        """Return, in steps, the results of ``read`` for the next ``count`` items."""
-        items: list[T] = []
-        for _ in range(count):
-            try:
-                items.append(read(self))
-            except DecodeError:
-                # Free them in steps: the exception would free all at once and block the event loop.
-                yield from free(items)
-                raise
-            if self.ends_step():
-                yield
-        return items
 
     def ends_step(self) -> bool:
         """Count an item of an array at any depth. Return True if a step ends here."""
@@ -245,13 +250,6 @@ class BodyReader(WireReader):
         place = self.position, self.end
         self.position, self.end = start, end
         return place
-
-    def open_tags(self) -> Iterator[int]:
-        """Yield each tag at the end of a flexible structure, to read its value meanwhile."""
-        for tag, start, end in self.tags():
-            place = self.enter(start, end)
-            yield tag
-            self.enter(*place)
 
     def end_structure(self) -> None:
         """Skip the tagged fields, known or not, if the message is flexible."""

@@ -6,12 +6,15 @@ the message.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
+from authorizerd.acl.steps import Steps
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 CHUNK_BYTES: Final = 65_536
+_REPEATED_PER_STEP: Final = 4096
 
 Chunk: TypeAlias = bytes | bytearray
 
@@ -42,6 +45,20 @@ class LazyItems(Generic[S, T]):
         return map(self._make, self._sources)
 
 
+class Repeated(Generic[T]):
+    """The same item, ``count`` times."""
+
+    def __init__(self, item: T, count: int) -> None:
+        self.item: Final = item
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[T]:
+        return itertools.repeat(self.item, self._count)
+
+
 class Output:
     """Collect the parts of a message, and return chunks of about ``CHUNK_BYTES``."""
 
@@ -56,6 +73,19 @@ class Output:
         if len(self._last) >= CHUNK_BYTES:
             self._chunks.append(self._last)
             self._last = bytearray()
+
+    def add_whole(self, *parts: Chunk) -> None:
+        """Add large parts without copying them."""
+        self._chunks += (self._last, *parts)
+        self._last = bytearray()
+
+    def repeat(self, part: bytes, count: int) -> Steps[None]:
+        """Add the same part ``count`` times, in steps."""
+        while count > 0:
+            self.add(part * min(count, _REPEATED_PER_STEP))
+            count -= _REPEATED_PER_STEP
+            if count > 0:
+                yield
 
     def begin_part(self) -> Output:
         """Return an output for a part of the message that is preceded by its size."""
@@ -72,10 +102,13 @@ class Output:
         for chunk in chunks:
             self.add(chunk)
 
-    def ends_step(self) -> bool:
-        """Count an item of an array at any depth. Return True if a step ends after it."""
-        self._items += 1
-        return self._items % ITEMS_PER_STEP == 0
+    def ends_step(self, count: int) -> bool:
+        """Count items of an array at any depth. Return True if a step ends after them."""
+        self._items += count
+        if self._items < ITEMS_PER_STEP:
+            return False
+        self._items %= ITEMS_PER_STEP
+        return True
 
     def finish(self) -> list[Chunk]:
         self._chunks.append(self._last)

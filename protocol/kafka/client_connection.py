@@ -14,12 +14,12 @@ import msgspec
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame
-from authorizerd.protocol.kafka.api import NO_TAGS
 from authorizerd.protocol.kafka.body_reader import BodyReader, nullable_string
+from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.requested_apis import (
     REQUESTED_APIS,
     RequestedKey,
-    expects_response_tags,
+    has_response_tags,
 )
 
 _HEAD: Final = struct.Struct(">hhi")
@@ -91,7 +91,7 @@ class KafkaClientConnection:
             raise DecodeError(f"no request has correlation id {correlation_id}", 0)
         api_key, api_version = asked
         # Only the request tells whether the header has tagged fields.
-        reader.flexible = expects_response_tags(api_key, api_version)
+        reader.flexible = has_response_tags(api_key, api_version)
         reader.end_structure()
         del response[: reader.position]
         return KafkaResponse(

@@ -22,12 +22,13 @@ from authorizerd.acl.hosts import host_address
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import APIS, NO_TAGS, ApiKey, request_type
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.api_names import API_NAMES
 from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place
 from authorizerd.protocol.kafka.chunked_output import Chunk
+from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.message_codec import check_entity
+from authorizerd.protocol.kafka.messages import check_request
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, read_request, response_header
 
 FORWARDABLE: Final = frozenset(
@@ -91,7 +92,7 @@ def open_envelope(body: bytes | bytearray) -> Steps[Forwarded]:
     host = _open_address(body, address_range)
     request = _open_request(body, data)
     try:
-        yield from check_entity(request_type(request.api_key, request.api_version), request.body)
+        yield from check_request(request.api_key, request.api_version, request.body)
     except DecodeError as error:
         raise unreadable_request(error) from error
     return Forwarded(request=request, principal=principal, host=host)
@@ -123,12 +124,6 @@ def encode_envelope_response(request: KafkaRequest, body: Sequence[Chunk]) -> li
     size = len(header) + sum(map(len, body))
     announced = wire.unsigned_varint(size + 1) + header
     return [announced, *body, _INT16.pack(ErrorCode.NONE) + NO_TAGS]
-
-
-def encode_envelope_error(code: ErrorCode) -> bytes:
-    """Return the body of a response with an outer error only."""
-    no_response = b"\0"
-    return no_response + _INT16.pack(code) + NO_TAGS
 
 
 def unreadable_request(error: DecodeError) -> EnvelopeError:

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 import struct
 from ipaddress import ip_address
-from types import SimpleNamespace
 from typing import Final
 
 import msgspec
 
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import (
-    APIS,
-    NO_TAGS,
-    ApiKey,
-    encode_request,
-    has_response_tags,
-)
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place, nullable_string, string
+from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.envelope import PRINCIPAL_VERSION
+from authorizerd.protocol.kafka.messages import encode_request
+from authorizerd.protocol.kafka.requested_apis import has_response_tags
+from authorizerd.protocol.kafka.requests import EnvelopeRequest
 
 _HEAD: Final = struct.Struct(">hhi")
 _VERSION: Final = struct.Struct(">h")
@@ -61,7 +58,7 @@ def encode_envelope(version: int, request: InnerRequest, *, principal: str, host
         ValueError: the principal has no type, the host is not an address, or a string exceeds
             Kafka's maximum.
     """
-    fields = SimpleNamespace(
+    fields = EnvelopeRequest(
         request_data=_write_request(request),
         request_principal=encode_principal(principal),
         client_host_address=ip_address(host).packed,

@@ -12,38 +12,36 @@ Source: KIP-630, KIP-853; Kafka 4.3 FetchSnapshotRequest.json, FetchSnapshotResp
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from datetime import timedelta
 from typing import Final
 
 import msgspec
-from kio.index import load_request_schema
 from msgspec.structs import replace
 
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place
+from authorizerd.protocol.kafka import quorum_messages
+from authorizerd.protocol.kafka.body_reader import cut_in_place
 from authorizerd.protocol.kafka.fetch import (
-    ENDPOINTS_TAG,
     ITEMS_MAX,
     METADATA_PARTITION,
     METADATA_TOPIC,
     OBSERVER_ID,
     Endpoints,
     SnapshotId,
-    expect_partition,
-    expect_topic_name,
-    has_topic,
-    read_leader,
-    read_snapshot_id,
+    expect,
+    find_only,
+    find_partition,
 )
-from authorizerd.protocol.kafka.message_codec import encode_entity
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
+from authorizerd.protocol.kafka.messages import decode_response, encode_request
+from authorizerd.protocol.kafka.quorum_messages import (
+    FetchSnapshotRequest,
+    RequestedSnapshotId,
+    SnapshotPartition,
+    SnapshotTopic,
+)
+from authorizerd.protocol.kafka.requested_apis import QuorumKey
 
-_REQUEST_TYPES: Final = {
-    version: load_request_schema(QuorumKey.FETCH_SNAPSHOT, version)
-    for version in REQUESTED_APIS[QuorumKey.FETCH_SNAPSHOT].versions
-}
-_LEADER_TAG: Final = 0
 _NO_DATA: Final = (0, 0)
 
 
@@ -98,19 +96,19 @@ def encode_fetch_snapshot(
     Raises:
         ValueError: the cluster id exceeds Kafka's maximum for strings.
     """
-    partition = SimpleNamespace(
+    partition = SnapshotPartition(
         partition=METADATA_PARTITION,
         current_leader_epoch=leader_epoch,
-        snapshot_id=snapshot,
+        snapshot_id=RequestedSnapshotId(snapshot.end_offset, snapshot.epoch),
         position=position,
     )
-    request = SimpleNamespace(
+    request = FetchSnapshotRequest(
         cluster_id=cluster_id,
         replica_id=OBSERVER_ID,
         max_bytes=max_bytes,
-        topics=(SimpleNamespace(name=METADATA_TOPIC, partitions=(partition,)),),
+        topics=(SnapshotTopic(name=METADATA_TOPIC, partitions=(partition,)),),
     )
-    return finish(encode_entity(_REQUEST_TYPES[version], request))
+    return finish(encode_request(QuorumKey.FETCH_SNAPSHOT, version, request))
 
 
 def decode_fetch_snapshot(version: int, body: bytes | bytearray) -> SnapshotAnswer:
@@ -119,59 +117,37 @@ def decode_fetch_snapshot(version: int, body: bytes | bytearray) -> SnapshotAnsw
     Raises:
         DecodeError: the bytes are not an answer about the metadata log.
     """
-    reader = BodyReader(body, flexible=True, items_max=ITEMS_MAX)
-    throttle_ms = reader.int32("throttle_time_ms")
-    error_code = reader.int16("error_code")
-    answer, data = SnapshotAnswer(error_code=error_code), _NO_DATA
-    if has_topic(reader, "topics", may_lack=error_code != 0):
-        expect_topic_name(reader)
-        answer, data = _read_partition(reader)
-        reader.end_structure()
-    endpoints: Endpoints = {}
-    for tag in reader.open_tags():
-        if tag == ENDPOINTS_TAG:
-            endpoints = _read_endpoints(reader)
-    reader.expect_end("FetchSnapshot")
+    answer: quorum_messages.FetchSnapshotAnswer = finish(
+        decode_response(QuorumKey.FETCH_SNAPSHOT, version, body, items_max=ITEMS_MAX, is_exact=True)
+    )
+    found, data = SnapshotAnswer(error_code=0), _NO_DATA
+    topic = find_only(answer.topics, "topics", may_lack=answer.error_code != 0)
+    if topic is not None:
+        expect("topic", topic.name, METADATA_TOPIC)
+        found, data = _read_piece(find_partition(topic.partitions))
     return replace(
-        answer,
-        error_code=error_code or answer.error_code,
+        found,
+        error_code=answer.error_code or found.error_code,
         data=cut_in_place(body, *data),
-        endpoints=endpoints,
-        throttle_ms=throttle_ms,
+        endpoints={each.node_id: (each.host, each.port) for each in answer.node_endpoints},
+        throttle_ms=answer.throttle_time // timedelta(milliseconds=1),
     )
 
 
-def _read_partition(reader: BodyReader) -> tuple[SnapshotAnswer, tuple[int, int]]:
+def _read_piece(piece: quorum_messages.FetchedPiece) -> tuple[SnapshotAnswer, tuple[int, int]]:
     """Return the answer without its data, and the bounds of the data."""
-    expect_partition(reader)
-    error_code = reader.int16("error_code")
-    snapshot = read_snapshot_id(reader)
-    start = reader.position
-    size, position = reader.int64("size"), reader.int64("position")
-    data = reader.byte_range("unaligned_records")
+    expect("partition_index", piece.index, METADATA_PARTITION)
+    size, position, data = piece.size, piece.position, piece.unaligned_records
     end = position + data[1] - data[0]
-    if error_code == 0 and not 0 <= position <= end <= size:
-        raise DecodeError(f"position: bytes {position} to {end} of a snapshot of {size}", start)
-    # A missing tag would mean leader 0 of epoch 0 to Kafka, but the first epoch is 1.
-    leader_id = leader_epoch = -1
-    for tag in reader.open_tags():
-        if tag == _LEADER_TAG:
-            leader_id, leader_epoch = read_leader(reader)
+    if piece.error_code == 0 and not 0 <= position <= end <= size:
+        raise DecodeError(f"position: bytes {position} to {end} of a snapshot of {size}", 0)
     answer = SnapshotAnswer(
-        error_code=error_code,
-        leader_id=leader_id,
-        leader_epoch=leader_epoch,
-        snapshot=snapshot,
+        error_code=piece.error_code,
+        # A missing tag would mean leader 0 of epoch 0 to Kafka, but the first epoch is 1.
+        leader_id=piece.current_leader.leader_id,
+        leader_epoch=piece.current_leader.leader_epoch,
+        snapshot=SnapshotId(piece.snapshot_id.end_offset, piece.snapshot_id.epoch),
         size=size,
         position=position,
     )
     return answer, data
-
-
-def _read_endpoints(reader: BodyReader) -> Endpoints:
-    endpoints: dict[int, tuple[str, int]] = {}
-    for _ in range(reader.array_length("node_endpoints")):
-        node_id, host = reader.int32("node_id"), reader.string("host")
-        endpoints[node_id] = host, reader.int16("port") & 0xFFFF
-        reader.end_structure()
-    return endpoints

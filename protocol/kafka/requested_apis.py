@@ -65,6 +65,9 @@ def choose_version(api_key: RequestedKey, lowest: int, highest: int) -> int | No
     return chosen if chosen >= max(lowest, first) else None
 
 
-def expects_response_tags(api_key: RequestedKey, version: int) -> bool:
-    """Return True if the header of a response has tagged fields. See ``has_response_tags``."""
+def has_response_tags(api_key: RequestedKey, version: int) -> bool:
+    """Return True if the header of a response has tagged fields.
+
+    An ApiVersions response never has any: the client does not know its version yet.
+    """
     return api_key is not ApiKey.API_VERSIONS and REQUESTED_APIS[api_key].is_flexible(version)

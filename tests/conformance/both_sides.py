@@ -17,13 +17,15 @@ from typing import Any, Final
 from uuid import UUID
 
 from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, has_response_tags
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.requested_apis import has_response_tags
 from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig
 from tests.conformance.generated_requests import TOPICS, USERS, Fields, Request, grants, request_of
 from tests.conformance.kafka_clients import create_topics
 from tests.conformance.kafka_peer import CLOSED, Peer
 from tests.support.daemon_process import running
+from tests.support.kio_codec import decode_response
 from tests.support.log_files import read_cluster
 
 Answer = Any

@@ -24,12 +24,10 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from kio.index import load_request_schema
 
 from authorizerd.acl.filters import filter_of
 from authorizerd.acl.steps import finish
 from authorizerd.config.properties import parse_properties
-from authorizerd.protocol.kafka.message_codec import encode_entity
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from ops.kafka_rig.admin import Admin
 from ops.kafka_rig.broker import ADMIN
@@ -48,6 +46,7 @@ from tests.end_to_end.documents import ROOT, Block, blocks_of, commands_of
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, check
 from tests.support.certificates import Authority, convert_key
+from tests.support.kio_codec import encode_request
 
 PAGE = ROOT / "docs" / "own-user.md"
 TEST = "tests/conformance/test_own_user.py"
@@ -117,8 +116,7 @@ def fetch(admin: Admin, topic_id: UUID, replica_id: int) -> bytes:
         forgotten_topics_data=(),
         rack_id="",
     )
-    schema = load_request_schema(QuorumKey.FETCH, FETCH_VERSION)
-    body = finish(encode_entity(schema, request))
+    body = finish(encode_request(QuorumKey.FETCH, FETCH_VERSION, request))
     return bytes(admin.exchange(QuorumKey.FETCH, FETCH_VERSION, body))
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import entity_call
+from authorizerd.kafka_client.connection import message_call
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.kafka_client.opening import open_node
 from authorizerd.kafka_client.transport import open_tcp
 from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.quorum_messages import DescribeQuorumAnswer
 from ops.kafka_rig.broker import ADMIN, Broker
 from tests.support.daemon_process import new_log, running
 
@@ -32,13 +32,13 @@ ASKED: list[Mapping[str, list[int]]] = [
 
 async def describe_quorum(
     address: str, credentials: Credentials | None, asked: Mapping[str, list[int]]
-) -> DescribeQuorumResponse:
+) -> DescribeQuorumAnswer:
     topics = [
         SimpleNamespace(topic_name=n, partitions=[SimpleNamespace(partition_index=p) for p in ps])
         for n, ps in asked.items()
     ]
-    call = entity_call(
-        ApiKey.DESCRIBE_QUORUM, SimpleNamespace(topics=topics), DescribeQuorumResponse
+    call = message_call(
+        ApiKey.DESCRIBE_QUORUM, SimpleNamespace(topics=topics), DescribeQuorumAnswer
     )
     host, _, port = address.rpartition(":")
     node = await open_node(Address(host, int(port)), credentials, "tests", open_tcp)
@@ -46,7 +46,7 @@ async def describe_quorum(
         return await node.request(call, TIMEOUT_MS)
 
 
-def comparable(answer: DescribeQuorumResponse) -> str:
+def comparable(answer: DescribeQuorumAnswer) -> str:
     """Return an answer as text, without offsets, times, epochs and ports."""
     text = repr(answer)
     for topic in answer.topics:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from uuid import UUID
 
-from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS
 from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.responses import BROKER_ENDPOINTS
 from tests.daemon.kafka_service import ALICE, KafkaService
 
 METADATA_VERSIONS = APIS[ApiKey.METADATA].versions

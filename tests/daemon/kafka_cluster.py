@@ -15,13 +15,14 @@ from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import Stage, UnservedError
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import ApiKey, encode_response
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import (
     KafkaRequest,
     KafkaServerConnection,
     frame_response,
 )
+from tests.support.kio_codec import encode_response
 
 REQUEST_BYTES_MAX: Final = 1 << 20
 NOT_THROTTLED: Final = timedelta()

@@ -34,7 +34,7 @@ from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers, Session
 from authorizerd.daemon.kafka.quorum import Leadership
 from authorizerd.daemon.kafka.request_latency import RequestTimes
-from authorizerd.daemon.kafka.responses import Cluster, Node
+from authorizerd.daemon.kafka.served_cluster import Cluster, Node
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.changes import ClusterChange
 from authorizerd.protocol.kafka.acl_client import (
@@ -45,11 +45,12 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from authorizerd.protocol.kafka.acl_responses import FilterResult
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.support.audit import RecordingAuditLog
+from tests.support.kio_codec import decode_response, encode_request
 from tests.support.update_queue import Running
 
 ROOT = "User:root"

@@ -32,9 +32,11 @@ from authorizerd.protocol.decisions.authzen import (
 )
 from authorizerd.protocol.decisions.stream import StreamQuestion, StreamServerConnection
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.api import REQUEST_ITEMS_MAX, ApiKey, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from authorizerd.protocol.primitives import unsigned_varint
 from tests.daemon.kafka_service import ALICE, ROOT, start
+from tests.support.kio_codec import encode_request
 
 Fields = SimpleNamespace
 

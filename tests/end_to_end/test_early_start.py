@@ -20,7 +20,7 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     encode_create_acls_request,
 )
-from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.acl_types import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.batch import encode_batch

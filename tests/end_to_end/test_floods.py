@@ -23,8 +23,9 @@ from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX, memory_bound_bytes
 from authorizerd.config.configuration import parse
 from authorizerd.protocol.decisions.stream import encode_answer, encode_hello
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.api import REQUEST_ITEMS_MAX, ApiKey, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from authorizerd.protocol.primitives import unsigned_varint
 from ops.bench.flood_surfaces import (
     ADMIN,
@@ -39,6 +40,7 @@ from ops.bench.flood_surfaces import (
 from ops.bench.sets import kind
 from tests.support.daemon_process import DaemonProcess, new_log, running, wait_until, write_config
 from tests.support.daemon_process import connect as open_connection
+from tests.support.kio_codec import encode_request
 
 CONNECTIONS_MAX = 100
 IDLE = 300

@@ -21,7 +21,7 @@ from authorizerd.kafka_client.errors import (
 )
 from authorizerd.kafka_client.log_in import Credentials, Mechanism
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.api import ApiKey, decode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
@@ -37,6 +37,7 @@ from tests.daemon.kafka_cluster import (
     without,
 )
 from tests.kafka_client.calls import describe_acls
+from tests.support.kio_codec import decode_request
 from tests.support.scram_server import ScramServer
 
 FIRST, SECOND, THIRD = addresses(3)

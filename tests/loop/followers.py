@@ -28,7 +28,6 @@ from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import NO_FEATURES, Call, Node
 from authorizerd.kafka_client.errors import RequestFailedError
-from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotId
@@ -38,6 +37,7 @@ from authorizerd.protocol.records.batch import ControlType
 from tests.loop.acl_sets import literals_of_one_principal
 from tests.loop.meter import IS_CLIENT, Meter
 from tests.loop.players import ENOUGH_S, Played
+from tests.support.acl_messages import DescribeAclsBody
 from tests.support.copies import new_copy
 from tests.support.log_files import (
     METADATA_VERSION,

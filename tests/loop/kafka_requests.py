@@ -21,11 +21,14 @@ from authorizerd.acl.model import Operation, PatternType, PermissionType, Resour
 from authorizerd.protocol import primitives
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka import body_reader
-from authorizerd.protocol.kafka.api import APIS, NO_TAGS, REQUEST_ITEMS_MAX, ApiKey, request_type
+from authorizerd.protocol.kafka.acl_types import OFFSET_TAG
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import STRING_BYTES_MAX, TAGS_MAX
+from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.envelope import FORWARDABLE
-from authorizerd.protocol.kafka.offset_tag import encode_end
+from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from tests.support.kafka_principals import encode_principal
+from tests.support.kio_messages import request_type
 
 ITEMS: Final = REQUEST_ITEMS_MAX
 EVERY_ACL: Final = "every ACL"
@@ -251,7 +254,8 @@ def _expecting_offset(request: Request, name: str) -> Request:
     """Return the request with our tagged field: no ACL may have changed after offset 0."""
 
     def make_body() -> bytes:
-        return request.make_body().removesuffix(NO_TAGS) + encode_end(0, flexible=True)
+        tag = primitives.unsigned_varint(OFFSET_TAG)
+        return request.make_body().removesuffix(NO_TAGS) + b"\x01" + tag + b"\x08" + bytes(8)
 
     return replace(request, name=f"{request.name} {name}", make_body=make_body)
 

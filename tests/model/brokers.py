@@ -17,13 +17,14 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
 )
-from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody
-from authorizerd.protocol.kafka.api import ApiKey, encode_response
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from tests.daemon.kafka_cluster import answer
 from tests.model.story import Event
+from tests.support.acl_messages import DescribeAclsBody
 from tests.support.kafka_versions import Versions
+from tests.support.kio_codec import encode_response
 from tests.support.scripted_controller import Asked, Controller, Fault
 
 if TYPE_CHECKING:

@@ -53,12 +53,13 @@ CHANGE_MUTANTS: Final = (
     ),
     Mutant(
         name="an expected offset of the wrong size is ignored",
-        file="protocol/kafka/offset_tag.py",
-        text="        if end - start != _OFFSET.size:\n",
+        file="protocol/kafka/acl_types.py",
+        text="        if reader.remaining != _OFFSET.size:\n",
         becomes=(
-            "        if end - start != _OFFSET.size:\n"
-            "            continue\n"
-            "        if end == start:\n"
+            "        if reader.remaining != _OFFSET.size:\n"
+            '            reader.take(reader.remaining, "offset")\n'
+            "            return ANY_OFFSET\n"
+            "        if reader.remaining == 0:\n"
         ),
         found_by="tests/protocol/kafka/test_offset_tag.py::test_malformed_field_is_an_error_of_the_request",
     ),

@@ -9,16 +9,16 @@ from tests.mutants.mutant import Mutant
 KAFKA_MUTANTS: Final = (
     Mutant(
         name="a null host of a creation is read as an empty one",
-        file="protocol/kafka/acl_requests.py",
+        file="protocol/kafka/usual_creations.py",
         text="            if tags or not (name_size and principal_size and host_size):\n",
         becomes="            if tags:\n",
         found_by="tests/protocol/kafka/test_acl_requests.py::test_null_host_of_a_creation_is_rejected",
     ),
     Mutant(
         name="items before a malformed one are freed at once",
-        file="protocol/kafka/body_reader.py",
-        text="                yield from free(items)\n",
-        found_by="tests/protocol/kafka/test_body_reader.py::test_items_before_an_invalid_one_are_freed_in_steps",
+        file="protocol/kafka/arrays.py",
+        text="            yield from free(items)\n",
+        found_by="tests/protocol/kafka/test_codec.py::test_items_before_an_invalid_one_are_freed_in_steps",
     ),
     Mutant(
         name="the requests of one connection are answered concurrently",
@@ -49,16 +49,16 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="the items of nested arrays are read in one step",
-        file="protocol/kafka/message_codec.py",
-        text="        if reader.ends_step():\n",
-        becomes="        if reader.ends_step() and isinstance(field.item, _Codec):\n",
-        found_by="tests/protocol/kafka/test_message_codec.py::test_nested_arrays_are_read_checked_and_written_in_steps",
+        file="protocol/kafka/arrays.py",
+        text="            if ends_step():\n",
+        becomes="            if ends_step() and not keeps:\n",
+        found_by="tests/protocol/kafka/test_codec.py::test_nested_arrays_are_read_checked_and_written_in_steps",
     ),
     Mutant(
         name="each array of a request may have the maximum of items",
         file="protocol/kafka/body_reader.py",
         text="        self._items_left -= count\n",
-        found_by="tests/protocol/kafka/test_message_codec.py::test_item_limit_includes_nested_arrays",
+        found_by="tests/protocol/kafka/test_codec.py::test_item_limit_includes_nested_arrays",
     ),
     Mutant(
         name="clients may send requests of any size before their log-in",
@@ -100,23 +100,31 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="all errors have texts, however many there are",
-        file="protocol/kafka/acl_responses.py",
-        text="if self._bytes_left < 0:",
-        becomes="if self._bytes_left is None:",
+        file="protocol/kafka/acls.py",
+        text="if self._bytes_left >= 0:",
+        becomes="if self._bytes_left is not None:",
         found_by="tests/protocol/kafka/test_acl_responses.py::test_total_size_of_error_texts_is_limited",
     ),
     Mutant(
         name="a refused request gets as many results as it announces items",
-        file="protocol/kafka/acl_requests.py",
-        text="if count * each > bytes_left:",
-        becomes="if count > bytes_left:",
+        file="protocol/kafka/body_reader.py",
+        text="if count * item_bytes_min > self.end - self.position:",
+        becomes="if count > self.end - self.position:",
         found_by="tests/daemon/kafka/test_acls.py::test_refused_request_gets_no_answer_many_times_its_size",
     ),
     Mutant(
         name="ACLs are created without ALTER",
         file="daemon/kafka/acls.py",
-        text="Operation.ALTER):\n            return await _refuse_creations(",
-        becomes="Operation.DESCRIBE):\n            return await _refuse_creations(",
+        text=(
+            "Operation.ALTER):\n"
+            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
+            "        asked: CreateAclsRequest"
+        ),
+        becomes=(
+            "Operation.DESCRIBE):\n"
+            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
+            "        asked: CreateAclsRequest"
+        ),
         found_by="tests/daemon/kafka/test_acls.py::test_cluster_describe_and_alter_are_required",
     ),
     Mutant(
@@ -124,9 +132,14 @@ KAFKA_MUTANTS: Final = (
         file="daemon/kafka/acls.py",
         text=(
             "if not self._rights.may(context, Operation.ALTER):\n"
-            "            return await _refuse_deletions("
+            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
+            "        asked: DeleteAclsRequest"
         ),
-        becomes="if not self:\n            return await _refuse_deletions(",
+        becomes=(
+            "if not self:\n"
+            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
+            "        asked: DeleteAclsRequest"
+        ),
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(

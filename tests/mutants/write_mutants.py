@@ -79,7 +79,7 @@ WRITE_MUTANTS: Final = (
     ),
     Mutant(
         name="an answer with too few results is taken for another request's items",
-        file="protocol/kafka/acl_forwarding.py",
+        file="protocol/kafka/acl_client.py",
         text="    if found != count:\n",
         becomes="    if found < 0:\n",
         found_by=(

@@ -2,13 +2,10 @@
 librdkafka 2.16.1 (confluent-kafka), kafka-python 3.0.12, and kafka-acls 4.3.1.
 """
 
-from dataclasses import fields
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import cast
 
 import pytest
-from kio.static.protocol import Entity
 
 from authorizerd.acl.model import (
     Acl,
@@ -24,25 +21,23 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_delete_acls_response,
     decode_describe_acls_response,
 )
-from authorizerd.protocol.kafka.acl_requests import (
-    decode_create_acls,
-    decode_delete_acls,
-    decode_describe_acls,
-)
-from authorizerd.protocol.kafka.acl_responses import (
-    DescribeAclsBody,
-    FilterResult,
-    MatchingAcl,
-    encode_create_acls,
-    encode_delete_acls,
-    encode_describe_acls_error,
-)
-from authorizerd.protocol.kafka.api import ApiKey, decode_request, encode_response, names_software
+from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.api import ApiKey, names_software
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.messages import decode_request, encode_response
 from authorizerd.protocol.kafka.server_connection import (
     KafkaRequest,
     KafkaServerConnection,
     frame_response,
+)
+from tests.support.acl_messages import (
+    DescribeAclsBody,
+    decode_create_acls,
+    decode_delete_acls,
+    decode_describe_acls,
+    encode_create_acls,
+    encode_delete_acls,
+    encode_describe_acls_error,
 )
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -253,10 +248,6 @@ def test_wildcard_and_address_are_read() -> None:
     )
 
 
-def attributes(entity: object) -> dict[str, object]:
-    return {each.name: getattr(entity, each.name) for each in fields(cast(Entity, entity))}
-
-
 @pytest.mark.parametrize(
     ("captured", "version", "expected"),
     [
@@ -329,8 +320,8 @@ def attributes(entity: object) -> dict[str, object]:
 def test_first_requests_are_read(captured: str, version: int, expected: dict[str, object]) -> None:
     request = the_request(captured)
     assert request.api_version == version
-    entity = finish(decode_request(request.api_key, version, request.body))
-    assert attributes(entity) == expected
+    read = finish(decode_request(request.api_key, version, request.body))
+    assert {name: getattr(read, name) for name in expected} == expected
     if "client_software_name" in expected:
         assert names_software(*map(str, expected.values()))
 

@@ -29,7 +29,6 @@ from authorizerd.acl.updates import (
 )
 from authorizerd.daemon.sources.writes.refused import CLUSTER_CHANGE_REFUSED
 from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
-from authorizerd.protocol.kafka.acl_forwarding import decode_created, encode_creations
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.scram import ScramMechanism
@@ -38,6 +37,7 @@ from tests.soak.history import WrongAnswerError
 from tests.soak.load import Client, Connected, HttpClient, RefusedError, as_evaluation
 from tests.soak.log_ins import LoggedIn
 from tests.soak.universe import TOPICS, make_ballast, make_question
+from tests.support.acl_messages import decode_created, encode_creations
 from tests.support.acls import acl, question
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.sasl import ITERATIONS

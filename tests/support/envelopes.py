@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.connection import Call
-from authorizerd.protocol.kafka.api import ApiKey, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.envelope_client import (
     EnvelopeAnswer,
     InnerRequest,
     decode_envelope,
     encode_envelope,
 )
+from tests.support.kio_codec import encode_request
 
 # What Kafka 4.3.1's EnvelopeRequestData, EnvelopeResponseData and DefaultKafkaPrincipalBuilder
 # wrote for these values.

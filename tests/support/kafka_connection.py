@@ -16,12 +16,13 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from authorizerd.protocol.kafka.acl_responses import FilterResult
-from authorizerd.protocol.kafka.api import ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ApiError
 from tests.support.certificates import connect_tls
 from tests.support.daemon_process import SECONDS_MAX, connect
+from tests.support.kio_codec import decode_response, encode_request
 
 RESPONSE_BYTES_MAX = 1 << 30
 EVERY_ACL = AclFilter()

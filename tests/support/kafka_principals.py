@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from authorizerd.protocol.kafka.api import NO_TAGS
 from authorizerd.protocol.kafka.body_reader import string
+from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.envelope import PRINCIPAL_VERSION
 
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from scramp import ScramMechanism as Peer
 
 from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka.api import decode_request
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.records.scram import ScramMechanism, make_credential
 from tests.daemon.kafka_cluster import answer
+from tests.support.kio_codec import decode_request
 
 SALT = b"salt of the user"
 ITERATIONS = 4096

@@ -25,19 +25,9 @@ from authorizerd.acl.validation import validate_filter, validate_new_acl
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame
-from authorizerd.protocol.kafka.acl_requests import decode_create_acls, decode_delete_acls
-from authorizerd.protocol.kafka.acl_responses import (
-    FilterResult,
-    MatchingAcl,
-    encode_create_acls,
-    encode_delete_acls,
-)
-from authorizerd.protocol.kafka.api import ApiKey, encode_response
-from authorizerd.protocol.kafka.envelope import (
-    encode_envelope_error,
-    encode_envelope_response,
-    open_envelope,
-)
+from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.envelope import encode_envelope_response, open_envelope
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import (
     METADATA_TOPIC,
@@ -51,10 +41,18 @@ from authorizerd.protocol.kafka.requested_apis import (
     REQUESTED_APIS,
     QuorumKey,
     RequestedKey,
-    expects_response_tags,
+    has_response_tags,
 )
 from tests.daemon.kafka_cluster import answer, cluster_of
+from tests.support.acl_messages import (
+    decode_create_acls,
+    decode_delete_acls,
+    encode_create_acls,
+    encode_delete_acls,
+    encode_envelope_error,
+)
 from tests.support.kafka_versions import Versions
+from tests.support.kio_codec import encode_response
 from tests.support.kio_messages import read_by_kio
 from tests.support.quorum_answers import write_fetch, write_fetch_snapshot
 from tests.support.replica_log import AnyRecord, ReplicaLog
@@ -181,7 +179,7 @@ class Controller:
                 body = await self._answer(asked)
         if fault is Fault.CUT_AFTER:
             raise _HangUpError
-        tags = b"\0" if expects_response_tags(api_key, version) else b""
+        tags = b"\0" if has_response_tags(api_key, version) else b""
         return frame(struct.pack(">i", correlation_id) + tags, body)
 
     def _take_fault(self, api_key: RequestedKey) -> Fault | bytes | None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
-from types import SimpleNamespace
 from typing import Final, TypeVar
 
 import trio
-from kio.schema.metadata.v13.response import MetadataResponse
 
 from authorizerd.acl.listing import Listing
 from authorizerd.actors.steps import finish_in_turns
@@ -29,7 +27,7 @@ from authorizerd.daemon.sources.remedies import WRONG_NODES, missing_right
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call, Node, entity_call
+from authorizerd.kafka_client.connection import Call, Node, message_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.kafka_client.quorum_calls import describe_quorum_call
@@ -42,6 +40,8 @@ from authorizerd.protocol.kafka.acl_listing import (
 )
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import MetadataRequest
+from authorizerd.protocol.kafka.responses import MetadataAnswer
 
 T = TypeVar("T")
 
@@ -194,7 +194,7 @@ class Exchange:
         return f"DescribeAcls: {error}; {advice}"
 
 
-def _read_brokers(metadata: MetadataResponse) -> tuple[Target, ...]:
+def _read_brokers(metadata: MetadataAnswer) -> tuple[Target, ...]:
     return tuple(Target(each.host, each.port, each.node_id) for each in metadata.brokers)
 
 
@@ -203,13 +203,8 @@ def _digest(body: bytes | bytearray) -> bytes:
     return blake2b(memoryview(body)[THROTTLE_BYTES:], digest_size=32).digest()
 
 
-_METADATA_CALL: Final = entity_call(
+_METADATA_CALL: Final = message_call(
     ApiKey.METADATA,
-    SimpleNamespace(
-        topics=(),
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-        include_cluster_authorized_operations=False,
-    ),
-    MetadataResponse,
+    MetadataRequest(topics=(), allow_auto_topic_creation=False),
+    MetadataAnswer,
 )

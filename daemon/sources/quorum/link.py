@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
 from typing import Final, TypeVar
 
 import trio
-from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 from msgspec.structs import replace
 
 from authorizerd.actors.steps import finish_in_turns
@@ -23,7 +21,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     SnapshotAnswered,
 )
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call, Node, entity_call
+from authorizerd.kafka_client.connection import Call, Node, message_call
 from authorizerd.kafka_client.errors import (
     ConnectionFailedError,
     RequestFailedError,
@@ -37,6 +35,8 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.kafka.requests import DescribeClusterRequest
+from authorizerd.protocol.kafka.responses import CONTROLLER_ENDPOINTS, DescribeClusterAnswer
 from authorizerd.protocol.records.fetched import read_fetched_batches
 
 IDLE_ANSWER_MS: Final = 2_000
@@ -129,12 +129,8 @@ class Link:
         return await self._node.request(call, timeout_ms)
 
     async def _ask_cluster(self) -> Event:
-        asked = SimpleNamespace(
-            include_cluster_authorized_operations=False,
-            endpoint_type=_CONTROLLER_ENDPOINT,
-            include_fenced_brokers=False,
-        )
-        call = entity_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterResponse)
+        asked = DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS)
+        call = message_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterAnswer)
         try:
             cluster = await self._send(call, self._timeout_ms)
             if cluster.error_code:

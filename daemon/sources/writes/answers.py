@@ -16,7 +16,7 @@ from authorizerd.acl.updates import Deleted
 from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.daemon.sources.writes.evidence import Removals
 from authorizerd.daemon.sources.writes.requests import Creations, Results, Update
-from authorizerd.protocol.kafka.acl_responses import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
@@ -24,6 +24,8 @@ UNREAD: Final = RejectedUpdateError(
     ErrorCode.REQUEST_TIMED_OUT,
     "The cluster has made the change, but this daemon has not read it within the time limit.",
 )
+TEXTS_KEPT_MAX: Final = 1000
+"""The number of different error texts of one answer that are kept. Others are dropped."""
 _TEXTS: Final = {int(code): code.text for code in ErrorCode}
 
 
@@ -70,6 +72,9 @@ class _Errors:
 
     def get(self, error: ApiError) -> RejectedUpdateError:
         known = self._known.get(error)
+        if known is None and len(self._known) >= TEXTS_KEPT_MAX:
+            error = ApiError(error.code)
+            known = self._known.get(error)
         if known is None:
             known = to_exception(error)
             if self._no_right and error.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:

@@ -34,13 +34,9 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_forwarding import (
-    decode_created,
-    decode_deleted,
-    encode_creations,
-    encode_deletions,
-)
-from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.acl_client import decode_results
+from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.acls import CreateAclsRequest, DeleteAclsRequest
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.envelope_client import (
     InnerRequest,
@@ -48,6 +44,7 @@ from authorizerd.protocol.kafka.envelope_client import (
     encode_envelope,
 )
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.messages import encode_request
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _CORRELATION_ID_MAX: Final = 2**31 - 1
@@ -128,7 +125,7 @@ class Submission:
                 return await self._forward(node, update, version, body, timeout_ms)
             call = Call(
                 api_key=update.api_key,
-                encode=lambda _: bytes(body),
+                encode=lambda _: body,
                 decode=lambda _, answer: answer,
             )
             answer = await node.request(call, timeout_ms)
@@ -139,7 +136,7 @@ class Submission:
             return Unknown(f"{node.address}: expected an answer to the change: {error}")
 
     async def _forward(
-        self, node: Node, update: Update, version: int, body: bytearray, timeout_ms: int
+        self, node: Node, update: Update, version: int, body: bytes, timeout_ms: int
     ) -> Outcome:
         caller = update.caller
         assert caller.host is not None, "a caller without an address is not forwarded"
@@ -147,7 +144,7 @@ class Submission:
         inner = InnerRequest(
             api_key=update.api_key,
             api_version=version,
-            body=bytes(body),
+            body=body,
             correlation_id=next(self._correlation_ids) & _CORRELATION_ID_MAX,
             client_id=caller.client_id,
         )
@@ -164,7 +161,10 @@ class Submission:
     async def _read(
         self, node: Node, update: Update, version: int, answer: bytes | bytearray
     ) -> Outcome:
-        results = await finish_in_turns(_decode(version, update, answer))
+        results: Results
+        results, _ = await finish_in_turns(
+            decode_results(update.api_key, version, answer, len(update.items))
+        )
         codes = await finish_in_turns(_collect_codes(results))
         if self._to_controllers and ErrorCode.NOT_CONTROLLER in codes:
             return _not_controller(node.address)
@@ -193,20 +193,13 @@ def _not_ready(address: Address) -> NotSent:
     return NotSent(f"{address}: the authorizer is not ready", is_lost=False)
 
 
-def _encode(version: int, update: Update) -> Steps[bytearray]:
+def _encode(version: int, update: Update) -> Steps[bytes]:
+    request: CreateAclsRequest | DeleteAclsRequest
     if isinstance(update, Creations):
-        return encode_creations(version, update.items)
-    return encode_deletions(version, update.items)
-
-
-def _decode(version: int, update: Update, answer: bytes | bytearray) -> Steps[Results]:
-    count = len(update.items)
-    results: Results
-    if isinstance(update, Creations):
-        results, _ = yield from decode_created(version, answer, count)
+        request = CreateAclsRequest(update.items)
     else:
-        results, _ = yield from decode_deleted(version, answer, count)
-    return results
+        request = DeleteAclsRequest(update.items)
+    return encode_request(update.api_key, version, request)
 
 
 def _collect_codes(results: Sequence[ApiError | FilterResult | None]) -> Steps[set[int]]:

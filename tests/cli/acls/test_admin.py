@@ -18,11 +18,6 @@ from authorizerd.cli.acls.errors import KafkaAclsError
 from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.errors import Cause, HandshakeFailedError
-from authorizerd.protocol.kafka.acl_requests import (
-    decode_create_acls,
-    decode_delete_acls,
-    decode_describe_acls,
-)
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.kafka_cluster import (
     HANG_UP,
@@ -33,6 +28,7 @@ from tests.daemon.kafka_cluster import (
     answer,
     described,
 )
+from tests.support.acl_messages import decode_create_acls, decode_delete_acls, decode_describe_acls
 from tests.support.acls import acl
 
 [ADDRESS] = addresses(1)

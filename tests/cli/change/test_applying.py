@@ -22,11 +22,11 @@ from authorizerd.cli.change import applying
 from authorizerd.cli.change.apply_server import Answered
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.cli.main import main
-from authorizerd.protocol.kafka.acl_forwarding import decode_created, encode_creations
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.cli.change.acl_servers import MemoryServer, new_plan, some_acls
 from tests.cli.change.kafka_servers import open_server, race_often, set_acls
+from tests.support.acl_messages import decode_created, encode_creations
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, new_log, run, running
 from tests.support.kafka_connection import KafkaConnection

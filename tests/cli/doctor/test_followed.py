@@ -30,7 +30,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import ConnectionFailedError
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.storage import DISK
-from authorizerd.protocol.kafka.api import ApiKey, encode_response
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from ops.example.log import write_log
 from tests.daemon.kafka_cluster import KafkaCluster, addresses, answer, cluster_of, described
@@ -38,6 +38,7 @@ from tests.kafka_client.tls_cluster import new_settings
 from tests.support.certificates import Authority, expired
 from tests.support.copies import CLUSTER_ID, new_copy, open_copy
 from tests.support.daemon_process import write_config
+from tests.support.kio_codec import encode_response
 from tests.support.scripted_quorum import ScriptedQuorum
 
 FIRST, SECOND = addresses(2)

@@ -23,7 +23,7 @@ from authorizerd.cli.shell.java_text import format_uuid
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.connection import Call
-from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_request
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.daemon.kafka_cluster import (
@@ -34,6 +34,7 @@ from tests.daemon.kafka_cluster import (
     described,
 )
 from tests.support.acls import acl
+from tests.support.kio_codec import decode_request
 
 T = TypeVar("T")
 

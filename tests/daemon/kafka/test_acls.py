@@ -24,7 +24,8 @@ from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, RejectedUpdateError
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_responses import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acls import TEXTS_BYTES_MAX
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.daemon.kafka_service import (
@@ -306,7 +307,7 @@ async def test_refused_request_gets_no_answer_many_times_its_size(
     answer = await service.raw(api_key, version, body, principal=ALICE)
     assert answer.count(b"\0\x1f") >= count
     assert len(answer) < len(body) + TEXTS_BYTES_MAX
-    with pytest.raises(DecodeError, match="items: 100000 announced"):
+    with pytest.raises(DecodeError, match="100000 items announced"):
         await service.raw(api_key, version, body[: 5 * count], principal=ALICE)
 
 

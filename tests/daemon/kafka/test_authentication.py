@@ -12,9 +12,9 @@ from authorizerd.actors.authorizer import Authentication
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.daemon.kafka.authentication import REAUTHENTICATION_SECONDS_MIN, SaslExchange
 from authorizerd.daemon.kafka.errors import OutOfTurnError, SessionExpiredError
-from authorizerd.daemon.kafka.responses import SaslAuthenticateAnswer
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.responses import SaslAuthenticateAnswer
 from authorizerd.protocol.records.scram import ScramMechanism
 from tests.support.sasl import (
     SHA_256,

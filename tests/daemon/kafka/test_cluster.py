@@ -10,9 +10,9 @@ import trio
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.model import Operation, PermissionType, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
-from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
 from authorizerd.daemon.kafka.topics import TOPICS_PER_STEP
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.responses import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
 from tests.daemon.cluster_requests import (
     COORDINATOR_VERSIONS,
     METADATA_VERSIONS,

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka.api import APIS, ApiKey, encode_request
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.config_requests import BROKER, KEY, describe, describe_key, described, invalid
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, read_configuration
+from tests.support.kio_codec import encode_request
 
 
 @pytest.mark.parametrize("version", APIS[ApiKey.DESCRIBE_CONFIGS].versions)

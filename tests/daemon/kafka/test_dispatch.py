@@ -12,10 +12,10 @@ from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.record_applier import Suspend
 from authorizerd.config.values import SecurityProtocol
-from authorizerd.daemon.kafka.responses import BROKER_ENDPOINTS
-from authorizerd.protocol.kafka.acl_responses import FilterResult
+from authorizerd.protocol.kafka.acl_types import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.responses import BROKER_ENDPOINTS
 from tests.daemon.cluster_requests import (
     COORDINATOR_VERSIONS,
     METADATA_VERSIONS,

@@ -24,8 +24,8 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_create_acls_request,
     encode_delete_acls_request,
 )
-from authorizerd.protocol.kafka.acl_responses import FilterResult
-from authorizerd.protocol.kafka.api import ApiKey, decode_response
+from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.daemon.kafka_service import (
@@ -40,6 +40,7 @@ from tests.daemon.kafka_service import (
 )
 from tests.support.envelopes import ADDRESS, envelope, inner
 from tests.support.kafka_principals import encode_principal
+from tests.support.kio_codec import decode_response
 
 BROKER = "User:broker"
 CONTROLLER = "CONTROLLER"

@@ -12,7 +12,7 @@ from authorizerd.acl.model import Acl, Operation, PermissionType, ResourceType
 from authorizerd.acl.steps import finish
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, encode_request
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.kafka_service import (
     ALICE,
@@ -26,6 +26,7 @@ from tests.daemon.kafka_service import (
 )
 from tests.support.envelopes import ADDRESS, envelope, inner
 from tests.support.kafka_principals import encode_principal
+from tests.support.kio_codec import decode_response, encode_request
 
 VERSIONS = APIS[ApiKey.DESCRIBE_QUORUM].versions
 METADATA = "__cluster_metadata"

@@ -22,14 +22,16 @@ from authorizerd.image.changes import (
     ScramCredential,
 )
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import REQUEST_ITEMS_MAX, ApiKey, decode_request, encode_request
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, on_cluster, start
 from tests.support.acls import acl
 from tests.support.envelopes import envelope, inner
 from tests.support.kafka_principals import encode_principal
+from tests.support.kio_codec import decode_request, encode_request
 
 Result = tuple[str, int, str | None]
 Fields = SimpleNamespace

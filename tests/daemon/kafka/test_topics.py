@@ -17,7 +17,6 @@ from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from authorizerd.acl.steps import finish
 from authorizerd.actors.authorizer import Action, RequestContext
 from authorizerd.daemon.kafka.permissions import RequestRights
-from authorizerd.daemon.kafka.responses import MetadataAnswer
 from authorizerd.daemon.kafka.topics import TOPICS_PER_STEP, TopicAnswers
 from authorizerd.image.changes import (
     ClusterChange,
@@ -27,17 +26,15 @@ from authorizerd.image.changes import (
     TopicRemoved,
 )
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
-from authorizerd.protocol.kafka.api import (
-    APIS,
-    REQUEST_ITEMS_MAX,
-    ApiKey,
-    decode_response,
-    encode_response,
-)
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX, encode_response
+from authorizerd.protocol.kafka.requests import RequestedTopic
+from authorizerd.protocol.kafka.responses import MetadataAnswer
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, start
+from tests.support.kio_codec import decode_response
 
 VERSIONS = APIS[ApiKey.METADATA].versions
 WITH_OPERATIONS = VERSIONS[8:]
@@ -349,7 +346,7 @@ def test_long_answer_is_created_in_small_steps() -> None:
         NODE_ID,
         wants_operations=True,
     )
-    items = [SimpleNamespace(name=name, topic_id=None) for name in names]
+    items = [RequestedTopic(name=name) for name in names]
     assert len(list(answers.of_requested(13, items))) == 10
     assert len(list(answers.of_all())) == 11
     assert max(asked_at_once) == TOPICS_PER_STEP

@@ -17,7 +17,8 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_create_acls_request,
     encode_delete_acls_request,
 )
-from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_request, decode_response
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.messages import decode_request, decode_response
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, read_request
 from authorizerd.protocol.records.metadata import decode_value, encode_value
 from tests.daemon.kafka_service import KafkaService, start
@@ -56,11 +57,11 @@ async def _change(service: KafkaService, request: KafkaRequest) -> None:
     _check_log(service, before)
     if key is ApiKey.CREATE_ACLS:
         pairs = zip(asked.creations, answer.results, strict=True)
-        created = {_created(each) for each, result in pairs if not result.error_code}
+        created = {_created(each) for each, result in pairs if result is None}
         assert service.acls == before | created
     elif key is ApiKey.DELETE_ACLS:
-        pairs = zip(asked.filters, answer.filter_results, strict=True)
-        wanted = [each for each, result in pairs if not result.error_code]
+        pairs = zip(asked.filters, answer.results, strict=True)
+        wanted = [each for each, result in pairs if result.error is None]
         deleted = {one for one in before if any(_meets(one, each) for each in wanted)}
         assert service.acls == before - deleted
     else:

@@ -27,19 +27,21 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_delete_acls_response,
     decode_describe_acls_response,
 )
-from authorizerd.protocol.kafka.acl_forwarding import decode_created, decode_deleted
 from authorizerd.protocol.kafka.acl_listing import read_listing_head, read_placed_listing
-from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response, response_type
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.envelope_client import InnerRequest, decode_envelope
 from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, SnapshotId, decode_fetch
 from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer, decode_fetch_snapshot
+from authorizerd.protocol.kafka.messages import decode_response
 from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
 from authorizerd.protocol.records.fetched import read_fetched_batches
 from tests.daemon.sources.quorum.quorum_model import leader_change_batch
 from tests.fuzz.target import SECRET, Check, Target, alone, rejected_with
 from tests.loop.kafka_requests import small_bodies
+from tests.support.acl_messages import decode_created, decode_deleted
 from tests.support.envelopes import JAVA_ANSWER_V1, JAVA_ANSWER_V3, JAVA_ERROR_97
+from tests.support.kio_messages import response_type
 from tests.support.log_files import added, data_batch
 from tests.support.quorum_answers import write_fetch, write_fetch_snapshot
 from tests.support.sasl import SHA_256

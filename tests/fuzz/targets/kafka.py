@@ -21,20 +21,14 @@ from authorizerd.daemon.kafka.sasl_plain import authenticate_plain
 from authorizerd.daemon.kafka.sasl_scram import ScramExchange
 from authorizerd.kafka_client import scram
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_requests import (
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.envelope import EnvelopeError, decode_principal, open_envelope
+from authorizerd.protocol.kafka.messages import (
     count_items,
-    decode_create_acls,
-    decode_delete_acls,
-    decode_describe_acls,
-)
-from authorizerd.protocol.kafka.api import (
-    APIS,
-    ApiKey,
     decode_request,
     decode_response,
     encode_request,
 )
-from authorizerd.protocol.kafka.envelope import EnvelopeError, decode_principal, open_envelope
 from authorizerd.protocol.kafka.server_connection import (
     KafkaRequest,
     KafkaServerConnection,
@@ -44,6 +38,7 @@ from authorizerd.protocol.records.scram import salt_password
 from tests.daemon.kafka_service import ROOT, KafkaService, start
 from tests.fuzz.target import SECRET, Check, Target, alone, check_message, in_pieces, rejected_with
 from tests.loop.kafka_requests import acl_requests, enveloped, is_forwardable, requests_of
+from tests.support.acl_messages import decode_create_acls, decode_delete_acls, decode_describe_acls
 from tests.support.acls import acl
 from tests.support.envelopes import ALICE
 from tests.support.sasl import SHA_256, LoadedCredentials, credential_of, sasl_settings

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka.acl_requests import decode_create_acls
-from authorizerd.protocol.kafka.acl_responses import encode_create_acls
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from ops.bench.closed_loop import LoadError
 from ops.bench.creations import LOADS, QUICK, measure_creations
 from ops.bench.figures import Peer
 from ops.bench.kafka_load import VERSION, Creations
+from tests.support.acl_messages import decode_create_acls, encode_create_acls
 
 
 def answered(*results: ApiError | None) -> bytes:

@@ -16,21 +16,18 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from authorizerd.protocol.kafka.acl_requests import (
+from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.error_codes import ApiError
+from tests.protocol.decoding import check_any
+from tests.support.acl_messages import (
+    DescribeAclsBody,
     decode_create_acls,
     decode_delete_acls,
     decode_describe_acls,
-)
-from authorizerd.protocol.kafka.acl_responses import (
-    DescribeAclsBody,
-    FilterResult,
-    MatchingAcl,
     encode_create_acls,
     encode_delete_acls,
     encode_describe_acls_error,
 )
-from authorizerd.protocol.kafka.error_codes import ApiError
-from tests.protocol.decoding import check_any
 from tests.support.strategies import acl_filters, acls, texts
 
 some_examples = settings(max_examples=25)

@@ -12,8 +12,8 @@ from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import decode_describe_acls_response
 from authorizerd.protocol.kafka.acl_listing import read_listing, read_listing_head
-from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody, encode_describe_acls_error
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.support.acl_messages import DescribeAclsBody, encode_describe_acls_error
 from tests.support.acls import acl
 from tests.support.strategies import acls, any_text, int8s
 

@@ -14,15 +14,12 @@ from kio.serial import entity_writer
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka import acl_requests
-from authorizerd.protocol.kafka.acl_requests import (
-    count_items,
-    decode_create_acls,
-    decode_delete_acls,
-    decode_describe_acls,
-)
-from authorizerd.protocol.kafka.api import ApiKey, request_type
+from authorizerd.protocol.kafka import usual_creations
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.messages import count_items
 from tests.protocol.decoding import check_any, check_cuts
+from tests.support.acl_messages import decode_create_acls, decode_delete_acls, decode_describe_acls
+from tests.support.kio_messages import request_type
 from tests.support.strategies import acl_filters, acls, any_acls
 
 VERSIONS = range(4)
@@ -162,7 +159,7 @@ def test_usual_creations_are_read_as_any_others(
         except DecodeError as error:
             return str(error)
 
-    with patch.object(acl_requests, "_read_usual_creations", return_value=False):
+    with patch.object(usual_creations, "_WINDOW_BYTES", 0):
         expected = read()
     assert read() == expected
 
@@ -216,7 +213,7 @@ def test_impossible_count_is_rejected(version: int, body: str) -> None:
         finish(decode_create_acls(version, bytes.fromhex(body)))
     with pytest.raises(DecodeError, match="filters: "):
         finish(decode_delete_acls(version, bytes.fromhex(body)))
-    with pytest.raises(DecodeError, match="items: "):
+    with pytest.raises(DecodeError, match="creations: "):
         count_items(ApiKey.CREATE_ACLS, version, bytes.fromhex(body))
 
 
@@ -230,7 +227,7 @@ def test_count_without_enough_bytes_is_rejected(version: int) -> None:
         head = 1 if version >= 2 else 4
         assert count_items(api_key, version, body) == 100
         for cut in (len(body) - 2, len(body) // 2, head + 100):
-            with pytest.raises(DecodeError, match="items: 100 announced"):
+            with pytest.raises(DecodeError, match=": 100 items announced"):
                 count_items(api_key, version, body[:cut])
 
 
@@ -248,5 +245,5 @@ def test_large_request_is_read_in_steps(version: int) -> None:
 def test_name_must_be_utf8() -> None:
     """Kafka 4.3.1 replaces invalid bytes by U+FFFD, and creates an ACL for another name."""
     body = bytes.fromhex("00000001 02 0002 fffe 03 0006 557365723a61 0001 2a 03 03")
-    with pytest.raises(DecodeError, match="resource name: not UTF-8"):
+    with pytest.raises(DecodeError, match="resource_name: not UTF-8"):
         finish(decode_create_acls(1, body))

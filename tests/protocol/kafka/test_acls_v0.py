@@ -1,6 +1,7 @@
 """Version 0 of the ACL messages: written by hand, and by Kafka 3.9."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from kio.schema.create_acls import v1 as create_v1
@@ -10,9 +11,11 @@ from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 from kio.static.protocol import Payload
 
+from authorizerd.acl.model import Acl
 from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka import acls_v0 as v0
-from authorizerd.protocol.kafka.message_codec import decode_entity, encode_entity
+from authorizerd.protocol.kafka import acls, codec
+from tests.support import acls_v0 as v0
+from tests.support.kio_messages import written_by_kio
 
 NOT_THROTTLED = i32Timedelta.parse(timedelta(0))
 
@@ -127,10 +130,24 @@ JAVA = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), MESSAGES, ids=lambda each: type(each).__name__)
-def test_version_0_has_the_fields_of_kip_140(text: str, message: Payload) -> None:
-    assert finish(decode_entity(type(message), bytes.fromhex(text))) == message
-    assert finish(encode_entity(type(message), message)) == bytes.fromhex(text)
+NAMES = ("DescribeAcls", "CreateAcls", "DeleteAcls")
+CLASSES = [getattr(acls, f"{name}{kind}") for name in NAMES for kind in ("Request", "Answer")]
+
+
+@pytest.mark.parametrize(
+    ("text", "entity", "message"),
+    [(*each, kind) for each, kind in zip(MESSAGES, CLASSES, strict=True)],
+)
+def test_version_0_has_the_fields_of_kip_140(
+    text: str, entity: Payload, message: type[Any]
+) -> None:
+    body = bytes.fromhex(text)
+    assert written_by_kio(entity) == body
+    read = finish(codec.decode(message, 0, body, flexible=False, is_exact=True))
+    if message is acls.DescribeAclsAnswer:
+        assert [*map(str, read.acls)] == [str(Acl(2, "t", 3, "User:a", "*", 3, 3))]
+        return
+    assert b"".join(finish(codec.encode(message, 0, read, flexible=False))) == body
 
 
 def test_version_0_equals_kafkas_bytes() -> None:

@@ -1,15 +1,12 @@
 """Kafka's types in requests: as lenient as Kafka's readers, and limited."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from uuid import UUID
-from weakref import WeakSet
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from authorizerd.acl.steps import ITEMS_FREED_PER_STEP, finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.body_reader import (
     ARRAY_ITEMS_MAX,
@@ -22,7 +19,6 @@ from authorizerd.protocol.kafka.body_reader import (
     nullable_string,
     string,
 )
-from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
 from tests.support.strategies import texts
 
 some_examples = settings(max_examples=30)
@@ -247,37 +243,3 @@ def test_nothing_is_read_past_the_end(
         refused_at = error.position
     assert 0 <= refused_at <= end
     assert bounded.position <= end
-
-
-def test_items_are_read_in_steps() -> None:
-    """A step ends after a number of items or of bytes, whichever comes first."""
-    small = reader(bytes(3 * ITEMS_PER_STEP))
-    assert len(list(small.items(3 * ITEMS_PER_STEP, lambda each: each.int8("item")))) == 3
-    large = reader(bytes(4 * BYTES_PER_STEP))
-    assert len(list(large.items(4, lambda each: each.take(BYTES_PER_STEP, "item")))) == 4
-    both = reader(bytes(5))
-    assert finish(both.items(5, lambda each: each.position)) == [0] * 5
-
-
-def test_items_before_an_invalid_one_are_freed_in_steps() -> None:
-    count = 4 * ITEMS_FREED_PER_STEP
-    body = reader(bytes(count))
-    alive: WeakSet[_Item] = WeakSet()
-
-    def read(each: BodyReader) -> _Item:
-        each.int8("item")
-        item = _Item()
-        alive.add(item)
-        return item
-
-    held = [0]
-
-    with pytest.raises(DecodeError, match="item"):
-        held.extend(len(alive) for _ in body.items(count + 1, read))
-    held.append(0)
-    assert max(held) == count
-    assert max(a - b for a, b in pairwise(held)) <= ITEMS_FREED_PER_STEP
-
-
-class _Item:
-    """An object that supports weak references."""

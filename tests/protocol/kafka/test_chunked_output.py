@@ -22,7 +22,7 @@ def test_chunks_contain_everything_in_order(parts: list[bytes]) -> None:
 def test_step_ends_after_a_number_of_items() -> None:
     """Items count at any depth."""
     output = Output()
-    ends = [output.ends_step() for _ in range(3 * ITEMS_PER_STEP)]
+    ends = [output.ends_step(1) for _ in range(3 * ITEMS_PER_STEP)]
     assert [number for number, is_end in enumerate(ends, 1) if is_end] == [
         ITEMS_PER_STEP, 2 * ITEMS_PER_STEP, 3 * ITEMS_PER_STEP
     ]  # fmt: skip

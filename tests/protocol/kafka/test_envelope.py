@@ -1,13 +1,11 @@
 """The Envelope: as written by Kafka 4.3.1's classes, cut, damaged and random."""
 
 from contextlib import suppress
-from dataclasses import fields
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.schema.envelope import v0
 
 from authorizerd.acl.model import (
     Acl,
@@ -20,19 +18,16 @@ from authorizerd.acl.model import (
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka import envelope_v1 as v1
 from authorizerd.protocol.kafka.acl_client import (
     encode_create_acls_request,
     encode_delete_acls_request,
 )
-from authorizerd.protocol.kafka.acl_requests import decode_create_acls
-from authorizerd.protocol.kafka.api import APIS, ApiKey, decode_response
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.envelope import (
     FORWARDABLE,
     EnvelopeError,
     Forwarded,
     decode_principal,
-    encode_envelope_error,
     encode_envelope_response,
     open_envelope,
 )
@@ -40,6 +35,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, KafkaServerConnection
 from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 from tests.protocol.decoding import check_cuts
+from tests.support.acl_messages import decode_create_acls, encode_envelope_error
 from tests.support.envelopes import (
     ADDRESS,
     ALICE,
@@ -59,6 +55,7 @@ from tests.support.envelopes import (
     inner,
 )
 from tests.support.kafka_principals import encode_principal
+from tests.support.kio_codec import decode_response
 from tests.support.strategies import texts
 
 READS_ORDERS = Acl(
@@ -109,16 +106,6 @@ def test_kafkas_envelope_is_opened(body: str, version: int) -> None:
 @each_version
 def test_envelope_has_kafkas_bytes(version: int) -> None:
     assert envelope(version=version).hex() == JAVA_ENVELOPE_V3
-
-
-def test_version_1_has_the_fields_of_version_0() -> None:
-    """Source: KIP-801."""
-    for new, old in (
-        (v1.EnvelopeRequest, v0.EnvelopeRequest),
-        (v1.EnvelopeResponse, v0.EnvelopeResponse),
-    ):
-        assert (new.__version__, old.__version__) == (1, 0)
-        assert fields(new) == fields(old)
 
 
 def test_only_a_bytearray_is_consumed() -> None:

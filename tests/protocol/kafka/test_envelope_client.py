@@ -11,7 +11,6 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.envelope import (
     decode_principal,
-    encode_envelope_error,
     encode_envelope_response,
     open_envelope,
 )
@@ -24,6 +23,7 @@ from authorizerd.protocol.kafka.envelope_client import (
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.protocol.decoding import check_any, check_cuts
+from tests.support.acl_messages import encode_envelope_error
 from tests.support.envelopes import (
     JAVA_ALICE,
     JAVA_ANSWER_V1,

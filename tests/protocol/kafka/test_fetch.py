@@ -164,10 +164,10 @@ def test_aborted_transactions_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"topics": 0}, "responses: expected 1 topic, found 0"),
-        ({"topics": 2}, "responses: expected 1 topic, found 2"),
-        ({"partitions": 0}, "partitions: expected 1 partition, found 0"),
-        ({"partitions": 2}, "partitions: expected 1 partition, found 2"),
+        ({"topics": 0}, "responses: expected 1, found 0"),
+        ({"topics": 2}, "responses: expected 1, found 2"),
+        ({"partitions": 0}, "partitions: expected 1, found 0"),
+        ({"partitions": 2}, "partitions: expected 1, found 2"),
         ({"partition_index": 1}, "partition_index: expected 0, found 1"),
         ({"topic_id": None}, "topic_id: expected 00000000-0000-0000-0000-000000000001, found None"),
     ],

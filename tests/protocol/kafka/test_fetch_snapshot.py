@@ -122,8 +122,8 @@ def test_error_of_the_whole_answer_comes_first(version: int) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"topics": 0}, "topics: expected 1 topic, found 0"),
-        ({"partitions": 2}, "partitions: expected 1 partition, found 2"),
+        ({"topics": 0}, "topics: expected 1, found 0"),
+        ({"partitions": 2}, "partitions: expected 1, found 2"),
         ({"index": 1}, "partition_index: expected 0, found 1"),
         ({"name": "other"}, "topic: expected __cluster_metadata, found 'other'"),
     ],

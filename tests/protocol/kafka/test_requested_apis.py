@@ -9,7 +9,7 @@ from authorizerd.protocol.kafka.requested_apis import (
     QuorumKey,
     RequestedKey,
     choose_version,
-    expects_response_tags,
+    has_response_tags,
 )
 from tests.support.kafka_versions import read_table
 
@@ -27,7 +27,7 @@ def test_quorums_apis_are_those_of_kio(api_key: QuorumKey) -> None:
         )
         assert request.__name__ == f"{api.name}Request"
         assert request.__flexible__ == api.is_flexible(version)
-        assert response.__header_schema__.__flexible__ == expects_response_tags(api_key, version)
+        assert response.__header_schema__.__flexible__ == has_response_tags(api_key, version)
 
 
 @pytest.mark.parametrize(

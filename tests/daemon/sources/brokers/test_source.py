@@ -38,9 +38,9 @@ from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
-from authorizerd.protocol.kafka.acl_responses import DescribeAclsBody
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from tests.support.acl_messages import DescribeAclsBody
 from tests.support.acls import acl
 from tests.support.scripted_brokers import CLUSTER_ID, ScriptedCluster, denied
 

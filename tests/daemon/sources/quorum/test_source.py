@@ -26,7 +26,7 @@ from authorizerd.kafka_client.connection import Node
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.log_copy import LogCopy
-from authorizerd.protocol.kafka.api import ApiKey, encode_response
+from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
@@ -40,6 +40,7 @@ from authorizerd.protocol.records.batch import (
 from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction
 from tests.daemon.kafka_cluster import cluster_of
 from tests.daemon.sources.quorum.following import SECONDS_MAX, Following
+from tests.support.kio_codec import encode_response
 from tests.support.kio_messages import read_by_kio
 from tests.support.log_files import added, removed
 from tests.support.quorum_answers import write_fetch

@@ -26,24 +26,20 @@ from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.opening import open_node
-from authorizerd.protocol.kafka.acl_requests import decode_create_acls, decode_delete_acls
-from authorizerd.protocol.kafka.acl_responses import (
-    FilterResult,
-    MatchingAcl,
-    encode_create_acls,
-    encode_delete_acls,
-)
+from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk
-from authorizerd.protocol.kafka.envelope import (
-    Forwarded,
-    encode_envelope_error,
-    encode_envelope_response,
-    open_envelope,
-)
+from authorizerd.protocol.kafka.envelope import Forwarded, encode_envelope_response, open_envelope
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, frame_response
 from tests.daemon.kafka_cluster import HANG_UP, SERVED, KafkaCluster, KafkaNode
+from tests.support.acl_messages import (
+    decode_create_acls,
+    decode_delete_acls,
+    encode_create_acls,
+    encode_delete_acls,
+    encode_envelope_error,
+)
 
 ALICE: Final = "User:alice"
 HOST: Final = "10.0.0.9"

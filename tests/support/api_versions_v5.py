@@ -12,7 +12,7 @@ from typing import ClassVar
 from kio.schema.api_versions import v4
 from kio.static.primitive import i16, i32
 
-# The annotations must be types, not text, when kio and protocol.kafka.message_codec look at them.
+# The annotations must be types, not text, when kio looks at them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +20,3 @@ class ApiVersionsRequest(v4.ApiVersionsRequest):
     __version__: ClassVar[i16] = i16(5)
     cluster_id: str | None = field(metadata={"kafka_type": "string"})
     node_id: i32 = field(metadata={"kafka_type": "int32"})
-
-
-class ApiVersionsResponse(v4.ApiVersionsResponse):
-    __slots__ = ()
-    __version__: ClassVar[i16] = i16(5)

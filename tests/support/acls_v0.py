@@ -15,7 +15,7 @@ from kio.schema.response_header.v0.header import ResponseHeader
 from kio.static.constants import EntityType
 from kio.static.primitive import i8, i16, i32Timedelta
 
-# The annotations must be types, not text, when kio and protocol.kafka.message_codec look at them.
+# The annotations must be types, not text, when kio looks at them.
 
 
 class _Version0:

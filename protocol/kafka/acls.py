@@ -1,0 +1,125 @@
+"""The ACL requests and responses, on a server and on a client.
+
+Codes are kept unchanged; ``acl.validation`` checks them. Version 0 has no pattern type: it creates,
+describes, deletes and lists LITERAL patterns only, whatever the name. The bytes equal a broker's,
+including its empty text for success (KIP-140 specifies null).
+
+**Our tagged field.** A request carries the log offset that its sender has seen, and a response that
+of what it shows or of what was written. Kafka ignores tagged fields that it does not know, so its
+brokers answer without this one. KIP-482 reserves no range of tags for others. Kafka's own tags are
+contiguous from 0 in each structure, and vendors of Kafka use those from 10000. Ours is "ACL" in
+ASCII, far from both. docs/acl-offsets.md specifies the field for other clients.
+
+Source: KIP-140, KIP-290, KIP-482; Kafka 4.3 DescribeAclsRequest, CreateAclsRequest and others. The
+order of the fields in version 0 follows Kafka 0.11 to 3.9: KIP-140's listings differ from the
+released messages.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.protocol.kafka.acl_types import (
+    OFFSET_TAG,
+    CreationsType,
+    ErrorType,
+    FilterResult,
+    FilterResultsType,
+    FiltersType,
+    FilterType,
+    ListingType,
+    OffsetType,
+)
+from authorizerd.protocol.kafka.body_reader import nullable_string
+from authorizerd.protocol.kafka.chunked_output import Items
+from authorizerd.protocol.kafka.declarations import Only
+from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError
+from authorizerd.protocol.kafka.wire_types import duration
+
+TEXTS_BYTES_MAX: Final = 1024 * 1024
+"""The maximum size of all error texts in one answer.
+
+Errors beyond it have a code but no text, and clients print the meaning of the code. So a request
+with many small items cannot cause an answer many times its size.
+"""
+_NOT_THROTTLED: Final = timedelta(0)
+
+_Error: TypeAlias = Annotated[ApiError | None, ErrorType("")]
+_Offset: TypeAlias = Annotated[int | None, OffsetType(), Only(tag=OFFSET_TAG)]
+
+
+class ErrorTexts:
+    """Limit the texts of the errors in one answer."""
+
+    __slots__ = ("_bytes_left", "_cut", "_last", "_size")
+
+    def __init__(self) -> None:
+        self._bytes_left = TEXTS_BYTES_MAX
+        self._last = self._cut = ApiError(0)
+        self._size = 0
+
+    def limit(self, error: ApiError) -> ApiError:
+        """Return the next error of the answer, without its text if there were too many before."""
+        if error is not self._last:
+            self._last = self._cut = error
+            if error.message is not None and len(error.message) > TEXT_CHARACTERS_MAX:
+                self._cut = ApiError(error.code, error.message[:TEXT_CHARACTERS_MAX])
+            self._size = len(nullable_string(self._cut.message, flexible=True))
+        self._bytes_left -= self._size
+        if self._bytes_left >= 0:
+            return self._cut
+        self._bytes_left = 0
+        return ApiError(error.code)
+
+
+class DescribeAclsRequest(msgspec.Struct, frozen=True):
+    """Ask for the ACLs that a filter matches. The offset is ``ANY_OFFSET`` to ask for it, too."""
+
+    filter: Annotated[AclFilter, FilterType()]
+    offset: Annotated[int | None, OffsetType(is_question=True), Only(tag=OFFSET_TAG)] = None
+
+
+class DescribeAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The ACLs, and the log offset of the listing.
+
+    ``acls`` is read as a list. It is written of any sequence, or of ``AclGroups``.
+    """
+
+    throttle_time: duration = _NOT_THROTTLED
+    error: _Error = None
+    acls: Annotated[Any, ListingType()] = ()
+    offset: _Offset = None
+
+
+class CreateAclsRequest(msgspec.Struct, frozen=True):
+    """ACLs to create if none has changed after the offset."""
+
+    creations: Annotated[list[Acl], CreationsType()]
+    offset: _Offset = None
+
+
+class CreateAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The error of each creation, None for success, and the log offset of the state after it."""
+
+    throttle_time: duration = _NOT_THROTTLED
+    results: Items[Annotated[ApiError | None, ErrorType("", has_end=True)]]
+    offset: _Offset = None
+
+
+class DeleteAclsRequest(msgspec.Struct, frozen=True):
+    """Filters of the ACLs to delete if none has changed after the offset."""
+
+    filters: Annotated[list[AclFilter], FiltersType()]
+    offset: _Offset = None
+
+
+class DeleteAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of each filter, and the log offset of the state after the request."""
+
+    throttle_time: duration = _NOT_THROTTLED
+    results: Annotated[Items[FilterResult], FilterResultsType()]
+    offset: _Offset = None

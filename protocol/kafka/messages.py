@@ -1,0 +1,138 @@
+"""The messages of each API, from bytes and back.
+
+Source: Kafka 4.4 ApiMessageType.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from authorizerd.acl.steps import Steps
+from authorizerd.protocol.kafka import acls, codec, quorum_messages, requests, responses
+from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.body_reader import ARRAY_ITEMS_MAX
+from authorizerd.protocol.kafka.chunked_output import Chunk
+from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, RequestedKey
+
+REQUEST_ITEMS_MAX: Final = 10_000
+"""The maximum number of items, such as topics, in one request. Each of them adds to the answer."""
+
+
+class Messages(NamedTuple):
+    """The classes of an API's request and response."""
+
+    request: type[Any]
+    response: type[Any]
+
+
+def _find(name: str) -> Messages:
+    """Return the classes of an API, which are named after it."""
+    found = {**vars(requests), **vars(responses), **vars(acls), **vars(quorum_messages)}
+    return Messages(found[f"{name}Request"], found[f"{name}Answer"])
+
+
+MESSAGES: Final[Mapping[RequestedKey, Messages]] = {
+    key: _find(api.name) for key, api in REQUESTED_APIS.items()
+}
+
+_BULK_APIS: Final = frozenset((ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS))
+"""APIs whose requests may have more items: each adds a few bytes to the answer."""
+
+
+def load_definitions() -> None:
+    """Prepare the messages of all served versions, which takes tens of milliseconds.
+
+    A server calls this at its start, because no request should wait for it. A client prepares only
+    the versions that it uses.
+    """
+    for key, api in APIS.items():
+        for version in api.versions:
+            for message in MESSAGES[key]:
+                codec.prepare(message, version, flexible=api.is_flexible(version))
+
+
+def decode_request(api_key: RequestedKey, version: int, body: bytes | bytearray) -> Steps[Any]:
+    """Return, in steps, the request in ``body``. Trailing bytes are ignored, as in Kafka.
+
+    Raises:
+        DecodeError: the request is invalid (Kafka closes the connection), or has too many items.
+    """
+    items_max = ARRAY_ITEMS_MAX if api_key in _BULK_APIS else REQUEST_ITEMS_MAX
+    message, flexible = MESSAGES[api_key].request, _is_flexible(api_key, version)
+    return codec.decode(message, version, body, flexible=flexible, items_max=items_max)
+
+
+def check_request(api_key: RequestedKey, version: int, body: bytes | bytearray) -> Steps[None]:
+    """Check, in steps, that ``body`` is exactly one request.
+
+    Raises:
+        DecodeError: it is not. The error has the position.
+    """
+    message, flexible = MESSAGES[api_key].request, _is_flexible(api_key, version)
+    return codec.check(message, version, body, flexible=flexible)
+
+
+def decode_response(
+    api_key: RequestedKey,
+    version: int,
+    body: bytes | bytearray,
+    *,
+    items_max: int = ARRAY_ITEMS_MAX,
+    is_exact: bool = False,
+) -> Steps[Any]:
+    """Return, in steps, the response in ``body``.
+
+    Args:
+        items_max: the maximum number of items in all arrays together.
+        is_exact: True to reject trailing bytes. Otherwise they are ignored, as in Kafka.
+
+    Raises:
+        DecodeError: the bytes are not such a response.
+    """
+    message, flexible = MESSAGES[api_key].response, _is_flexible(api_key, version)
+    return codec.decode(
+        message, version, body, flexible=flexible, items_max=items_max, is_exact=is_exact
+    )
+
+
+def encode_request(api_key: RequestedKey, version: int, request: object) -> Steps[bytes]:
+    """Return, in steps, the body of ``request``: a message, or an object with its fields.
+
+    Raises:
+        ValueError: a string exceeds Kafka's maximum.
+    """
+    message, flexible = MESSAGES[api_key].request, _is_flexible(api_key, version)
+    chunks = yield from codec.encode(message, version, request, flexible=flexible)
+    return b"".join(chunks)
+
+
+def encode_response(api_key: RequestedKey, version: int, response: object) -> Steps[list[Chunk]]:
+    """Return, in steps, the body of ``response``: a message, or an object with its fields.
+
+    The body is in chunks.
+
+    Raises:
+        ValueError: a string exceeds Kafka's maximum.
+    """
+    message, flexible = MESSAGES[api_key].response, _is_flexible(api_key, version)
+    return codec.encode(message, version, response, flexible=flexible)
+
+
+def count_items(api_key: RequestedKey, version: int, body: bytes | bytearray) -> int:
+    """Return the number of results of a CreateAcls or DeleteAcls, without reading its items.
+
+    An unauthorized request can thus be answered without decoding it.
+
+    Raises:
+        DecodeError: the bytes cannot contain that many items. Kafka closes the connection, too.
+    """
+    assert api_key in _BULK_APIS
+    message, flexible = MESSAGES[api_key].request, _is_flexible(api_key, version)
+    return codec.count_items(message, version, body, flexible=flexible)
+
+
+def _is_flexible(api_key: RequestedKey, version: int) -> bool:
+    api = REQUESTED_APIS[api_key]
+    assert api.serves(version), f"{api.name} has no version {version}"
+    return api.is_flexible(version)
