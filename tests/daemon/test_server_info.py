@@ -81,6 +81,7 @@ class Following:
             standard=self,
             settings=SimpleNamespace(refresh=lambda: None),
             workers=None,
+            query_process=SimpleNamespace(feed=None, begin=lambda: None),
         )
         return cast(Parts, found)
 
