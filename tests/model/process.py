@@ -301,7 +301,11 @@ class Process(trio.abc.Instrument):
             visitors: use its ports, also while it ends.
         """
         self._callers = callers
-        trio.run(self._run, visitors, clock=MockClock(autojump_threshold=0), instruments=[self])
+        clock = MockClock(autojump_threshold=0)
+        # trio reads the time while it cancels scopes, in the order of their addresses. Each reading
+        # of the machine's clock takes a random number, so the rest would be left to chance.
+        clock._real_clock = float
+        trio.run(self._run, visitors, clock=clock, instruments=[self])
 
     async def _run(self, visitors: Callable[[], Any]) -> None:
         daemon = SimulatedDaemon(self)
