@@ -29,12 +29,15 @@ def receive_header(questions: socket.socket) -> tuple[Header, socket.socket] | N
 
     Raises:
         BlockingIOError: there is none.
+        EOFError: the daemon has closed its end.
     """
     data, received, _, _ = questions.recvmsg(
         HEADER_BYTES_MAX,
         socket.CMSG_LEN(array("i").itemsize),
         socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC,
     )
+    if not data:
+        raise EOFError
     for _, _, descriptors in received:
         return decode_header(data), socket.socket(fileno=array("i", descriptors)[0])
     return None

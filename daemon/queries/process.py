@@ -173,12 +173,15 @@ class QueryProcess:
     # The questions.
 
     def _receive_questions(self) -> bool:
-        with suppress(BlockingIOError):
+        try:
             while True:
                 received = receive_header(self._questions)
                 if received is not None:
                     self._receive_question(Question(*received))
-        return True
+        except BlockingIOError:
+            return True
+        except EOFError:  # the daemon has ended
+            return False
 
     def _receive_question(self, question: Question) -> None:
         if not self._admission.admit(question):

@@ -57,6 +57,16 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/daemon/queries/test_process.py::test_killed_query_process_is_replaced",
     ),
     Mutant(
+        name="a query process without a daemon reads its closed socket for ever",
+        file="daemon/queries/handover.py",
+        text="""\
+    if not data:
+        raise EOFError
+""",
+        becomes="",
+        found_by="tests/daemon/queries/test_process.py::test_process_ends_once_nobody_can_ask_it",
+    ),
+    Mutant(
         name="an explanation gives another answer than was decided and audited",
         file="daemon/decisions/http_surface.py",
         text="if answer.allowed[0] != allowed:",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.queries.admission import RUNNING_MAX, WAITING_MAX
 from authorizerd.daemon.queries.answers import NO_MEMORY
 from authorizerd.daemon.queries.client import LOST, QueryClient
+from authorizerd.daemon.queries.process import QueryProcess, new_work
 from authorizerd.daemon.workers.query_pool import QueryPool
 from authorizerd.protocol.queries import Answer, ExplainQuestion
 from authorizerd.protocol.worker_feed import Files
@@ -253,6 +255,15 @@ async def test_questions_are_refused_while_no_process_can_be_started(tmp_path: P
         made.processes[0].kill()
         with trio.fail_after(STOPPED_MS / 1000):
             assert await made.refusal("a") == LOST
+
+
+def test_process_ends_once_nobody_can_ask_it() -> None:
+    """A daemon that is killed may close this socket before the feed."""
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    with theirs:
+        process = QueryProcess(theirs, theirs, new_work)
+        ours.close()
+        assert not process._receive_questions()
 
 
 async def test_process_ends_with_the_daemon(tmp_path: Path) -> None:
