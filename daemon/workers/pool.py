@@ -135,7 +135,7 @@ class WorkerPool:
 
     @property
     def refusal(self) -> str:
-        """Why every worker refuses every decision, empty if one decides; see ``Decider``."""
+        """Why every worker refuses every decision, empty if one decides."""
         if self._stop_reason:
             return self._stop_reason
         listening = [link for link in self._links if link.is_listening]

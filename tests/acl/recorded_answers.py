@@ -29,7 +29,7 @@ from authorizerd.acl.snapshot import (
 from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import Tail, plan_creations, plan_deletions
 from authorizerd.actors.authorizer import RequestContext
-from authorizerd.actors.decider import DecisionContext, DecisionCounts
+from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts
 from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from tests.oracles.standard_authorizer import (

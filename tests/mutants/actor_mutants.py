@@ -47,7 +47,7 @@ ACTOR_MUTANTS: Final = (
         file="actors/authorizer.py",
         text="resource_reference_count=0, log_if_denied=False",
         becomes="resource_reference_count=1, log_if_denied=False",
-        found_by="tests/actors/test_standard_decider.py::test_a_question_by_resource_type_is_audited_by_its_probe",
+        found_by="tests/actors/test_decisions.py::test_a_question_by_resource_type_is_audited_by_its_probe",
     ),
     Mutant(
         name="creations are planned against the published snapshot, not the tail",
@@ -139,23 +139,24 @@ ACTOR_MUTANTS: Final = (
     ),
     Mutant(
         name="a super user is not answered before loading",
-        file="actors/standard_decider.py",
-        text="        if principal in settings.super_users:\n            return SUPER_USER\n",
-        found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
+        file="actors/standard_authorizer.py",
+        text="elif question.principal in state.settings.super_users:",
+        becomes="elif not state:",
+        found_by="tests/actors/test_decisions.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
         name="everyone is allowed before loading",
-        file="actors/standard_decider.py",
-        text="return SUPER_USER\n        raise NotReadyError(self._why_no_snapshot())",
-        becomes="return SUPER_USER\n        return SUPER_USER",
-        found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
+        file="actors/standard_authorizer.py",
+        text="elif question.principal in state.settings.super_users:",
+        becomes="elif question.principal:",
+        found_by="tests/actors/test_decisions.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
         name="decisions are made although a required audit cannot be written",
         file="actors/auditor.py",
         text="        if self.log.is_refusing:\n",
         becomes="        if not self.log:\n",
-        found_by="tests/actors/test_standard_decider.py::test_nothing_is_decided_while_a_required_audit_cannot_be_written",
+        found_by="tests/actors/test_decisions.py::test_nothing_is_decided_while_a_required_audit_cannot_be_written",
     ),
     Mutant(
         name="an early listener serves everyone",
@@ -188,7 +189,7 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="a request changes snapshots half-way",
         file="actors/standard_authorizer.py",
-        text="return partial(self._authorize_pinned, self.current_state())",
+        text="return partial(self._authorize, self.current_state())",
         becomes="return self.authorize",
         found_by="tests/daemon/kafka/test_permissions.py::test_rights_of_a_request_stay_the_same_while_acls_change",
     ),
@@ -226,8 +227,18 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
+        name="a super user loses answers once the ACLs are too old",
+        file="actors/daemon_authorizer.py",
+        text="math.inf if snapshot is None else deadline)",
+        becomes="deadline)",
+        found_by=(
+            "tests/actors/test_standard_authorizer.py"
+            "::test_super_users_are_answered_on_each_way_without_a_snapshot"
+        ),
+    ),
+    Mutant(
         name="a plug-in's answers outlive the ACLs by which it decided",
-        file="actors/plugged_authorizer.py",
+        file="actors/daemon_authorizer.py",
         text="math.inf if snapshot is None else deadline)",
         becomes="math.inf)",
         found_by=(
