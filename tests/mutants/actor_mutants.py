@@ -51,8 +51,8 @@ ACTOR_MUTANTS: Final = (
     ),
     Mutant(
         name="creations are planned against the published snapshot, not the tail",
-        file="actors/update_queue.py",
-        text="                    yield from tail.acls.add(plan)\n",
+        file="acl/updates.py",
+        text="    yield from tail.add(changes.values())\n",
         found_by="tests/actors/test_update_queue.py::test_a_thousand_equal_creations_write_one_record_and_all_succeed",
     ),
     Mutant(
@@ -72,19 +72,18 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="a flush does not count its changes",
         file="actors/update_queue.py",
-        text="changes += yield from self._plan(flush, tail, group[-1])",
-        becomes="yield from self._plan(flush, tail, group[-1])",
+        text="            changes += len(group[-1].changes)\n",
         found_by="tests/actors/test_update_queue.py::test_a_flush_never_has_more_changes_than_its_limit",
     ),
     Mutant(
         name="an update is acknowledged before the sync",
         file="actors/update_queue.py",
-        text="            offset = await self._write(flush)\n",
+        text="            offset = await self._write(group, offset)\n",
         becomes=(
-            "            for each in flush.planned:\n"
-            "                _answer(each.request, each.plan)\n"
-            "            offset = await self._write(flush)\n"
-            "            flush.planned.clear()\n"
+            "            for request in group:\n"
+            "                request.answer(offset)\n"
+            "            offset = await self._write(group, offset)\n"
+            "            return\n"
         ),
         found_by="tests/actors/test_update_queue.py::test_a_creation_is_durable_and_applied_when_it_is_acknowledged",
     ),
@@ -105,14 +104,14 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="waiters for an interrupted write are not released",
         file="actors/update_queue.py",
-        text='_refuse(request, LogWriteError("interrupted: the update may still apply"))',
+        text='request.refuse(LogWriteError("interrupted: the update may still apply"))',
         becomes="pass",
         found_by="tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting",
     ),
     Mutant(
         name="an update that the log refuses is reported as in doubt",
         file="actors/update_queue.py",
-        text="                _refuse(request, error)\n        finally:",
+        text="                request.refuse(error)\n        finally:",
         becomes="                pass\n        finally:",
         found_by="tests/actors/test_update_queue.py::test_a_refused_append_fails_its_requests_and_the_queue_continues",
     ),
