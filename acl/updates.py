@@ -30,8 +30,8 @@ from authorizerd.acl.snapshot import AclSnapshot, contains
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.validation import validate_filter, validate_new_acl
 
-ChangeT = TypeVar("ChangeT")
-ResultT = TypeVar("ResultT")
+ChangeT_co = TypeVar("ChangeT_co", covariant=True)
+ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
 MATCHES_PER_REQUEST_MAX: Final = 100_000
@@ -123,14 +123,14 @@ class AclTail:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Generic[ChangeT, ResultT]):
+class Plan(Generic[ChangeT_co, ResultT_co]):
     """The changes of one request, and its answer.
 
     ``result`` has one entry per item: for a creation None or its error, for a deletion ``Deleted``.
     """
 
-    changes: tuple[ChangeT, ...]
-    result: ResultT
+    changes: tuple[ChangeT_co, ...]
+    result: ResultT_co
 
 
 _NO_FAILURES: Final[Mapping[Acl, Exception]] = MappingProxyType({})

@@ -47,7 +47,7 @@ from authorizerd.actors.plugged_values import (
     with_reason,
 )
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import NOT_LOADED
+from authorizerd.actors.published_state import NOT_LOADED
 
 Value = TypeVar("Value")
 

@@ -35,7 +35,7 @@ from authorizerd.actors.daemon_authorizer import (
 )
 from authorizerd.actors.errors import EndpointStartError
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import NOT_LOADED
+from authorizerd.actors.published_state import NOT_LOADED
 from authorizerd.actors.updates import Updates
 from authorizerd.config.values import boolean, parse_principals
 

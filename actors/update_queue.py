@@ -14,16 +14,14 @@ Source: KIP-504 (asynchronous ACL updates), KIP-801; Kafka 4.3 QuorumController.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import trio
 
-from authorizerd.acl.change_guard import ChangeGuard
 from authorizerd.acl.errors import AclError
 from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
-from authorizerd.acl.snapshot import CHANGES_PER_STATE, STATES_FREED_PER_STEP, AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import Steps, free
 from authorizerd.acl.updates import (
     RECORDS_PER_REQUEST_MAX,
@@ -39,9 +37,10 @@ from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
-from authorizerd.actors.updates import ClusterPlan, PlanCluster, UpdateStatistics
+from authorizerd.actors.update_request import LogTail, UpdateRequest, list_ends
+from authorizerd.actors.updates import PlanCluster, UpdateStatistics
 from authorizerd.image.changes import ClusterChange
-from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
+from authorizerd.image.cluster import ClusterImage
 
 T = TypeVar("T")
 
@@ -64,88 +63,6 @@ class ChangeLog(Protocol):
             UpdateRefusedError: nothing was written, and a later append may succeed.
             OSError: it is not known which batches are durable.
         """
-
-
-def _do_nothing() -> None: ...
-
-
-@dataclass(slots=True, eq=False)
-class _Request(Generic[T]):
-    """A request, and once it is planned, its plan.
-
-    Attributes:
-        prepare: plans it in steps, and advances the tail.
-        reject: returns the answer if the condition of ``guard`` does not hold.
-        on_applied: called once its changes are durable and applied.
-        is_of_acls: whether its changes are of ACLs.
-    """
-
-    prepare: Callable[[_LogTail], Steps[Plan[Any, T]]]
-    reject: Callable[[AclError], T] | None = None
-    guard: ChangeGuard | None = None
-    on_applied: Callable[[], None] = _do_nothing
-    completion: Completion[T] = field(default_factory=Completion)
-    is_of_acls: bool = True
-    plan: Plan[Any, T] | None = None
-
-    def make_plan(self, tail: _LogTail) -> Steps[None]:
-        """Plan the request in steps, or reject it if its guard's condition does not hold."""
-        conflict = tail.acls.find_conflict(self.guard)
-        if conflict is None:
-            self.plan = yield from self.prepare(tail)
-        else:
-            assert self.reject is not None, "only requests that concern ACLs have a guard"
-            self.plan, self.guard = Plan((), self.reject(conflict)), None
-
-    @property
-    def changes(self) -> tuple[Any, ...]:
-        """The changes of its plan."""
-        return () if self.plan is None else self.plan.changes
-
-    def batch(self, last_offset: int) -> ChangeBatch:
-        """Return its changes as the batch that ends at ``last_offset``."""
-        if self.is_of_acls:
-            return ChangeBatch(last_offset, self.changes)
-        return ChangeBatch(last_offset, cluster_changes=self.changes)
-
-    def answer(self, offset: int) -> None:
-        """Give the result, and tell the guard the offset of the state after the request."""
-        assert self.plan is not None, "each request of a flush is planned"
-        if self.guard is not None:
-            self.guard.set_written(offset)
-        self.completion.succeed(self.plan.result)
-
-    def refuse(self, error: UpdateRefusedError | LogWriteError) -> None:
-        """Fail the request, unless it is already done."""
-        if not self.completion.is_done:
-            self.completion.fail(error)
-
-
-class _LogTail:
-    """The state after the requests that are planned so far. ``_images`` leads to ``image``."""
-
-    def __init__(self, acls: AclTail, image: ClusterImage) -> None:
-        self.acls: Final = acls
-        self.image = image
-        self._images: list[ClusterImage] = []
-
-    def plan_cluster(self, plan: PlanCluster[T]) -> Steps[ClusterPlan[T]]:
-        """Make a plan that does not concern ACLs, in steps, and apply it to the image."""
-        made = yield from plan(self.image)
-        for start in range(0, len(made.changes), CHANGES_PER_STATE):
-            some = made.changes[start : start + CHANGES_PER_STATE]
-            self.image = apply_cluster_changes(self.image, some)
-            self._images.append(self.image)
-            yield
-        return made
-
-    def release_images(self) -> Steps[None]:
-        """Free, in steps, the images. Each is large, but it differs little from the published one.
-
-        So this must happen before the applier replaces that one.
-        """
-        self.image = EMPTY_IMAGE
-        yield from free(self._images, STATES_FREED_PER_STEP)
 
 
 async def _applied_here() -> None:
@@ -186,7 +103,7 @@ class UpdateQueue:
         self._image = image
         self._new_id = new_id
         self._acls_changed_at = acls_changed_at
-        self._inbox_sender, self._inbox = trio.open_memory_channel[_Request[Any]](requests_max)
+        self._inbox_sender, self._inbox = trio.open_memory_channel[UpdateRequest[Any]](requests_max)
         self.statistics: Final = UpdateStatistics()
 
     @property
@@ -233,13 +150,13 @@ class UpdateQueue:
         """Queue a request. ``items`` is a copy, since it is emptied once they are planned."""
         count = len(items)
 
-        def prepare(tail: _LogTail) -> Steps[Plan[Change, Sequence[T | Exception]]]:
+        def prepare(tail: LogTail) -> Steps[Plan[Change, Sequence[T | Exception]]]:
             made = yield from plan(tail.acls)
             yield from free(items)
             return made
 
         guard = None if context is None else context.guard
-        request = _Request(prepare, lambda error: (reject(error),) * count, guard)
+        request = UpdateRequest(prepare, lambda error: (reject(error),) * count, guard)
         return ItemCompletions(self._accept(request), count)
 
     def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
@@ -253,10 +170,12 @@ class UpdateQueue:
         The completion fails with UpdateRefusedError or LogWriteError, as for ``create``.
         """
         return self._accept(
-            _Request(lambda tail: tail.plan_cluster(plan), on_applied=on_applied, is_of_acls=False)
+            UpdateRequest(
+                lambda tail: tail.plan_cluster(plan), on_applied=on_applied, is_of_acls=False
+            )
         )
 
-    def _accept(self, request: _Request[T]) -> Completion[T]:
+    def _accept(self, request: UpdateRequest[T]) -> Completion[T]:
         try:
             self._inbox_sender.send_nowait(request)
         except trio.WouldBlock:
@@ -289,7 +208,7 @@ class UpdateQueue:
                 # Nothing is awaited before the inbox closes, so no request is left unanswered.
                 self._refuse_all(UpdateRefusedError("the daemon is shutting down"))
 
-    async def _flush(self, first: _Request[Any]) -> None:
+    async def _flush(self, first: UpdateRequest[Any]) -> None:
         """Plan ``first`` and the requests waiting behind it. Write, apply and answer all of them.
 
         Each request is planned against the tail. A flush takes as many requests as its limit of
@@ -302,7 +221,7 @@ class UpdateQueue:
             for request in group:
                 request.on_applied()
             await self._applied_everywhere()
-            for request, end in _list_ends(group, offset):
+            for request, end in list_ends(group, offset):
                 request.answer(end)
         except UpdateRefusedError as error:  # nothing was written: forget the plans
             for request in group:
@@ -313,7 +232,7 @@ class UpdateQueue:
                 request.refuse(LogWriteError("interrupted: the update may still apply"))
             self.statistics.requests_waiting -= len(group)
 
-    def _plan_group(self, group: list[_Request[Any]]) -> Steps[int]:
+    def _plan_group(self, group: list[UpdateRequest[Any]]) -> Steps[int]:
         """Plan, in steps, the first request of ``group``; add and plan those waiting behind it.
 
         Return the log offset before them.
@@ -322,7 +241,7 @@ class UpdateQueue:
         assert snapshot is not None, "nothing is flushed before the ACLs are loaded"
         # The applier frees the published state in steps, unless it is kept after the planning.
         acls = AclTail(snapshot, self._acls_changed_at())
-        tail = _LogTail(acls, self._image.newest)
+        tail = LogTail(acls, self._image.newest)
         # Read once: requests that change nothing could otherwise extend this flush for ever.
         waiting = self._inbox.statistics().current_buffer_used
         changes = 0
@@ -338,7 +257,7 @@ class UpdateQueue:
         yield from tail.release_images()
         return snapshot.offset
 
-    async def _write(self, group: Sequence[_Request[Any]], offset: int) -> int:
+    async def _write(self, group: Sequence[UpdateRequest[Any]], offset: int) -> int:
         """Return the last offset once the plans, one batch each, are durable and applied.
 
         Args:
@@ -353,7 +272,7 @@ class UpdateQueue:
             raise LogWriteError(f"the log could not be written: {error}") from error
         self.statistics.flushes += 1
         self.statistics.batches_written += len(written)
-        for request, end in _list_ends(written, last_offset):
+        for request, end in list_ends(written, last_offset):
             await self._applier.send(request.batch(end))
         await self._snapshot.wait_until(
             lambda newest: newest is not None and newest.offset >= last_offset
@@ -368,17 +287,6 @@ class UpdateQueue:
                 return
             request.refuse(error)
             self.statistics.requests_waiting -= 1
-
-
-def _list_ends(
-    group: Sequence[_Request[Any]], last_offset: int
-) -> Iterator[tuple[_Request[Any], int]]:
-    """Yield each request, and the offset of its last change; ``last_offset`` is that of all."""
-    # Each change is one record, so the offsets of the batches follow from their lengths.
-    offset = last_offset - sum(len(request.changes) for request in group)
-    for request in group:
-        offset += len(request.changes)
-        yield request, offset
 
 
 def _reject_creation(error: AclError) -> Exception | None:

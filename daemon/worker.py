@@ -18,7 +18,8 @@ from typing import Final
 
 import trio
 
-from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, STALE, Message, RecordApplier
+from authorizerd.actors.published_state import STALE
+from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.steps import call_after_turns
 from authorizerd.config.configuration import Configuration, parse_values

@@ -20,7 +20,7 @@ from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionState
-from authorizerd.actors.record_applier import STALE
+from authorizerd.actors.published_state import STALE
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.steps import pause_if_due
 from authorizerd.config.bounds import SEND_BYTES

@@ -25,14 +25,8 @@ from authorizerd.actors.auditor import NOT_WRITTEN
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published, View
-from authorizerd.actors.record_applier import (
-    STOPPED,
-    CaughtUp,
-    Message,
-    Renew,
-    Reset,
-    Suspend,
-)
+from authorizerd.actors.published_state import STOPPED
+from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Reset, Suspend
 from authorizerd.daemon.workers.counters import AUDIT_REFUSING, Sums, Totals
 from authorizerd.daemon.workers.feed_source import SILENT
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess

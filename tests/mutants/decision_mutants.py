@@ -129,8 +129,14 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a prefix does not match the equal name",
         file="acl/patterns.py",
-        text="            if length <= size and (",
-        becomes="            if length < size and (",
+        text=(
+            "            if length <= size and (characters is None or name[last] in characters):\n"
+            "                bits |="
+        ),
+        becomes=(
+            "            if length < size and (characters is None or name[last] in characters):\n"
+            "                bits |="
+        ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
     Mutant(
