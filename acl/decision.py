@@ -21,16 +21,13 @@ from authorizerd.acl.bits import ALLOWS, DENIES, HOST_DENIES, RANGE_ALLOWS
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.matching import (
     APPLIES,
-    LITERAL,
-    PREFIXED,
     RULE_OF,
     find_deciding,
-    find_leaves,
     find_unjudgeable,
     host_denials,
 )
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, PermissionType, Question
-from authorizerd.acl.patterns import AFTER_WILDCARD, NO_PATTERNS, look_up
+from authorizerd.acl.patterns import AFTER_WILDCARD, NO_PATTERNS, find_leaves, look_up
 from authorizerd.acl.range_index import NO_RANGES
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules
@@ -131,13 +128,13 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
     everyone = index.everyone
     allows = ALLOWS[operation]
     bits = 0
-    # `look_up` and `misses_wildcard` are inlined here: this is the hot path.
-    rules = index.principals.get(principal)
-    if rules is not None:
+    # `find_leaves` and `misses_wildcard` are inlined here: this is the hot path.
+    own = rules = index.principals.get(principal, everyone)
+    while True:
         patterns = rules.any_host
-        bits = patterns.literals.get(resource_name, 0)
+        bits |= patterns.literals.get(resource_name, 0)
         # Where nothing can deny, the first ALLOW decides.
-        if bits & allows and not (rules.denials or everyone.denials):
+        if bits & allows and not (own.denials or everyone.denials):
             return True
         if patterns.wildcard and not (resource_name < AFTER_WILDCARD and resource_name > WILDCARD):
             bits |= patterns.wildcard
@@ -148,11 +145,9 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
                     bits |= patterns.prefixes.get(resource_name[:length], 0)
         if rules.hosts:
             bits |= _of_host(rules, host, operation, resource_name, snapshot.rules)
-    if everyone is not NO_RULES:
-        if everyone.any_host is not NO_PATTERNS:
-            bits |= look_up(everyone.any_host, resource_name)
-        if everyone.hosts:
-            bits |= _of_host(everyone, host, operation, resource_name, snapshot.rules)
+        if rules is everyone or everyone is NO_RULES:
+            break
+        rules = everyone
     if bits & DENIES[operation]:
         return False
     if bits & allows:
@@ -215,7 +210,7 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
     )
 
 
-def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
+def explain_fields(
     snapshot: AclSnapshot,
     settings: AuthorizerSettings,
     principal: str,
@@ -241,39 +236,18 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     everyone = index.everyone
     rules = index.principals.get(principal, NO_RULES)
     mask = APPLIES[operation]
-    matches, is_mixed = 0, False
-    named, can_deny = principal, rules.denials
-    if rules is not NO_RULES:
-        # In scan order (see ``scan_key``), so that of several ALLOWs the last one decides.
-        patterns = rules.any_host
-        bits = patterns.literals.get(resource_name, 0) & mask
-        if bits:
-            matches, found = 1, bits
-            pattern_type, pattern_name = LITERAL, resource_name
-        if patterns.ends:
-            size = len(resource_name)
-            for length, last, characters in patterns.ends:
-                if length <= size and (characters is None or resource_name[last] in characters):
-                    prefix = resource_name[:length]
-                    bits = patterns.prefixes.get(prefix, 0) & mask
-                    if bits:
-                        matches, found = matches + 1, bits
-                        pattern_type, pattern_name = PREFIXED, prefix
-        if patterns.wildcard:
-            bits = patterns.wildcard & mask
-            if bits and not (resource_name < AFTER_WILDCARD and resource_name > WILDCARD):
-                matches, found = matches + 1, bits
-                pattern_type, pattern_name = LITERAL, WILDCARD
+    # In scan order (see ``scan_key``), so that of several ALLOWs the last one decides.
+    leaves = [] if rules is NO_RULES else find_leaves(rules.any_host, resource_name, mask)
+    named, can_deny, is_mixed = principal, rules.denials, False
     if everyone.any_host is not NO_PATTERNS:
-        leaves = find_leaves(everyone.any_host, resource_name, mask)
-        if leaves and matches:
-            is_mixed = True
-        elif leaves:
-            matches, named, can_deny = len(leaves), WILDCARD_PRINCIPAL, everyone.denials
-            found, pattern_type, pattern_name = leaves[-1]
+        others = find_leaves(everyone.any_host, resource_name, mask)
+        if leaves:
+            is_mixed = bool(others)
+        else:
+            leaves, named, can_deny = others, WILDCARD_PRINCIPAL, everyone.denials
     if (
         is_mixed
-        or (matches > 1 and (can_deny or resource_name <= WILDCARD))
+        or (len(leaves) > 1 and (can_deny or resource_name <= WILDCARD))
         or (rules.hosts and (host is None or host in rules.hosts))
         or (everyone.hosts and (host is None or host in everyone.hosts))
         or (rules.ranges is not NO_RANGES and host in rules.ranges)
@@ -288,11 +262,12 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
         acl = find_deciding(snapshot, question)
         if acl is not None:
             return Decision(acl.permission_type == PermissionType.ALLOW, MatchingAcl(acl))
-        matches = 0
-    if not matches:
+        leaves = []
+    if not leaves:
         if settings.allow_everyone_if_no_acl_found and not look_up(index.resources, resource_name):
             return DEFAULT_ALLOW
         return DEFAULT_DENY
-    rule, permission, allowed = RULE_OF[found]
+    bits, pattern_type, pattern_name = leaves[-1]
+    rule, permission, allowed = RULE_OF[bits]
     acl = Acl(resource_type, pattern_name, pattern_type, named, WILDCARD, rule, permission)
     return Decision(allowed, MatchingAcl(acl))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, compress, islice, product
-from typing import Final, TypeAlias
+from typing import Final
 
 from authorizerd.acl.bits import (
     ALLOWS,
@@ -38,17 +38,12 @@ from authorizerd.acl.model import (
     PermissionType,
     Question,
 )
-from authorizerd.acl.patterns import Patterns, is_wildcard, matches, misses_wildcard
+from authorizerd.acl.patterns import Patterns, find_leaves, is_wildcard, matches
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules, TypeIndex, rules_of
 
-LITERAL: Final = int(PatternType.LITERAL)
-PREFIXED: Final = int(PatternType.PREFIXED)
 _ALLOW: Final = int(PermissionType.ALLOW)
 _DENY: Final = int(PermissionType.DENY)
-
-Leaf: TypeAlias = tuple[int, int, str]
-"""The bits that apply to a question, and the pattern's type and name."""
 
 APPLIES: Final = tuple(
     (allow | deny) & PLAIN_BITS for allow, deny in zip(ALLOWS, DENIES, strict=True)
@@ -291,27 +286,6 @@ def denied_hosts_at(
         hosts = rules.denying_hosts.get((*place, is_range))
         if hosts is not None:
             yield hosts
-
-
-def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
-    """Return the leaves that match ``name`` and have bits under ``mask``.
-
-    They are in the order of Kafka's scan, if ``name`` sorts after ``*`` (see ``scan_key``).
-    """
-    leaves: list[Leaf] = []
-    bits = patterns.literals.get(name, 0) & mask
-    if bits:
-        leaves.append((bits, LITERAL, name))
-    size = len(name)
-    for length, last, characters in patterns.ends:
-        if length <= size and (characters is None or name[last] in characters):
-            bits = patterns.prefixes.get(name[:length], 0) & mask
-            if bits:
-                leaves.append((bits, PREFIXED, name[:length]))
-    bits = patterns.wildcard & mask
-    if bits and not misses_wildcard(name):
-        leaves.append((bits, LITERAL, WILDCARD))
-    return leaves
 
 
 def denies_unindexed(acl: Acl, question: Question, releases: ReleaseRules) -> bool:

@@ -23,8 +23,12 @@ from authorizerd.acl.tables import EMPTY, SMALL_MAX, Table, delete_entry, set_en
 AFTER_WILDCARD: Final = chr(ord(WILDCARD) + 1)
 LAST_CHARACTERS_MAX: Final = 8
 
-_LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member takes longer
-_PREFIXED: Final = int(PatternType.PREFIXED)
+LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member takes longer
+PREFIXED: Final = int(PatternType.PREFIXED)
+EVERY_BIT: Final = -1
+
+Leaf: TypeAlias = tuple[int, int, str]
+"""The bits that apply to a question, and the pattern's type and name."""
 
 End: TypeAlias = tuple[int, int, str | None]
 """A length that prefixes have, the index of their last character, and those characters.
@@ -59,7 +63,7 @@ NO_PATTERNS: Final = Patterns(0, NOTHING, NOTHING, (), NO_END_COUNTS)
 
 def is_wildcard(pattern_type: int, name: str) -> bool:
     """Return True if the pattern is the wildcard: the name ``*`` with any type except PREFIXED."""
-    return name == WILDCARD and pattern_type != _PREFIXED
+    return name == WILDCARD and pattern_type != PREFIXED
 
 
 def misses_wildcard(name: str) -> bool:
@@ -85,11 +89,34 @@ def prefix_lengths(patterns: Patterns) -> tuple[int, ...]:
     return tuple(length for length, _, _ in patterns.ends)
 
 
-def look_up(patterns: Patterns, name: str) -> int:
-    """Return the bits of every pattern that matches ``name``, joined by OR.
+def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
+    """Return the leaves that match ``name`` and have bits under ``mask``.
 
-    The cost grows with the number of distinct prefix lengths, never with the number of prefixes.
+    They are in the order of Kafka's scan, if ``name`` sorts after ``*`` (see
+    ``acl.matching.scan_key``). The cost grows with the number of distinct prefix lengths, never
+    with the number of prefixes. ``look_up`` and ``acl.decision.authorize`` have this loop again:
+    without lists and calls, they take 10 % less time.
     """
+    leaves: list[Leaf] = []
+    bits = patterns.literals.get(name, 0) & mask
+    if bits:
+        leaves.append((bits, LITERAL, name))
+    if patterns.ends:
+        size = len(name)
+        for length, last, characters in patterns.ends:
+            if length <= size and (characters is None or name[last] in characters):
+                prefix = name[:length]
+                bits = patterns.prefixes.get(prefix, 0) & mask
+                if bits:
+                    leaves.append((bits, PREFIXED, prefix))
+    bits = patterns.wildcard & mask
+    if bits and not (name < AFTER_WILDCARD and name > WILDCARD):
+        leaves.append((bits, LITERAL, WILDCARD))
+    return leaves
+
+
+def look_up(patterns: Patterns, name: str) -> int:
+    """Return the bits of every pattern that matches ``name``, joined by OR."""
     bits = patterns.literals.get(name, 0)
     if patterns.wildcard and not misses_wildcard(name):
         bits |= patterns.wildcard
@@ -103,9 +130,9 @@ def look_up(patterns: Patterns, name: str) -> int:
 
 def get_weight(patterns: Patterns, pattern_type: int, name: str) -> int:
     """Return the sum at one pattern, or 0."""
-    if name == WILDCARD and pattern_type != _PREFIXED:
+    if name == WILDCARD and pattern_type != PREFIXED:
         return patterns.wildcard
-    if pattern_type == _LITERAL:
+    if pattern_type == LITERAL:
         return patterns.literals.get(name, 0)
     return patterns.prefixes.get(name, 0)
 
@@ -118,9 +145,9 @@ def set_weight(patterns: Patterns, pattern_type: int, name: str, total: int) -> 
     """
     wildcard, literals, prefixes = patterns.wildcard, patterns.literals, patterns.prefixes
     ends, counts = patterns.ends, patterns.end_counts
-    if name == WILDCARD and pattern_type != _PREFIXED:
+    if name == WILDCARD and pattern_type != PREFIXED:
         wildcard = total
-    elif pattern_type == _LITERAL:
+    elif pattern_type == LITERAL:
         literals = set_entry(literals, name, total) if total else delete_entry(literals, name)
     else:
         before = len(prefixes)

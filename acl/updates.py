@@ -3,8 +3,8 @@
 A plan is made against the tail of the log: a snapshot, and the changes that are planned but not
 applied yet.
 
-**Invariant:** making a plan changes nothing. A duplicate creation succeeds and writes nothing. Each
-filter of a deletion sees the state before the request.
+**Invariant:** a plan changes nothing but the tail, by the whole request or not at all. A duplicate
+creation succeeds and writes nothing. Each filter of a deletion sees the state before the request.
 
 Plans are made in steps (by generators that yield between small pieces of work and return the plan),
 since a request may have many items, and its filters are compared with every ACL.
@@ -14,13 +14,14 @@ Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Generic, TypeAlias, TypeVar
 
-from authorizerd.acl.errors import AclError, InvalidAclError, PolicyViolationError
+from authorizerd.acl.change_guard import ChangeGuard, check_unchanged
+from authorizerd.acl.errors import AclError, InvalidAclError, PolicyViolationError, StateMovedError
 from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.filters import ACLS_PER_STEP, scan_acls
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
@@ -28,6 +29,9 @@ from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import AclSnapshot, contains
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.validation import validate_filter, validate_new_acl
+
+ChangeT_co = TypeVar("ChangeT_co", covariant=True)
+ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 RECORDS_PER_REQUEST_MAX: Final = 10_000
 MATCHES_PER_REQUEST_MAX: Final = 100_000
@@ -60,13 +64,15 @@ TOO_MUCH_REPORTED: Final = (
 
 
 @dataclass(slots=True)
-class Tail:
+class AclTail:
     """A snapshot, and what planned requests add to it and remove from it.
 
-    ``removed`` are ACLs of the snapshot. One that is added again later is in ``added``, too.
+    ``changed_at`` is the log offset of the last change of ACLs, or a later one. ``removed`` are
+    ACLs of the snapshot. One that is added again later is in ``added``, too.
     """
 
     snapshot: AclSnapshot
+    changed_at: int = -1
     added: dict[Acl, bytes] = field(default_factory=dict)
     removed: set[Acl] = field(default_factory=set)
 
@@ -77,6 +83,18 @@ class Tail:
         in_snapshot = contains(self.snapshot.types[acl.resource_type], acl)
         return in_snapshot and acl not in self.removed
 
+    def find_conflict(self, guard: ChangeGuard | None) -> StateMovedError | None:
+        """Return why the condition of a request does not hold here, or None if it does."""
+        if guard is None or not guard.is_conditional:
+            return None
+        offset = self.snapshot.offset
+        try:
+            check_unchanged(guard.expected_offset, offset=offset, changed_at=self.changed_at)
+        except StateMovedError as error:
+            # The traceback has frames that hold the tail and this error, so they would be a cycle.
+            return error.with_traceback(None)
+        return None
+
     def chunks(self) -> Iterator[list[tuple[bytes, Acl]]]:
         """Yield the ids of all ACLs and the ACLs, in lists of bounded length."""
         removed = self.removed
@@ -86,16 +104,18 @@ class Tail:
         while chunk := [(acl_id, acl) for acl, acl_id in islice(added, ACLS_PER_STEP)]:
             yield chunk
 
-    def add(self, plan: CreationPlan) -> Steps[None]:
+    def add(self, changes: Iterable[AclAdded]) -> Steps[None]:
         """Add, in steps, what a plan creates."""
-        for number, change in enumerate(plan.changes, 1):
+        for number, change in enumerate(changes, 1):
+            self.changed_at = self.snapshot.offset + 1  # after every offset that a client has seen
             self.added[change.acl] = change.id
             if number % ACLS_PER_STEP == 0:
                 yield
 
-    def remove(self, plan: DeletionPlan) -> Steps[None]:
+    def remove(self, acls: Iterable[Acl]) -> Steps[None]:
         """Remove, in steps, what a plan deletes."""
-        for number, acl in enumerate(plan.removed, 1):
+        for number, acl in enumerate(acls, 1):
+            self.changed_at = self.snapshot.offset + 1
             if self.added.pop(acl, None) is None:
                 self.removed.add(acl)
             if number % ACLS_PER_STEP == 0:
@@ -103,11 +123,14 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True)
-class CreationPlan:
-    """The plan for one creation request. ``errors`` has one entry per item, None for success."""
+class Plan(Generic[ChangeT_co, ResultT_co]):
+    """The changes of one request, and its answer.
 
-    changes: tuple[AclAdded, ...]
-    errors: tuple[AclError | None, ...]
+    ``result`` has one entry per item: for a creation None or its error, for a deletion ``Deleted``.
+    """
+
+    changes: tuple[ChangeT_co, ...]
+    result: ResultT_co
 
 
 _NO_FAILURES: Final[Mapping[Acl, Exception]] = MappingProxyType({})
@@ -127,25 +150,16 @@ class Deleted:
     failures: Mapping[Acl, Exception] = field(default_factory=lambda: _NO_FAILURES)
 
 
+Creation: TypeAlias = Plan[AclAdded, Sequence[AclError | None]]
+Deletion: TypeAlias = Plan[AclRemoved, Sequence[Deleted]]
+
 _NOTHING_DELETED: Final = Deleted()
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionPlan:
-    """The plan for one deletion request.
-
-    ``results`` has one entry per filter, and ``removed`` has the ACL of each change.
-    """
-
-    changes: tuple[AclRemoved, ...]
-    removed: tuple[Acl, ...]
-    results: tuple[Deleted, ...]
-
-
 def plan_creations(
-    tail: Tail, acls: Sequence[Acl], new_id: Callable[[], bytes]
-) -> Steps[CreationPlan]:
-    """Plan one creation request.
+    tail: AclTail, acls: Sequence[Acl], new_id: Callable[[], bytes]
+) -> Steps[Creation]:
+    """Plan one creation request, and advance the tail.
 
     Args:
         new_id: returns a 16-byte id that no ACL has. It is not called for a duplicate.
@@ -160,21 +174,12 @@ def plan_creations(
             changes[acl] = AclAdded(new_id(), acl)
             size += record_bytes_max(acl)
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
-                return reject_creations(len(acls), PolicyViolationError(TOO_MANY_CREATED))
+                return Plan((), (PolicyViolationError(TOO_MANY_CREATED),) * len(acls))
         errors.append(error)
         if number % _ITEMS_PER_STEP == 0:
             yield
-    return CreationPlan(tuple(changes.values()), tuple(errors))
-
-
-def reject_creations(count: int, error: AclError) -> CreationPlan:
-    """Return the plan that rejects a request of ``count`` creations as a whole."""
-    return CreationPlan((), (error,) * count)
-
-
-def reject_deletions(count: int, error: AclError) -> DeletionPlan:
-    """Return the plan that rejects a request of ``count`` filters as a whole."""
-    return DeletionPlan((), (), (Deleted(error=error),) * count)
+    yield from tail.add(changes.values())
+    return Plan(tuple(changes.values()), tuple(errors))
 
 
 def record_bytes_max(acl: Acl) -> int:
@@ -202,8 +207,8 @@ def _creation_error(acl: Acl, rules: ReleaseRules, faults: dict[str, AclError]) 
     return None
 
 
-def plan_deletions(tail: Tail, filters: Sequence[AclFilter]) -> Steps[DeletionPlan]:
-    """Plan one deletion request.
+def plan_deletions(tail: AclTail, filters: Sequence[AclFilter]) -> Steps[Deletion]:
+    """Plan one deletion request, and advance the tail.
 
     Each ACL is compared with all filters at once. The search stops as soon as there are more
     matches than one request may remove or report. As in Kafka, a filter that matches anything is
@@ -224,14 +229,14 @@ def plan_deletions(tail: Tail, filters: Sequence[AclFilter]) -> Steps[DeletionPl
             yield
     yield from matches.find(tail)
     if matches.error is not None:
-        return reject_deletions(len(filters), matches.error)
+        return Plan((), (Deleted(error=matches.error),) * len(filters))
     results: list[Deleted] = []
     for place, answer in enumerate(answers, 1):
         results.append(matches.deleted_by(answer) if isinstance(answer, int) else answer)
         if place % _RESULTS_PER_STEP == 0:
             yield
-    removed = matches.removed
-    return DeletionPlan(tuple(map(AclRemoved, removed)), tuple(removed.values()), tuple(results))
+    yield from tail.remove(matches.removed.values())
+    return Plan(tuple(map(AclRemoved, matches.removed)), tuple(results))
 
 
 class _Matches:
@@ -267,7 +272,7 @@ class _Matches:
         self._last_places[number] = place
         return number
 
-    def find(self, tail: Tail) -> Steps[None]:
+    def find(self, tail: AclTail) -> Steps[None]:
         """Look up every ACL. Stop as soon as there are too many matches."""
         if self._repeats:
             yield from self._find(tail)
@@ -275,7 +280,7 @@ class _Matches:
             self.error = InvalidAclError(TOO_MANY_REMOVED)
         yield from self._index.clear_in_steps()
 
-    def _find(self, tail: Tail) -> Steps[None]:
+    def _find(self, tail: AclTail) -> Steps[None]:
         work = 0
         unmatched = self._first_places[-1] + 1
         for chunk in tail.chunks():

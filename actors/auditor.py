@@ -15,7 +15,7 @@ from authorizerd.acl.decision import Decision
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Question
 from authorizerd.actors.audit_log import AuditEvent, AuditLog
-from authorizerd.actors.decider import DecisionContext, DecisionState
+from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionState
 
 _DEFAULT_RULES: Final = AuditRules()
 

@@ -32,7 +32,7 @@ from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.record_applier import NOT_LOADED
+from authorizerd.actors.published_state import NOT_LOADED
 from authorizerd.config.values import SecurityProtocol
 
 _HOST_SHOWN_MAX: Final = 100

@@ -10,11 +10,11 @@ Source: KIP-504 (Authorizer).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
-from authorizerd.acl.decision import AuthorizerSettings, Decision, NamedRule
+from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Acl, AclFilter, Question
 from authorizerd.acl.snapshot import AclSnapshot
@@ -22,9 +22,9 @@ from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from authorizerd.actors.completion import Completion, ItemCompletions
-from authorizerd.actors.decider import (
+from authorizerd.actors.daemon_authorizer import (
     KAFKA_SURFACE,
-    DecidingAuthorizer,
+    DaemonAuthorizer,
     DecisionContext,
     DecisionCounts,
     DecisionState,
@@ -47,16 +47,15 @@ from authorizerd.actors.plugged_values import (
     with_reason,
 )
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import NOT_LOADED
+from authorizerd.actors.published_state import NOT_LOADED
 
 Value = TypeVar("Value")
 
 _ANYBODY: Final = "User:ANONYMOUS"
 """A principal who is not a super user anywhere, unless everybody is one."""
-_NO_SETTINGS: Final = AuthorizerSettings()
 
 
-class PluggedAuthorizer(DecidingAuthorizer):
+class PluggedAuthorizer(DaemonAuthorizer):
     """Check every call of a third-party authorizer.
 
     Args:
@@ -78,14 +77,6 @@ class PluggedAuthorizer(DecidingAuthorizer):
         self._on_failure = on_failure
         self._allowed = Decision(True, NamedRule(name))
         self._denied = Decision(False, NamedRule(name))
-
-    def current_state(self) -> DecisionState:
-        """Return the state. It has a deadline only if the authorizer may use ACLs that expire.
-
-        So an answer by ACLs that were current is not given once they have expired.
-        """
-        snapshot, deadline = self._snapshot.read()
-        return DecisionState(snapshot, _NO_SETTINGS, math.inf if snapshot is None else deadline)
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Configure the authorizer. Any error it raises stops the daemon from starting."""
@@ -124,11 +115,7 @@ class PluggedAuthorizer(DecidingAuthorizer):
             raise EndpointStartError(f"the authorizer rejects the cluster id: {reason}") from error
 
     def serves(self, principal: str) -> bool:
-        try:
-            return self._authorizer.serves(principal) is True
-        except BaseException as error:  # noqa: BLE001 - in doubt, serve nobody
-            self._on_failure(error)
-            return False
+        return self._ask(lambda: self._authorizer.serves(principal) is True, in_doubt=False)
 
     @property
     def refusal(self) -> str:
@@ -137,34 +124,23 @@ class PluggedAuthorizer(DecidingAuthorizer):
 
     @property
     def not_ready_reason(self) -> str:
-        try:
-            return check_reason(self._authorizer.not_ready_reason) or NOT_LOADED
-        except BaseException as error:  # noqa: BLE001 - the request is refused anyway
-            self._on_failure(error)
-            return NOT_LOADED
-
-    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
-        """Do as ``Authorizer.authorize``, but deny if the authorizer fails."""
-        return self._authorize(self._authorizer.authorize, context, actions, self._kafka_counts())
-
-    def pinned(self) -> Authorize:
-        """Do as ``Authorizer.pinned``, but deny if the authorizer fails."""
-        try:
-            authorize = self._authorizer.pinned()
-        except BaseException as error:  # noqa: BLE001 - unpinned calls may still work
-            self._on_failure(error)
-            return self.authorize
-        return lambda context, actions: self._authorize(
-            authorize, context, actions, self._kafka_counts()
+        return self._ask(
+            lambda: check_reason(self._authorizer.not_ready_reason) or NOT_LOADED,
+            in_doubt=NOT_LOADED,
         )
 
-    def _kafka_counts(self) -> DecisionCounts:
-        return self.counts_of(KAFKA_SURFACE)
+    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
+        return self._authorize(self._authorizer.authorize, context, actions)
+
+    def pinned(self) -> Authorize:
+        # Calls that are not pinned may still work.
+        unpinned: Authorize = self._authorizer.authorize
+        return partial(self._authorize, self._ask(self._authorizer.pinned, in_doubt=unpinned))
 
     def decide(
         self, state: DecisionState, question: Question, context: DecisionContext
     ) -> Decision:
-        """Do as ``Decider.decide``, but ignore ``state``, and deny if the authorizer fails."""
+        """Ask the authorizer, which has a state of its own, and name it as the rule."""
         action = Action(
             question.operation,
             question.resource_type,
@@ -187,8 +163,9 @@ class PluggedAuthorizer(DecidingAuthorizer):
         authorize: Authorize,
         context: RequestContext,
         actions: Sequence[Action],
-        counts: DecisionCounts,
+        counts: DecisionCounts | None = None,
     ) -> list[bool]:
+        counts = counts or self.counts_of(KAFKA_SURFACE)
         try:
             answers = check_answers(authorize(context, actions), actions)
         except NotReadyError as error:
@@ -208,7 +185,6 @@ class PluggedAuthorizer(DecidingAuthorizer):
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
     ) -> Steps[bool]:
-        """Do as ``Authorizer.authorize_by_resource_type``, but deny if the authorizer fails."""
         try:
             answer = yield from guard(
                 lambda: self._authorizer.authorize_by_resource_type(
@@ -266,29 +242,18 @@ class PluggedAuthorizer(DecidingAuthorizer):
             raise
 
     def acl_offset(self) -> int | None:
-        """Return the authorizer's ``acl_offset``, or None if it fails."""
-        try:
-            return check_acl_offset(self._authorizer.acl_offset())
-        except BaseException as error:  # noqa: BLE001 - without an offset, guards are rejected
-            self._on_failure(error)
-            return None
+        # Without an offset, guards are rejected.
+        return self._ask(lambda: check_acl_offset(self._authorizer.acl_offset()), in_doubt=None)
 
     def acl_count(self) -> int:
-        try:
-            return check_acl_count(self._authorizer.acl_count())
-        except BaseException as error:  # noqa: BLE001 - a metrics scrape must not fail
-            self._on_failure(error)
-            return -1
+        return self._ask(lambda: check_acl_count(self._authorizer.acl_count()), in_doubt=-1)
 
     @property
     def reconfigurable_configs(self) -> frozenset[str]:
-        """The authorizer's ``reconfigurable_configs``, or no keys if reading them fails."""
-        try:
-            names = self._authorizer.reconfigurable_configs
-            return frozenset(map(str, names))
-        except BaseException as error:  # noqa: BLE001 - in doubt, change nothing
-            self._on_failure(error)
-            return frozenset()
+        return self._ask(
+            lambda: frozenset(map(str, self._authorizer.reconfigurable_configs)),
+            in_doubt=frozenset(),
+        )
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
         """Have the authorizer check ``configs``. Convert any error it raises to an Exception."""
@@ -302,13 +267,16 @@ class PluggedAuthorizer(DecidingAuthorizer):
             raise to_exception(error) from error
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
-        try:
-            self._authorizer.reconfigure(configs)
-        except BaseException as error:  # noqa: BLE001 - the authorizer has already accepted the values
-            self._on_failure(error)
+        # The authorizer has already accepted the values.
+        self._ask(lambda: self._authorizer.reconfigure(configs), in_doubt=None)
 
     def close(self) -> None:
+        self._ask(self._authorizer.close, in_doubt=None)
+
+    def _ask(self, call: Callable[[], Value], *, in_doubt: Value) -> Value:
+        """Return what ``call`` returns, or ``in_doubt`` if the authorizer fails."""
         try:
-            self._authorizer.close()
-        except BaseException as error:  # noqa: BLE001 - the daemon ends anyway
+            return call()
+        except BaseException as error:  # noqa: BLE001 - no fault of a plug-in ends the daemon
             self._on_failure(error)
+            return in_doubt

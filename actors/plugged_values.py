@@ -16,7 +16,7 @@ from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.completion import Completion, Completions, ItemCompletions
 from authorizerd.actors.errors import AuthorizerFaultError, SecurityDisabledError
-from authorizerd.actors.record_applier import NOT_LOADED
+from authorizerd.actors.published_state import NOT_LOADED
 
 Value = TypeVar("Value")
 

@@ -1,11 +1,9 @@
 """The RecordApplier turns committed changes into ACL snapshots and cluster images, in log order.
 
-**Invariant:** only the applier replaces the snapshot and the image, and it publishes them together:
-a task that reads both without awaiting in between sees one state of the log. Nothing is published
-before the source reports that it has passed on everything up to the high water mark. From then on,
-every batch becomes visible atomically. A batch that contradicts the state before it means that the
-log or this code is wrong: the error ends the applier, or if the log is not ours, decisions.
-Each snapshot is judged by the Kafka releases that the image published with it proves.
+**Invariant:** only the applier replaces the snapshot and the image. Nothing is published before the
+source reports that it has passed on everything up to the high water mark. From then on, every batch
+becomes visible atomically. A batch that contradicts the state before it means that the log or this
+code is wrong: the error ends the applier, or if the log is not ours, decisions.
 
 The applier works in slices, with a checkpoint after each, so that a long batch does not block the
 event loop. After loading, the objects that exist live long, as do those that later changes create:
@@ -31,13 +29,12 @@ from authorizerd.acl.snapshot import (
     AclSnapshot,
     apply_changes,
     at_offset,
-    with_rules,
 )
 from authorizerd.acl.steps import Steps, free
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
-from authorizerd.actors.published import Expiring, Published, View
+from authorizerd.actors.published_state import STALE, STOPPED, PublishedState
 from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
@@ -46,12 +43,6 @@ from authorizerd.image.errors import ChangeError
 CHANGES_PER_SLICE: Final = CHANGES_PER_STATE
 BATCHES_WAITING_MAX: Final = 16
 """Capacity of the applier's inbox."""
-
-NOT_LOADED: Final = "the ACLs are not loaded yet"
-STALE: Final = "the ACLs are stale: contact with the followed cluster is lost"
-UNCONFIRMED: Final = "the followed cluster has not confirmed the ACLs since the start"
-STOPPED: Final = "decisions have stopped until an operator acts: /readyz names the reason"
-UNTESTED: Final = "decisions have stopped: the cluster runs a Kafka release that was not tested"
 
 T = TypeVar("T")
 
@@ -99,17 +90,14 @@ class ApplierStatistics:
     batches_waiting: int
 
 
-class RecordApplier:
+class RecordApplier(PublishedState):
     """Apply committed changes, and publish the results.
 
     Args:
         inbox: the batches of the source, in log order.
         heap: the garbage collector. It is left alone during the load.
         journal: gets every change once it is applied.
-        judge: returns by the rules of which releases the ACLs of an image are judged.
-        stops_if_newer: True to publish no snapshot while a release is newer than those tested.
-        deadline: how long the state decides before the first ``Renew``.
-        why_expired: what callers are told once the deadline of the last ``Renew`` has passed.
+        judge, stops_if_newer, deadline, why_expired, clock: see ``PublishedState``.
         on_misfit: if given, a batch that contradicts the state does not end the applier. Instead,
             it publishes no snapshot any more, and calls this function once.
     """
@@ -127,61 +115,22 @@ class RecordApplier:
         why_expired: str = STALE,
         clock: Clock = boot_time,
     ) -> None:
+        super().__init__(
+            AclJournal(0) if journal is None else journal,
+            judge=judge,
+            stops_if_newer=stops_if_newer,
+            deadline=deadline,
+            why_expired=why_expired,
+            clock=clock,
+        )
         self._inbox = inbox
         self._heap = heap
-        self._journal = AclJournal(0) if journal is None else journal
         self._on_misfit = on_misfit
-        self._judge = judge
-        self._stops_if_newer = stops_if_newer
-        self._is_loaded = False
-        self._suspended = self._untested = ""
-        self._why_expired = why_expired
-        self._snapshot: Expiring[AclSnapshot] = Expiring(deadline=deadline, clock=clock)
-        self._applied: Published[AclSnapshot | None] = Published(None)
-        self._cluster: Published[ClusterImage] = Published(EMPTY_IMAGE)
-        self._release: Published[ReleaseInForce] = Published(UNKNOWN_RELEASE)
         self.acls_changed_at = -1
         """The log offset of the last change of ACLs that was passed on, -1 before the first.
 
         A checkpoint does not pass on deletions, so the last one may be as late as its end.
         """
-
-    @property
-    def snapshot(self) -> View[AclSnapshot | None]:
-        """The snapshot to decide by.
-
-        It is None until it is loaded, while decisions are stopped, and once it is too old.
-        """
-        return self._snapshot
-
-    @property
-    def not_ready_reason(self) -> str:
-        """Why there is no snapshot to decide by, for callers. Only valid while there is none."""
-        if self._why_stopped:
-            return self._why_stopped
-        if not self._is_loaded:
-            return NOT_LOADED
-        return UNCONFIRMED if self._snapshot.deadline == -math.inf else self._why_expired
-
-    @property
-    def has_stopped_for_newer(self) -> bool:
-        """True if there is no snapshot because a release is newer than those tested."""
-        return bool(self._untested)
-
-    @property
-    def release(self) -> View[ReleaseInForce]:
-        """By the rules of which releases the newest state is judged, and why."""
-        return self._release
-
-    @property
-    def applied(self) -> View[AclSnapshot | None]:
-        """The newest state, also while decisions are stopped; None until it is loaded."""
-        return self._applied
-
-    @property
-    def cluster(self) -> View[ClusterImage]:
-        """The newest cluster image, empty until it is loaded."""
-        return self._cluster
 
     def statistics(self) -> ApplierStatistics:
         """Return the current state, for metrics."""
@@ -217,21 +166,6 @@ class RecordApplier:
             self._on_misfit(misfit)
             async for _ in self._inbox:  # senders must not wait for ever
                 pass
-
-    async def _notice_expiry(self) -> None:
-        """Tell watchers and the log when the state becomes too old; decisions notice by themselves.
-
-        This may be late: trio's clock does not count the time of a suspended machine.
-        """
-        snapshot = self._snapshot
-        while True:
-            await snapshot.wait_until(lambda newest: newest is not None and snapshot.expires)
-            while not snapshot.has_passed(snapshot.deadline):  # noqa: ASYNC110 - it may be moved
-                await trio.sleep(snapshot.seconds_left)
-            snapshot.publish_until(None, snapshot.deadline)  # wakes those who wait for this
-            if not self._why_stopped:
-                _logger.error("decisions stop: %s", self._why_expired)
-                self._journal.stop(self._why_expired)
 
     async def _apply_all(self) -> None:
         loaded = await self._load()
@@ -271,61 +205,6 @@ class RecordApplier:
     def _note_change(self, batch: ChangeBatch) -> None:
         if batch.changes:
             self.acls_changed_at = batch.last_offset
-
-    def _publish(self, snapshot: AclSnapshot, cluster: ClusterImage) -> AclSnapshot:
-        """Publish both, and return the snapshot as it is published: with the rules in force.
-
-        The image comes first, since other tasks wait for the snapshot's offset.
-        """
-        before = self._cluster.newest
-        if cluster is not before:
-            self._cluster.publish(cluster)
-        if not self._is_loaded or _evidence(cluster) != _evidence(before):
-            self._judge_release(cluster)
-        snapshot = with_rules(snapshot, self._release.newest.rules)
-        if not self._why_stopped:
-            self._snapshot.publish_until(snapshot, self._snapshot.deadline)
-        self._applied.publish(snapshot)
-        return snapshot
-
-    def _judge_release(self, cluster: ClusterImage) -> None:
-        release = self._judge(cluster)
-        if release != self._release.newest:
-            self._release.publish(release)
-        untested = UNTESTED if release.newer and self._stops_if_newer else ""
-        if untested != self._untested:
-            self._untested = untested
-            if self._is_loaded:
-                self._withhold_or_show(self._snapshot.deadline)
-
-    def _suspend(self, reason: str) -> None:
-        self._suspended = reason
-        self._withhold_or_show(self._snapshot.deadline)
-
-    def _renew(self, deadline: float) -> None:
-        had_expired = self._journal.stop_reason == self._why_expired
-        self._withhold_or_show(deadline)
-        if had_expired and not self._journal.stop_reason:
-            _logger.warning("decisions go on: the ACLs are confirmed again")
-
-    @property
-    def _why_stopped(self) -> str:
-        """Why no snapshot may be published, empty if there is no reason."""
-        return self._suspended or self._untested
-
-    @property
-    def _why_withheld(self) -> str:
-        """Why nobody decides by the newest state, empty if it is in use."""
-        return "" if self._snapshot.newest is not None else self.not_ready_reason
-
-    def _withhold_or_show(self, deadline: float) -> None:
-        """Publish no snapshot while there is a reason not to, and else the newest one."""
-        self._snapshot.publish_until(None if self._why_stopped else self._applied.newest, deadline)
-        reason = self._why_withheld
-        if reason and reason != self._journal.stop_reason:
-            self._journal.stop(reason)
-        elif not reason and self._journal.stop_reason:
-            self._journal.resume()
 
     async def _load(self) -> tuple[AclSnapshot, ClusterImage] | None:
         """Return the loaded state, or None if the source ended before it caught up."""
@@ -387,11 +266,6 @@ class RecordApplier:
             )
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
-
-
-def _evidence(cluster: ClusterImage) -> tuple[int, int, int]:
-    """Return what tells if an image proves the same releases as another one that still exists."""
-    return id(cluster.features), id(cluster.nodes), id(cluster.voters)
 
 
 def _apply_in_steps(

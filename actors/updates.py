@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import trio
 
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.steps import Steps
-from authorizerd.acl.updates import Deleted
+from authorizerd.acl.updates import Deleted, Plan
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.image.changes import ClusterChange
@@ -25,13 +25,8 @@ from authorizerd.image.cluster import ClusterImage
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterPlan(Generic[T]):
-    """The changes of a request that does not concern ACLs, and its answer."""
-
-    changes: tuple[ClusterChange, ...]
-    result: T
-
+ClusterPlan: TypeAlias = Plan[ClusterChange, T]
+"""The changes of a request that does not concern ACLs, and its answer."""
 
 PlanCluster: TypeAlias = Callable[[ClusterImage], Steps[ClusterPlan[T]]]
 """A function that plans a request in steps, from the image at the end of the log."""

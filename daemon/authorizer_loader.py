@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.authorizer import Authorizer
-from authorizerd.actors.decider import DecidingAuthorizer
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
 from authorizerd.actors.no_authorizer import NoAuthorizer
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.published import View
@@ -28,8 +28,8 @@ _logger = logging.getLogger(__name__)
 
 
 def choose_authorizer(
-    class_name: str, standard: DecidingAuthorizer, snapshot: View[AclSnapshot | None]
-) -> DecidingAuthorizer:
+    class_name: str, standard: DaemonAuthorizer, snapshot: View[AclSnapshot | None]
+) -> DaemonAuthorizer:
     """Return ``standard``, or the authorizer that replaces it.
 
     Args:

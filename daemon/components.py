@@ -111,7 +111,7 @@ class Parts:
         self.standard: Final = StandardAuthorizer(
             snapshot,
             self.origin.updates,
-            None if self.audit is None else self.audit.auditor,
+            auditor=None if self.audit is None else self.audit.auditor,
             why_no_snapshot=lambda: self.applier.not_ready_reason,
         )
         self.authorizer: Final = choose_authorizer(

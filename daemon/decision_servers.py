@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from authorizerd.actors.decider import Decider
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.bounds import (
     METRICS_CONNECTIONS_PER_IP_MAX,
     http_memory_bytes,
@@ -88,7 +88,7 @@ def end_identified(servers: Collection[ConnectionServer], tls: TlsServer) -> Non
 
 def new_decision_handler(
     configuration: Configuration,
-    decider: Decider,
+    decider: DaemonAuthorizer,
     callers: Callers,
     watchers: Watchers,
     queries: Queries,
@@ -99,9 +99,9 @@ def new_decision_handler(
     )
     opa = OpaHandler(decider, callers)
     handlers: dict[str, PathHandler] = {HEALTH_PATH: opa}
-    explains = isinstance(decider, StandardDecider)
+    explains = isinstance(decider, StandardAuthorizer)
     # Another authorizer's decisions do not depend on the ACLs alone.
-    if isinstance(decider, StandardDecider):
+    if isinstance(decider, StandardAuthorizer):
         handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, queries)
         handlers[HISTORY_PATH] = HistoryHandler(decider, vocabulary, callers, queries)
         search = SearchHandler(decider, vocabulary, callers, queries)
@@ -176,7 +176,7 @@ def new_http_server(
 
 
 def new_stream_server(
-    configuration: Configuration, decider: Decider, callers: Callers, tls: TlsServer | None
+    configuration: Configuration, decider: DaemonAuthorizer, callers: Callers, tls: TlsServer | None
 ) -> StreamServer:
     """Return the server of the decision stream, which must be configured."""
     endpoint = configuration.decision_stream

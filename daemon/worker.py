@@ -18,8 +18,9 @@ from typing import Final
 
 import trio
 
-from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, STALE, Message, RecordApplier
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.published_state import STALE
+from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, RecordApplier
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.steps import call_after_turns
 from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.config.values import UnknownRelease
@@ -134,9 +135,9 @@ class Worker(Follower):
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()
-        self._decider = StandardDecider(
+        self._decider = StandardAuthorizer(
             self._applier.snapshot,
-            None if audit is None else audit.auditor,
+            auditor=None if audit is None else audit.auditor,
             why_no_snapshot=lambda: self._applier.not_ready_reason,
         )
         self._callers = new_callers(configuration)

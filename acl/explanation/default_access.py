@@ -11,7 +11,6 @@ from typing import Final
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.model import DefaultAccess, PatternCount
 from authorizerd.acl.explanation.scan import (
-    find_prefix_lengths,
     iterate_patterns,
 )
 from authorizerd.acl.model import Question
@@ -27,10 +26,9 @@ def find_default_access(
     """Return what the setting means for the resource of ``question``."""
     resources = snapshot.types[question.resource_type].resources
     name = question.resource_name
-    lengths = find_prefix_lengths([resources], name)
     listed: list[PatternCount] = []
     total = 0
-    for pattern_type, pattern_name in iterate_patterns(name, lengths):
+    for pattern_type, pattern_name in iterate_patterns([resources], name):
         count = get_weight(resources, pattern_type, pattern_name)
         total += count
         if count and len(listed) < PATTERNS_LISTED_MAX:

@@ -15,7 +15,6 @@ import msgspec
 
 from authorizerd.acl.bits import denying_operations
 from authorizerd.acl.explanation.scan import (
-    find_prefix_lengths,
     iterate_patterns,
 )
 from authorizerd.acl.matching import (
@@ -92,8 +91,7 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Matches:
     searched = [patterns for _, _, patterns, _ in tables]
     searched += (each.host_denials for _, each in denied_hosts)
     name = question.resource_name
-    lengths = find_prefix_lengths(searched, name)
-    for pattern_type, pattern_name in iterate_patterns(name, lengths):
+    for pattern_type, pattern_name in iterate_patterns(searched, name):
         some = [
             *_make_plain(question, tables, pattern_type, pattern_name),
             *_make_denied_hosts(

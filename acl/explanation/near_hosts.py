@@ -19,9 +19,8 @@ from authorizerd.acl.explanation.probe import Probe
 from authorizerd.acl.explanation.words import count_of, describe_access
 from authorizerd.acl.host_ranges import find_range
 from authorizerd.acl.hosts import host_address, never_matches
-from authorizerd.acl.matching import find_leaves
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl
-from authorizerd.acl.patterns import NO_PATTERNS, Patterns, look_up
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, find_leaves, look_up
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.areas import list_examples
 from authorizerd.acl.snapshot import rules_of

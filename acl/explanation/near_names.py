@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
 from authorizerd.acl.explanation.words import describe_access, name_resource
-from authorizerd.acl.matching import LITERAL, PREFIXED
 from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Acl, ResourceType
-from authorizerd.acl.patterns import Patterns, get_weight, misses_wildcard
+from authorizerd.acl.patterns import LITERAL, PREFIXED, Patterns, get_weight, misses_wildcard
 
 PATTERNS_SEARCHED_MAX: Final = 65_536
 PATTERNS_AT_ONCE: Final = 256

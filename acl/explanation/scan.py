@@ -7,35 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from authorizerd.acl.matching import LITERAL, PREFIXED
 from authorizerd.acl.model import WILDCARD
-from authorizerd.acl.patterns import Patterns, misses_wildcard
+from authorizerd.acl.patterns import (
+    EVERY_BIT,
+    LITERAL,
+    PREFIXED,
+    Patterns,
+    find_leaves,
+    misses_wildcard,
+)
 
 
-def find_prefix_lengths(tables: Iterable[Patterns], name: str) -> list[int]:
-    """Return the lengths of all prefixes of ``name`` that may be in a table.
-
-    The longest comes first. A name has few such prefixes, but each may have its own length.
-    """
-    size = len(name)
-    lengths: set[int] = set()
-    for patterns in tables:
-        lengths.update(
-            length
-            for length, last, characters in patterns.ends
-            if length <= size and (characters is None or name[last] in characters)
-        )
-    return sorted(lengths, reverse=True)
-
-
-def iterate_patterns(name: str, lengths: Iterable[int]) -> Iterable[tuple[int, str]]:
-    """Yield the type and name of each pattern that matches ``name``.
-
-    Args:
-        lengths: the lengths of the prefixes, the longest first.
-    """
+def iterate_patterns(tables: Iterable[Patterns], name: str) -> Iterable[tuple[int, str]]:
+    """Yield the type and name of each pattern that matches ``name`` and may be in a table."""
     yield LITERAL, name
-    for length in lengths:
-        yield PREFIXED, name[:length]
+    prefixes = {
+        prefix
+        for patterns in tables
+        for _, kind, prefix in find_leaves(patterns, name, EVERY_BIT)
+        if kind == PREFIXED
+    }
+    for prefix in sorted(prefixes, key=len, reverse=True):
+        yield PREFIXED, prefix
     if name != WILDCARD and not misses_wildcard(name):
         yield LITERAL, WILDCARD

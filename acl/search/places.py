@@ -13,7 +13,7 @@ import msgspec
 
 from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import PatternType
-from authorizerd.acl.patterns import Patterns, misses_wildcard
+from authorizerd.acl.patterns import EVERY_BIT, PREFIXED, Patterns, find_leaves, misses_wildcard
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.joined_rules import check_hosts
 from authorizerd.acl.tables import Table
@@ -49,16 +49,10 @@ def find_places(patterns: Patterns, name: str) -> Places:
     Args:
         patterns: those of all ACLs of the resource type.
     """
-    prefixes: list[str] = []
-    size = len(name)
-    for length, last, characters in patterns.ends:
-        if length <= size and (characters is None or name[last] in characters):
-            prefix = name[:length]
-            if prefix in patterns.prefixes:
-                prefixes.append(prefix)
+    leaves = find_leaves(patterns, name, EVERY_BIT)
+    prefixes = tuple(prefix for _, kind, prefix in leaves if kind == PREFIXED)
     is_wild = patterns.wildcard != 0 and not misses_wildcard(name)
-    has_acl = is_wild or bool(prefixes) or name in patterns.literals
-    return Places(name, tuple(prefixes), is_wild, has_acl)
+    return Places(name, prefixes, is_wild, bool(leaves))
 
 
 def look_up_at(patterns: Patterns, places: Places) -> int:

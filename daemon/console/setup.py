@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.console.exports import CSV_SUFFIX, LINES_SUFFIX
 from authorizerd.daemon.console.handler import ROOT_PATH, Console
@@ -96,7 +96,7 @@ def new_console(
     }
     navigation = dict(NAVIGATION)
     # Another authorizer's decisions do not depend on the ACLs alone.
-    if isinstance(measured.authorizer, StandardDecider):
+    if isinstance(measured.authorizer, StandardAuthorizer):
         pages[PLAN_PATH] = PlanPage(configuration, measured.authorizer)
         navigation[PLAN_PATH] = PLAN_TITLE
     downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.model import CLUSTER_NAME, Operation, Question, ResourceType
-from authorizerd.actors.decider import Decider, DecisionContext, DecisionCounts
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionContext, DecisionCounts
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.requester import PortRequester
 
 
 def audit_access(
-    decider: Decider, requester: PortRequester, request_name: str, *, allowed: bool
+    decider: DaemonAuthorizer, requester: PortRequester, request_name: str, *, allowed: bool
 ) -> None:
     """Have it audited that the caller was refused, or that it sees ACLs.
 
     Other authorizers than the built-in one audit by themselves, and only what they decide.
     """
     principal = requester.principal
-    if principal is None or not isinstance(decider, StandardDecider):
+    if principal is None or not isinstance(decider, StandardAuthorizer):
         return
     question = Question(principal, None, Operation.ANY, ResourceType.CLUSTER, CLUSTER_NAME)
     decision = Decision(allowed, NamedRule("Callers"))

@@ -19,9 +19,9 @@ from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
-from authorizerd.actors.decider import Decider, DecisionState
-from authorizerd.actors.record_applier import STALE
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionState
+from authorizerd.actors.published_state import STALE
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.steps import pause_if_due
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.decisions.acl_surface import (
@@ -63,7 +63,7 @@ class AclListHandler(AclSurface):
     """
 
     def __init__(
-        self, decider: StandardDecider, callers: Callers, queries: Queries = NO_QUERIES
+        self, decider: StandardAuthorizer, callers: Callers, queries: Queries = NO_QUERIES
     ) -> None:
         super().__init__(SURFACE, decider, callers)
         self._queries: Final = queries
@@ -118,7 +118,9 @@ def _stream(
     )
 
 
-def _new_check(decider: Decider, caller: Caller, state: DecisionState) -> Callable[[], None]:
+def _new_check(
+    decider: DaemonAuthorizer, caller: Caller, state: DecisionState
+) -> Callable[[], None]:
     """Return what checks, for each part, that the caller may still see the ACLs.
 
     Raises (when it is called):
@@ -149,7 +151,7 @@ class _Listing:
     """One listing. Its first line has the offset, and its last line the number of ACLs."""
 
     def __init__(
-        self, decider: Decider, caller: Caller, state: DecisionState, wanted: AclFilter
+        self, decider: DaemonAuthorizer, caller: Caller, state: DecisionState, wanted: AclFilter
     ) -> None:
         snapshot = state.snapshot
         assert snapshot is not None, "checked"

@@ -13,8 +13,8 @@ import msgspec
 
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.acl_journal import ExpiredError
-from authorizerd.actors.decider import DecisionState
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import DecisionState
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Caller, Callers
 from authorizerd.daemon.decisions.requester import PortRequester
@@ -49,7 +49,7 @@ class AclSurface(ABC):
         name: the surface's name in the audit log.
     """
 
-    def __init__(self, name: str, decider: StandardDecider, callers: Callers) -> None:
+    def __init__(self, name: str, decider: StandardAuthorizer, callers: Callers) -> None:
         self._name: Final = name
         self._decider: Final = decider
         self._callers: Final = callers
@@ -87,7 +87,7 @@ class AclSurface(ABC):
         """Return the answer, or raise one of the errors above."""
 
 
-def check_may_list(decider: StandardDecider, caller: Caller) -> DecisionState:
+def check_may_list(decider: StandardAuthorizer, caller: Caller) -> DecisionState:
     """Return the newest state, whose ACLs the caller may see.
 
     Raises:

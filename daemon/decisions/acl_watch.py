@@ -15,7 +15,7 @@ import trio
 
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.acl_journal import AclJournal, ExpiredError, JournalPart
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.acl_surface import (
     NO_STORE,
     AclSurface,
@@ -59,7 +59,7 @@ _HEADERS: Final = (
 class AclWatchHandler(AclSurface):
     """Answer watches."""
 
-    def __init__(self, decider: StandardDecider, callers: Callers, watchers: Watchers) -> None:
+    def __init__(self, decider: StandardAuthorizer, callers: Callers, watchers: Watchers) -> None:
         super().__init__(SURFACE, decider, callers)
         self._watchers: Final = watchers
 
@@ -100,7 +100,12 @@ class _Watch:
     """
 
     def __init__(
-        self, decider: StandardDecider, caller: Caller, watchers: Watchers, after: int, place: int
+        self,
+        decider: StandardAuthorizer,
+        caller: Caller,
+        watchers: Watchers,
+        after: int,
+        place: int,
     ) -> None:
         self._decider: Final = decider
         self._caller: Final = caller

@@ -22,7 +22,7 @@ from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
 from authorizerd.acl.question_cost import bound_explanation
-from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionContext, DecisionState
 from authorizerd.actors.steps import pause_if_due
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import HttpSurface
@@ -79,7 +79,7 @@ class AuthZenHandler(HttpSurface):
 
     def __init__(
         self,
-        decider: Decider,
+        decider: DaemonAuthorizer,
         vocabulary: Vocabulary,
         callers: Callers,
         queries: Queries = NO_QUERIES,

@@ -9,8 +9,8 @@ from typing import Final
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.model import Question
-from authorizerd.actors.decider import DecisionState
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import DecisionState
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.question_surface import QuestionSurface
 from authorizerd.daemon.decisions.requester import PortRequester
@@ -27,7 +27,11 @@ class ExplainHandler(QuestionSurface):
     """Answer requests for explanations."""
 
     def __init__(
-        self, decider: StandardDecider, vocabulary: Vocabulary, callers: Callers, queries: Queries
+        self,
+        decider: StandardAuthorizer,
+        vocabulary: Vocabulary,
+        callers: Callers,
+        queries: Queries,
     ) -> None:
         super().__init__(SURFACE, EXPLANATIONS, decider, vocabulary, callers, queries)
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.model import Question
-from authorizerd.actors.decider import DecisionState
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import DecisionState
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.question_surface import QuestionSurface
 from authorizerd.daemon.decisions.requester import PortRequester
@@ -28,7 +28,11 @@ class HistoryHandler(QuestionSurface):
     """Answer requests for histories. They are counted as questions about the past."""
 
     def __init__(
-        self, decider: StandardDecider, vocabulary: Vocabulary, callers: Callers, queries: Queries
+        self,
+        decider: StandardAuthorizer,
+        vocabulary: Vocabulary,
+        callers: Callers,
+        queries: Queries,
     ) -> None:
         super().__init__(SURFACE, HISTORIES, decider, vocabulary, callers, queries)
 

@@ -15,8 +15,13 @@ import msgspec
 
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError, SearchLimitError
 from authorizerd.acl.model import Question
-from authorizerd.actors.decider import Decider, DecisionContext, DecisionCounts, DecisionState
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import (
+    DaemonAuthorizer,
+    DecisionContext,
+    DecisionCounts,
+    DecisionState,
+)
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.requester import PortRequester
@@ -64,7 +69,7 @@ class HttpSurface(ABC):
     def __init__(
         self,
         name: str,
-        decider: Decider,
+        decider: DaemonAuthorizer,
         callers: Callers,
         unreadable: type[Exception],
         queries: Queries = NO_QUERIES,
@@ -169,7 +174,7 @@ class HttpSurface(ABC):
         if question.as_of is not None:
             self._check(requester, PAST)
         try:
-            if isinstance(self._decider, StandardDecider):  # of any other one, nothing is answered
+            if isinstance(self._decider, StandardAuthorizer):  # others answer nothing
                 self._decider.check_ready(state)
         except NotReadyError:
             counts.not_ready += 1

@@ -14,7 +14,7 @@ from typing import Final
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Question
 from authorizerd.actors.authorizer import RequestContext
-from authorizerd.actors.decider import Decider, DecisionContext, DecisionState
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionContext, DecisionState
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import HttpSurface
@@ -51,7 +51,7 @@ _HEALTHY: Final = Response(status=200, body=b"{}", content_type=JSON)
 class OpaHandler(HttpSurface):
     """Answer the requests of Kafka's OPA plugin."""
 
-    def __init__(self, decider: Decider, callers: Callers) -> None:
+    def __init__(self, decider: DaemonAuthorizer, callers: Callers) -> None:
         super().__init__(SURFACE, decider, callers, OpaError)
 
     async def __call__(self, request: Request) -> Response:

@@ -10,8 +10,8 @@ from typing import Final
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.model import Question
-from authorizerd.actors.decider import DecisionState
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import DecisionState
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import HttpSurface
 from authorizerd.daemon.decisions.requester import PortRequester
@@ -39,7 +39,7 @@ class QuestionSurface(HttpSurface):
         self,
         name: str,
         needs: Needs,
-        decider: StandardDecider,
+        decider: StandardAuthorizer,
         vocabulary: Vocabulary,
         callers: Callers,
         queries: Queries,

@@ -15,8 +15,8 @@ from typing import Final
 
 from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Operation, Question
-from authorizerd.actors.decider import DecisionContext, DecisionCounts, DecisionState
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts, DecisionState
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import HttpSurface
 from authorizerd.daemon.decisions.requester import PortRequester
@@ -78,7 +78,7 @@ class SearchHandler(HttpSurface):
 
     def __init__(
         self,
-        decider: StandardDecider,
+        decider: StandardAuthorizer,
         vocabulary: Vocabulary,
         callers: Callers,
         queries: Queries,

@@ -22,7 +22,7 @@ from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.question_cost import bound_lookups
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.actors.decider import Decider, DecisionState
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionState
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.decisions.access_audit import audit_access
@@ -84,7 +84,7 @@ class StreamServer(ConnectionServer):
         self,
         *,
         name: str,
-        decider: Decider,
+        decider: DaemonAuthorizer,
         callers: Callers,
         limits: ConnectionLimits,
         frame_bytes_max: int,
@@ -344,7 +344,7 @@ class _Conversation:
         self, state: DecisionState, questions: Sequence[StreamQuestion], requester: PortRequester
     ) -> bytearray:
         # This loop runs for every question, so it uses local names and avoids calls.
-        judge = self._server.decider.judge(state, SURFACE, requester)
+        authorize = self._server.decider.authorize_by(state, SURFACE, requester)
         operation_of, resource_type_of = OPERATION_OF, RESOURCE_TYPE_OF
         decisions = bytearray()
         append = decisions.append
@@ -365,7 +365,7 @@ class _Conversation:
                 append(INVALID)
                 continue
             try:
-                append(judge(principal, address, operation, resource_type, name))
+                append(authorize(principal, address, operation, resource_type, name))
             except InvalidQuestionError:
                 append(INVALID)
             except NotReadyError:

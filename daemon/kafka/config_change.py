@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import trio
 
 from authorizerd.acl.steps import at_once
+from authorizerd.acl.updates import Plan
 from authorizerd.actors.published import View
 from authorizerd.actors.updates import ClusterPlan
 from authorizerd.config.alterations import Changes, Wanted
@@ -97,7 +98,7 @@ class ConfigChange:
         for name, each in self._wanted.items():
             planning.add(name, each)
         self._guarded = planning.guarded
-        return ClusterPlan(tuple(planning.changes), planning.results)
+        return Plan(tuple(planning.changes), planning.results)
 
     def _on_applied(self) -> None:
         self._settings.refresh()

@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.steps import Steps
-from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, TOO_MANY_CREATED
+from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, TOO_MANY_CREATED, Plan
 from authorizerd.actors.updates import ClusterPlan
 from authorizerd.daemon.kafka.cluster_updates import Results
 from authorizerd.image.changes import CredentialAdded, CredentialRemoved
@@ -126,8 +126,8 @@ def plan_changes(
         if number % _CHANGES_PER_STEP == 0:
             yield
     if size > BYTES_PER_REQUEST_MAX:
-        return ClusterPlan((), {user: error or _TOO_LARGE for user, error in results.items()})
-    return ClusterPlan(tuple(changes), results)
+        return Plan((), {user: error or _TOO_LARGE for user, error in results.items()})
+    return Plan(tuple(changes), results)
 
 
 def _check(image: ClusterImage, change: CredentialChange | ApiError) -> CredentialChange | ApiError:

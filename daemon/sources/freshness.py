@@ -11,7 +11,8 @@ import logging
 
 import trio
 
-from authorizerd.actors.record_applier import STOPPED, Message, Renew, Suspend
+from authorizerd.actors.published_state import STOPPED
+from authorizerd.actors.record_applier import Message, Renew, Suspend
 from authorizerd.daemon.sources.status import SourceStatus
 
 _logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeVar
 
 from authorizerd.actors.audit_log import AuditLog
-from authorizerd.actors.decider import DecidingAuthorizer, DecisionCounts
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionCounts
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import RecordApplier
@@ -35,7 +35,7 @@ Statistics = TypeVar("Statistics", bound="DataclassInstance")
 class Measured:
     """The parts of the daemon that the metrics are read from."""
 
-    authorizer: DecidingAuthorizer
+    authorizer: DaemonAuthorizer
     applier: RecordApplier
     origin: Origin
     gate: ListenerGate

@@ -12,7 +12,7 @@ from typing import Final
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.auditor import NOT_WRITTEN
-from authorizerd.actors.decider import Decider
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import RecordApplier
 from authorizerd.daemon.sources.source import Source
@@ -37,7 +37,7 @@ class Readiness:
         applier: RecordApplier,
         gate: ListenerGate,
         source: Source,
-        decider: Decider,
+        decider: DaemonAuthorizer,
         is_listening: Callable[[], bool],
         workers: WorkerPool | None = None,
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from authorizerd.acl.explanation.failing_acls import count_failing
 from authorizerd.acl.releases import Release
 from authorizerd.actors.audit_log import AuditStatistics
-from authorizerd.actors.decider import DecisionCounts
+from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.daemon.telemetry.build import read_build, read_version
 from authorizerd.daemon.telemetry.family import MetricFamily, Values
 from authorizerd.daemon.telemetry.measured import Scrape

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from authorizerd.actors.audit_log import AuditStatistics
-from authorizerd.actors.decider import DecisionCounts
+from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.daemon.logging.queue import LogStatistics
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 

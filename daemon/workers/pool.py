@@ -25,14 +25,8 @@ from authorizerd.actors.auditor import NOT_WRITTEN
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published, View
-from authorizerd.actors.record_applier import (
-    STOPPED,
-    CaughtUp,
-    Message,
-    Renew,
-    Reset,
-    Suspend,
-)
+from authorizerd.actors.published_state import STOPPED
+from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Reset, Suspend
 from authorizerd.daemon.workers.counters import AUDIT_REFUSING, Sums, Totals
 from authorizerd.daemon.workers.feed_source import SILENT
 from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
@@ -135,7 +129,7 @@ class WorkerPool:
 
     @property
     def refusal(self) -> str:
-        """Why every worker refuses every decision, empty if one decides; see ``Decider``."""
+        """Why every worker refuses every decision, empty if one decides."""
         if self._stop_reason:
             return self._stop_reason
         listening = [link for link in self._links if link.is_listening]

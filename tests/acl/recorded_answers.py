@@ -27,9 +27,9 @@ from authorizerd.acl.snapshot import (
     with_rules,
 )
 from authorizerd.acl.steps import finish
-from authorizerd.acl.updates import Tail, plan_creations, plan_deletions
+from authorizerd.acl.updates import AclTail, plan_creations, plan_deletions
 from authorizerd.actors.authorizer import RequestContext
-from authorizerd.actors.decider import DecisionContext, DecisionCounts
+from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts
 from authorizerd.actors.published import Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from tests.oracles.standard_authorizer import (
@@ -211,8 +211,8 @@ def check_creation(
 ) -> AclSnapshot:
     """Create as AclControlManager does: item by item. A duplicate succeeds without a record."""
     acls, ids = [acl_of(row) for row in step["create"]], count(created + 1)
-    plan = finish(plan_creations(Tail(snapshot), acls, lambda: acl_id(next(ids))))
-    errors = [error and str(error) for error in plan.errors]
+    plan = finish(plan_creations(AclTail(snapshot), acls, lambda: acl_id(next(ids))))
+    errors = [error and str(error) for error in plan.result]
     if expected.get("skipped"):
         for error, refused in zip(errors, expected["construct"], strict=True):
             text = refused and refused.removeprefix("ERROR IllegalArgumentException: ")
@@ -228,9 +228,9 @@ def check_creation(
 
 def check_deletion(place: str, step: Case, expected: Case, snapshot: AclSnapshot) -> AclSnapshot:
     """Delete as AclControlManager does: each filter sees the state before the request."""
-    plan = finish(plan_deletions(Tail(snapshot), [filter_of(row) for row in step["delete"]]))
+    plan = finish(plan_deletions(AclTail(snapshot), [filter_of(row) for row in step["delete"]]))
     for validated, result, ours in zip(
-        expected["validate"], expected["results"], plan.results, strict=True
+        expected["validate"], expected["results"], plan.result, strict=True
     ):
         error = ours.error and str(ours.error)
         assert error == (validated and validated["message"]), place

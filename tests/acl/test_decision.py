@@ -89,6 +89,7 @@ def fast(snapshot: AclSnapshot, settings: AuthorizerSettings, asked: Question) -
 @example({read(" "), read(" ", PREFIXED), read("*")}, ask(" "), False)
 @example({read("ab", permission=DENY), read("a", PREFIXED)}, ask("ab"), False)
 @example({read("", PREFIXED), *CROWD}, ask(""), False)
+@example({read("a", PREFIXED, permission=DENY), read("ab", principal="User:*")}, ask("ab"), False)
 def test_decisions_agree_with_a_scan(held: set[Acl], asked: Question, allow_everyone: bool) -> None:
     """The answer agrees, and so does the rule that is named."""
     snapshot = snapshot_of(*held)

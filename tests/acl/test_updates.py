@@ -15,7 +15,7 @@ from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
 from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclFilter, AclRemoved, ChangeBatch, PatternType
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
-from authorizerd.acl.updates import Tail, plan_creations, plan_deletions
+from authorizerd.acl.updates import AclTail, plan_creations, plan_deletions
 from tests.support.acls import acl, snapshot_after, snapshot_of
 from tests.support.strategies import acls, logs, resource_names
 
@@ -45,8 +45,8 @@ GOOD = acl(topic="good")
 def test_a_plan_of_creations_adds_the_valid_acls(held: set[Acl], wanted: list[Acl]) -> None:
     """Each is added once, with a new id."""
     before = snapshot_of(*held)
-    plan, _ = finished(plan_creations(Tail(before), wanted, ids()))
-    good = {each for each, error in zip(wanted, plan.errors, strict=True) if error is None}
+    plan, _ = finished(plan_creations(AclTail(before), wanted, ids()))
+    good = {each for each, error in zip(wanted, plan.result, strict=True) if error is None}
     assert set(apply_changes(before, plan.changes).acls.values()) == held | good
     assert [change.acl for change in plan.changes] == list(
         dict.fromkeys(each for each in wanted if each in good - held)
@@ -71,8 +71,8 @@ def test_a_plan_of_deletions_removes_what_valid_filters_match(
 ) -> None:
     """Each is removed once, and reported for every filter that matches it."""
     before = snapshot_after(log)
-    plan, _ = finished(plan_deletions(Tail(before), wanted))
-    reported = {each for result in plan.results for each in result.acls}
+    plan, _ = finished(plan_deletions(AclTail(before), wanted))
+    reported = {each for result in plan.result for each in result.acls}
     left = set(apply_changes(before, plan.changes).acls.values())
     assert left == set(before.acls.values()) - reported
     assert len(plan.changes) == len(set(plan.changes)) == len(before.acls) - len(left)
@@ -88,24 +88,22 @@ def test_plans_at_the_tail_equal_plans_after_the_changes_are_applied(
 ) -> None:
     """Creations and deletions, also of what an earlier request has added or removed."""
     applied = snapshot_of(*held)
-    tail, new_id = Tail(applied), ids()
+    tail, new_id = AclTail(applied), ids()
     for request in requests:
         created = [each for each in request if isinstance(each, Acl)]
         wanted = [each for each in request if isinstance(each, AclFilter)]
         if created:
             plan, _ = finished(plan_creations(tail, created, new_id))
-            alone, _ = finished(plan_creations(Tail(applied), created, ids()))
+            alone, _ = finished(plan_creations(AclTail(applied), created, ids()))
             assert [each.acl for each in plan.changes] == [each.acl for each in alone.changes]
-            finished(tail.add(plan))
             applied = apply_changes(applied, plan.changes)
         else:
             removal, _ = finished(plan_deletions(tail, wanted))
-            same, _ = finished(plan_deletions(Tail(applied), wanted))
+            same, _ = finished(plan_deletions(AclTail(applied), wanted))
             assert set(removal.changes) == set(same.changes)
-            assert [set(each.acls) for each in removal.results] == [
-                set(each.acls) for each in same.results
+            assert [set(each.acls) for each in removal.result] == [
+                set(each.acls) for each in same.result
             ]
-            finished(tail.remove(removal))
             applied = apply_changes(applied, removal.changes)
     assert {acl_id: each for chunk in tail.chunks() for acl_id, each in chunk} == dict(applied.acls)
 
@@ -113,11 +111,9 @@ def test_plans_at_the_tail_equal_plans_after_the_changes_are_applied(
 def test_long_plans_are_made_in_steps() -> None:
     """The plans are for ten thousand creations, and for a filter over as many ACLs."""
     wanted = [acl(topic=f"t{n}") for n in range(10_000)]
-    creations, yields = finished(plan_creations(Tail(EMPTY_SNAPSHOT), wanted, ids()))
+    tail = AclTail(EMPTY_SNAPSHOT)
+    _, yields = finished(plan_creations(tail, wanted, ids()))
     assert yields > 100
-    tail = Tail(EMPTY_SNAPSHOT)
-    _, additions = finished(tail.add(creations))
-    assert additions > 10
     _, yields = finished(plan_deletions(tail, [AclFilter(resource_name="t1")]))
     assert yields > 10
 
@@ -125,12 +121,12 @@ def test_long_plans_are_made_in_steps() -> None:
 def test_a_request_of_too_many_bytes_is_refused_whole() -> None:
     """One request is one batch, and a batch is at most 8 MiB."""
     wanted = [acl(topic=f"{n}" + "x" * 30_000) for n in range(300)]
-    plan, _ = finished(plan_creations(Tail(EMPTY_SNAPSHOT), wanted, ids()))
+    plan, _ = finished(plan_creations(AclTail(EMPTY_SNAPSHOT), wanted, ids()))
     assert plan.changes == ()
-    assert {str(error) for error in plan.errors} == {
+    assert {str(error) for error in plan.result} == {
         "Unable to perform excessively large batch operation."
     }
-    plan, _ = finished(plan_creations(Tail(EMPTY_SNAPSHOT), wanted[:200], ids()))
+    plan, _ = finished(plan_creations(AclTail(EMPTY_SNAPSHOT), wanted[:200], ids()))
     assert len(plan.changes) == 200
 
 
@@ -145,10 +141,10 @@ def test_deletions_stop_at_the_first_removal_above_the_limit(
     monkeypatch.setattr(updates, "RECORDS_PER_REQUEST_MAX", 10)
     looked_up = count_look_ups(monkeypatch)
     before = loaded(1000)
-    plan, _ = finished(plan_deletions(Tail(before), [AclFilter(), AclFilter(principal="x")]))
-    assert {str(each.error) for each in plan.results} == {updates.TOO_MANY_REMOVED}
+    plan, _ = finished(plan_deletions(AclTail(before), [AclFilter(), AclFilter(principal="x")]))
+    assert {str(each.error) for each in plan.result} == {updates.TOO_MANY_REMOVED}
     assert (plan.changes, looked_up()) == ((), 11)
-    plan, _ = finished(plan_deletions(Tail(loaded(10)), [AclFilter()]))
+    plan, _ = finished(plan_deletions(AclTail(loaded(10)), [AclFilter()]))
     assert len(plan.changes) == 10
 
 
@@ -179,12 +175,12 @@ def test_deletions_that_match_after_the_last_possible_removal_are_refused_whole(
     """Kafka counts the ACLs, but refuses any match of a filter once they are as many as allowed."""
     monkeypatch.setattr(updates, "RECORDS_PER_REQUEST_MAX", 10)
     before = loaded(20)
-    plan, _ = finished(plan_deletions(Tail(before), filters))
+    plan, _ = finished(plan_deletions(AclTail(before), filters))
     if are_too_many:
-        assert {str(each.error) for each in plan.results} == {updates.TOO_MANY_REMOVED}
+        assert {str(each.error) for each in plan.result} == {updates.TOO_MANY_REMOVED}
         assert plan.changes == ()
     else:
-        errors = [str(each.error) for each in plan.results if each.error is not None]
+        errors = [str(each.error) for each in plan.result if each.error is not None]
         assert errors == ["Unknown entryFilter."] * filters.count(INVALID)
         assert len(plan.changes) == (10 if ALL_OF_U0 in filters else 1)
 
@@ -194,15 +190,15 @@ def test_deletions_that_report_too_much_are_refused_whole(monkeypatch: pytest.Mo
     monkeypatch.setattr(updates, "MATCHES_PER_REQUEST_MAX", 30)
     before = loaded(10)
     same = [AclFilter()] * 3
-    plan, _ = finished(plan_deletions(Tail(before), same))
-    assert [len(each.acls) for each in plan.results] == [10, 10, 10]
+    plan, _ = finished(plan_deletions(AclTail(before), same))
+    assert [len(each.acls) for each in plan.result] == [10, 10, 10]
     assert len(plan.changes) == 10
     refused = [[*same, AclFilter(resource_name="t1")], [AclFilter()] * 4]
     monkeypatch.setattr(updates, "MATCH_BYTES_PER_REQUEST_MAX", 30 * 80)
     refused.append([AclFilter(pattern_type=number) for number in (1, 3, 2, 1)])
     for filters in refused:
-        plan, _ = finished(plan_deletions(Tail(before), filters))
-        assert {type(each.error) for each in plan.results} == {PolicyViolationError}
+        plan, _ = finished(plan_deletions(AclTail(before), filters))
+        assert {type(each.error) for each in plan.result} == {PolicyViolationError}
         assert plan.changes == ()
 
 
@@ -210,10 +206,12 @@ def test_the_size_of_reported_matches_is_bounded(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(updates, "MATCH_BYTES_PER_REQUEST_MAX", 10_000)
     long = acl(topic="t" * 6_000)
     before = snapshot_of(long)
-    plan, _ = finished(plan_deletions(Tail(before), [AclFilter()]))
+    plan, _ = finished(plan_deletions(AclTail(before), [AclFilter()]))
     assert len(plan.changes) == 1
-    plan, _ = finished(plan_deletions(Tail(before), [AclFilter(), AclFilter(principal="User:a")]))
-    assert [str(each.error) for each in plan.results] == [updates.TOO_MUCH_REPORTED] * 2
+    plan, _ = finished(
+        plan_deletions(AclTail(before), [AclFilter(), AclFilter(principal="User:a")])
+    )
+    assert [str(each.error) for each in plan.result] == [updates.TOO_MUCH_REPORTED] * 2
 
 
 def test_filters_of_many_shapes_that_match_nothing_are_looked_up_in_steps() -> None:
@@ -222,8 +220,8 @@ def test_filters_of_many_shapes_that_match_nothing_are_looked_up_in_steps() -> N
         AclFilter(*fields)
         for fields in itertools.product((2, 1), ("-",), (3, 1), ("-", None), ("-", None), (3, 1))
     ]
-    _, at_rest = finished(plan_deletions(Tail(EMPTY_SNAPSHOT), filters))
-    plan, yields = finished(plan_deletions(Tail(loaded(500)), filters))
+    _, at_rest = finished(plan_deletions(AclTail(EMPTY_SNAPSHOT), filters))
+    plan, yields = finished(plan_deletions(AclTail(loaded(500)), filters))
     assert plan.changes == ()
     assert yields - at_rest >= 500 * len(filters) / 320
 
@@ -232,11 +230,11 @@ def test_each_acl_is_looked_up_once_for_all_filters(monkeypatch: pytest.MonkeyPa
     """Thousands of filters take one scan. Equal filters share one result."""
     looked_up = count_look_ups(monkeypatch)
     filters = [AclFilter(resource_name=f"t{n}", principal="User:u1") for n in range(2000)]
-    plan, yields = finished(plan_deletions(Tail(loaded(500)), [*filters, *filters]))
+    plan, yields = finished(plan_deletions(AclTail(loaded(500)), [*filters, *filters]))
     assert looked_up() == 500
     assert len(plan.changes) == 250
     assert yields > 4000 / 512
-    assert all(one is other for one, other in zip(plan.results, plan.results[2000:], strict=False))
+    assert all(one is other for one, other in zip(plan.result, plan.result[2000:], strict=False))
 
 
 def count_look_ups(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
@@ -256,9 +254,9 @@ def test_many_different_errors_of_creations_are_not_kept(monkeypatch: pytest.Mon
     """Every invalid item is refused, but only the first errors keep Kafka's texts."""
     monkeypatch.setattr(updates, "FAULTS_PER_REQUEST_MAX", 2)
     wanted = [acl(f"u{n % 4}") for n in range(8)]
-    plan, _ = finished(plan_creations(Tail(EMPTY_SNAPSHOT), [*wanted, GOOD], ids()))
-    assert ["`u" in str(error) for error in plan.errors] == [True, True, False, False] * 2 + [False]
-    assert {type(error) for error in plan.errors[:-1]} == {InvalidAclError}
-    assert plan.errors[0] is plan.errors[4]
-    assert plan.errors[2] is plan.errors[7]
-    assert (plan.errors[-1], len(plan.changes)) == (None, 1)
+    plan, _ = finished(plan_creations(AclTail(EMPTY_SNAPSHOT), [*wanted, GOOD], ids()))
+    assert ["`u" in str(error) for error in plan.result] == [True, True, False, False] * 2 + [False]
+    assert {type(error) for error in plan.result[:-1]} == {InvalidAclError}
+    assert plan.result[0] is plan.result[4]
+    assert plan.result[2] is plan.result[7]
+    assert (plan.result[-1], len(plan.changes)) == (None, 1)

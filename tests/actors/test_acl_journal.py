@@ -15,13 +15,8 @@ from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.steps import finish
 from authorizerd.actors import acl_journal
 from authorizerd.actors.acl_journal import CHANGE_BYTES, AclChange, AclJournal, ExpiredError
-from authorizerd.actors.record_applier import (
-    UNCONFIRMED,
-    CaughtUp,
-    Message,
-    RecordApplier,
-    Renew,
-)
+from authorizerd.actors.published_state import UNCONFIRMED
+from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Renew
 from authorizerd.image.changes import TopicAdded
 from tests.support.acls import acl, snapshot_after, snapshot_of
 from tests.support.strategies import logs

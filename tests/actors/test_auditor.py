@@ -12,7 +12,7 @@ from authorizerd.acl.model import ResourceType
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import with_rules
 from authorizerd.actors.auditor import Auditor
-from authorizerd.actors.decider import DecisionContext, DecisionCounts, DecisionState
+from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts, DecisionState
 from tests.support.acls import question, snapshot_of
 from tests.support.audit import RecordingAuditLog
 

@@ -13,7 +13,7 @@ from authorizerd.acl.change_guard import ANY_OFFSET, ChangeGuard
 from authorizerd.acl.errors import StateMovedError
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, ChangeBatch
 from authorizerd.acl.steps import Steps, at_once
-from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted, Plan
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Reset
@@ -71,7 +71,7 @@ async def create(running: Running, acls: Sequence[Acl], context: RequestContext)
 
 
 def change_cluster(_: ClusterImage) -> Steps[ClusterPlan[None]]:
-    return at_once(ClusterPlan((OTHER_CHANGE,), None))
+    return at_once(Plan((OTHER_CHANGE,), None))
 
 
 async def test_each_request_expects_what_the_last_one_wrote(nursery: trio.Nursery) -> None:

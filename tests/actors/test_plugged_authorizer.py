@@ -21,7 +21,7 @@ from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext, ServerInfo
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.decider import DecisionContext, DecisionCounts
+from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts
 from authorizerd.actors.errors import (
     AuthorizerFaultError,
     EndpointStartError,
@@ -153,7 +153,7 @@ def test_a_decision_names_the_plug_in_as_its_rule() -> None:
     assert actions == (READ_T,)
     plug.answers = KeyError("x")
     assert not authorizer.decide(state, asked, context).allowed
-    assert not authorizer.judge(state, "Test")("User:a", None, *READ_T_FIELDS)
+    assert not authorizer.authorize_by(state, "Test")("User:a", None, *READ_T_FIELDS)
     assert context.counts == DecisionCounts(allowed=1, denied=1)
     assert authorizer.counts == {}
 

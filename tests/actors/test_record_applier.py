@@ -27,13 +27,9 @@ from authorizerd.acl.steps import Steps
 from authorizerd.actors import record_applier, steps
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
+from authorizerd.actors.published_state import NOT_LOADED, STALE, STOPPED, UNCONFIRMED, UNTESTED
 from authorizerd.actors.record_applier import (
     CHANGES_PER_SLICE,
-    NOT_LOADED,
-    STALE,
-    STOPPED,
-    UNCONFIRMED,
-    UNTESTED,
     CaughtUp,
     Message,
     RecordApplier,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, cast
@@ -18,7 +19,7 @@ from authorizerd.acl.steps import finish
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.authorizer import Action, Authentication, RequestContext, ServerInfo
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.decider import KAFKA_SURFACE, DecisionCounts
+from authorizerd.actors.daemon_authorizer import KAFKA_SURFACE, DecisionCounts
 from authorizerd.actors.errors import EndpointStartError
 from authorizerd.actors.published import Expiring, Published
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
@@ -214,9 +215,7 @@ def test_request_that_outlives_its_state_gets_no_answer(is_expired: bool) -> Non
     now = 0.0
     published: Expiring[AclSnapshot] = Expiring(clock=lambda: now)
     published.publish_until(LOADED, 10.0)
-    authorizer = StandardAuthorizer(
-        published, cast(Updates, None), why_no_snapshot=lambda: "too old"
-    )
+    authorizer = StandardAuthorizer(published, why_no_snapshot=lambda: "too old")
     state, pinned = authorizer.current_state(), authorizer.pinned()
     steps = authorizer.authorize_by_resource_type(
         context("User:a"), Operation.WRITE, ResourceType.TOPIC
@@ -237,12 +236,23 @@ def test_request_that_outlives_its_state_gets_no_answer(is_expired: bool) -> Non
     assert finish(steps) is False, "it has only begun now"
 
 
+def test_super_users_are_answered_on_each_way_without_a_snapshot() -> None:
+    """Before the load, and once the ACLs are too old: what they may do does not depend on ACLs."""
+    authorizer = StandardAuthorizer(Expiring(deadline=-math.inf))
+    authorizer.configure({"super.users": "User:root"})
+    for authorize in (authorizer.authorize, authorizer.pinned()):
+        assert authorize(context("User:root"), [read("t")]) == [True]
+        with pytest.raises(NotReadyError):
+            authorize(context("User:a"), [read("t")])
+    assert not authorizer.has_expired(authorizer.current_state())
+
+
 def test_answer_by_resource_type_ends_with_its_state() -> None:
     """Its steps may take long. The clock is read when it begins, and before it answers."""
     times = iter((0.0, 10.0, 10.0))
     published: Expiring[AclSnapshot] = Expiring(clock=lambda: next(times))
     published.publish_until(LOADED, 10.0)
-    authorizer = StandardAuthorizer(published, cast(Updates, None))
+    authorizer = StandardAuthorizer(published)
     steps = authorizer.authorize_by_resource_type(
         context("User:b"), Operation.READ, ResourceType.TOPIC
     )

@@ -21,7 +21,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.steps import Steps, at_once
-from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted, Plan
 from authorizerd.actors import steps, update_queue
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
@@ -150,14 +150,14 @@ async def test_a_large_request_has_one_completion(
 ) -> None:
     """No object is created for each of its items."""
     made: list[Completion[Any]] = []
+    begin = Completion.__init__
 
-    class Counted(Completion[Any]):
-        def __init__(self) -> None:
-            super().__init__()
-            made.append(self)
+    def count(self: Completion[Any]) -> None:
+        begin(self)
+        made.append(self)
 
-    monkeypatch.setattr(update_queue, "Completion", Counted)
     running = await start(nursery)
+    monkeypatch.setattr(Completion, "__init__", count)
     created = running.queue.create([acl(f"t{n}") for n in range(1000)])
     deleted = running.queue.delete([AclFilter(resource_name=f"t{n}") for n in range(1000)])
     assert (len(created), len(deleted), len(made)) == (1000, 1000, 2)
@@ -451,7 +451,7 @@ async def test_nothing_is_acknowledged_before_other_processes_have_applied_it(
         await released.wait()
 
     def settings(image: ClusterImage) -> Steps[ClusterPlan[str]]:
-        return at_once(ClusterPlan((), "changed"))
+        return at_once(Plan((), "changed"))
 
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
     applier = RecordApplier(inbox)

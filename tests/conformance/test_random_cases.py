@@ -18,7 +18,7 @@ from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
 from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, with_rules
 from authorizerd.acl.steps import finish
-from authorizerd.acl.updates import Tail, plan_creations, plan_deletions
+from authorizerd.acl.updates import AclTail, plan_creations, plan_deletions
 from ops.kafka_rig.oracle import kafka_answers
 from ops.kafka_rig.rig import Rig
 from tests.conformance.random_cases import (
@@ -252,8 +252,8 @@ def check_creations(
     """Compare one request after ``created`` ACLs; return the next state."""
     numbers = count(created + 1)
     acls = [acl_of(row) for row in step["create"]]
-    plan = finish(plan_creations(Tail(snapshot), acls, lambda: acl_id(next(numbers))))
-    assert [as_kafkas(error) for error in plan.errors] == expected["errors"], place
+    plan = finish(plan_creations(AclTail(snapshot), acls, lambda: acl_id(next(numbers))))
+    assert [as_kafkas(error) for error in plan.result] == expected["errors"], place
     written = [change.acl for change in plan.changes]
     assert written == [acl_of(row) for row in expected["written"]], place
     return apply_changes(snapshot, plan.changes)
@@ -261,8 +261,8 @@ def check_creations(
 
 def check_deletions(place: str, step: Case, expected: Case, snapshot: AclSnapshot) -> AclSnapshot:
     """Compare one request; return the next state."""
-    plan = finish(plan_deletions(Tail(snapshot), [filter_of(row) for row in step["delete"]]))
-    for ours, theirs in zip(plan.results, expected["results"], strict=True):
+    plan = finish(plan_deletions(AclTail(snapshot), [filter_of(row) for row in step["delete"]]))
+    for ours, theirs in zip(plan.result, expected["results"], strict=True):
         assert as_kafkas(ours.error) == theirs["error"], place
         assert set(ours.acls) == {acl_of(row) for row in theirs["acls"]}, place
     removed = sorted(change.id for change in plan.changes)

@@ -24,7 +24,7 @@ from authorizerd.acl.model import (
 from authorizerd.acl.steps import finish
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.authorizer import Authentication, Authorizer
-from authorizerd.actors.decider import DecidingAuthorizer
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import CaughtUp
@@ -117,12 +117,12 @@ class KafkaService:
         self.authorizer = StandardAuthorizer(
             running.applier.snapshot,
             running.queue,
-            Auditor(audit_log, level=AuditLevel.DEBUG, now_s=lambda: 0.0),
+            auditor=Auditor(audit_log, level=AuditLevel.DEBUG, now_s=lambda: 0.0),
             why_no_snapshot=lambda: running.applier.not_ready_reason,
         )
         self.authorizer.configure({"super.users": ROOT})
         self.faults: list[BaseException] = []
-        decider: DecidingAuthorizer = self.authorizer
+        decider: DaemonAuthorizer = self.authorizer
         if plug_in is not None:
             decider = PluggedAuthorizer(
                 plug_in(self.authorizer),

@@ -16,10 +16,9 @@ from authorizerd.acl.change_guard import ChangeGuard
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
 from authorizerd.acl.steps import Steps, finish
-from authorizerd.acl.updates import Tail, plan_creations, plan_deletions
+from authorizerd.acl.updates import AclTail, plan_creations, plan_deletions
 from authorizerd.actors import steps
 from authorizerd.actors.steps import call_after_turns, finish_in_turns
-from authorizerd.actors.update_queue import _Flush
 from authorizerd.config.alterations import (
     Alteration,
     AlterationError,
@@ -173,7 +172,7 @@ async def test_turns_of_a_worker_are_followed_by_collections(
 
 
 def _find_conflict() -> None:
-    conflict = _Flush(-1, 9).find_conflict(ChangeGuard(10**6))
+    conflict = AclTail(EMPTY_SNAPSHOT, 9).find_conflict(ChangeGuard(10**6))
     assert conflict is not None
 
 
@@ -186,8 +185,8 @@ def _alter() -> None:
 @pytest.mark.parametrize(
     "refuse",
     [
-        lambda: finish(plan_creations(Tail(EMPTY_SNAPSHOT), [acl("alice")], lambda: b"")),
-        lambda: finish(plan_deletions(Tail(EMPTY_SNAPSHOT), [AclFilter(operation=0)])),
+        lambda: finish(plan_creations(AclTail(EMPTY_SNAPSHOT), [acl("alice")], lambda: b"")),
+        lambda: finish(plan_deletions(AclTail(EMPTY_SNAPSHOT), [AclFilter(operation=0)])),
         _find_conflict,
         _alter,
     ],

@@ -12,6 +12,7 @@ from immutables import Map
 from authorizerd.acl.errors import InvalidAclError, NotReadyError
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.steps import Steps, at_once
+from authorizerd.acl.updates import Plan
 from authorizerd.acl.validation import validate_filter
 from authorizerd.actors.authorizer import Action, RequestContext
 from authorizerd.actors.completion import Completion
@@ -175,7 +176,7 @@ class Caller:
                     configs: Map[str, str] = image.configs.get((BROKER, node), Map())
                     before = configs.get(TIMEOUT_KEY)
                     change = ConfigChanged(BROKER, node, TIMEOUT_KEY, value)
-                    return at_once(ClusterPlan((change,) if before != value else (), before))
+                    return at_once(Plan((change,) if before != value else (), before))
 
                 request = Request(step)
 

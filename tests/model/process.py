@@ -20,7 +20,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.completion import Completion
-from authorizerd.actors.decider import DecidingAuthorizer
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
@@ -125,7 +125,7 @@ class Process(trio.abc.Instrument):
         return self.applier.snapshot.newest is not None
 
     @property
-    def authorizer(self) -> DecidingAuthorizer:
+    def authorizer(self) -> DaemonAuthorizer:
         return self.parts.authorizer
 
     @property

@@ -47,12 +47,12 @@ ACTOR_MUTANTS: Final = (
         file="actors/authorizer.py",
         text="resource_reference_count=0, log_if_denied=False",
         becomes="resource_reference_count=1, log_if_denied=False",
-        found_by="tests/actors/test_standard_decider.py::test_a_question_by_resource_type_is_audited_by_its_probe",
+        found_by="tests/actors/test_decisions.py::test_a_question_by_resource_type_is_audited_by_its_probe",
     ),
     Mutant(
         name="creations are planned against the published snapshot, not the tail",
-        file="actors/update_queue.py",
-        text="                    yield from tail.acls.add(plan)\n",
+        file="acl/updates.py",
+        text="    yield from tail.add(changes.values())\n",
         found_by="tests/actors/test_update_queue.py::test_a_thousand_equal_creations_write_one_record_and_all_succeed",
     ),
     Mutant(
@@ -72,19 +72,18 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="a flush does not count its changes",
         file="actors/update_queue.py",
-        text="changes += yield from self._plan(flush, tail, group[-1])",
-        becomes="yield from self._plan(flush, tail, group[-1])",
+        text="            changes += len(group[-1].changes)\n",
         found_by="tests/actors/test_update_queue.py::test_a_flush_never_has_more_changes_than_its_limit",
     ),
     Mutant(
         name="an update is acknowledged before the sync",
         file="actors/update_queue.py",
-        text="            offset = await self._write(flush)\n",
+        text="            offset = await self._write(group, offset)\n",
         becomes=(
-            "            for each in flush.planned:\n"
-            "                _answer(each.request, each.plan)\n"
-            "            offset = await self._write(flush)\n"
-            "            flush.planned.clear()\n"
+            "            for request in group:\n"
+            "                request.answer(offset)\n"
+            "            offset = await self._write(group, offset)\n"
+            "            return\n"
         ),
         found_by="tests/actors/test_update_queue.py::test_a_creation_is_durable_and_applied_when_it_is_acknowledged",
     ),
@@ -105,14 +104,14 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="waiters for an interrupted write are not released",
         file="actors/update_queue.py",
-        text='_refuse(request, LogWriteError("interrupted: the update may still apply"))',
+        text='request.refuse(LogWriteError("interrupted: the update may still apply"))',
         becomes="pass",
         found_by="tests/actors/test_update_queue.py::test_a_cancelled_queue_leaves_nobody_waiting",
     ),
     Mutant(
         name="an update that the log refuses is reported as in doubt",
         file="actors/update_queue.py",
-        text="                _refuse(request, error)\n        finally:",
+        text="                request.refuse(error)\n        finally:",
         becomes="                pass\n        finally:",
         found_by="tests/actors/test_update_queue.py::test_a_refused_append_fails_its_requests_and_the_queue_continues",
     ),
@@ -139,23 +138,24 @@ ACTOR_MUTANTS: Final = (
     ),
     Mutant(
         name="a super user is not answered before loading",
-        file="actors/standard_decider.py",
-        text="        if principal in settings.super_users:\n            return SUPER_USER\n",
-        found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
+        file="actors/standard_authorizer.py",
+        text="elif question.principal in state.settings.super_users:",
+        becomes="elif not state:",
+        found_by="tests/actors/test_decisions.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
         name="everyone is allowed before loading",
-        file="actors/standard_decider.py",
-        text="return SUPER_USER\n        raise NotReadyError(self._why_no_snapshot())",
-        becomes="return SUPER_USER\n        return SUPER_USER",
-        found_by="tests/actors/test_standard_decider.py::test_before_loading_only_super_users_are_answered",
+        file="actors/standard_authorizer.py",
+        text="elif question.principal in state.settings.super_users:",
+        becomes="elif question.principal:",
+        found_by="tests/actors/test_decisions.py::test_before_loading_only_super_users_are_answered",
     ),
     Mutant(
         name="decisions are made although a required audit cannot be written",
         file="actors/auditor.py",
         text="        if self.log.is_refusing:\n",
         becomes="        if not self.log:\n",
-        found_by="tests/actors/test_standard_decider.py::test_nothing_is_decided_while_a_required_audit_cannot_be_written",
+        found_by="tests/actors/test_decisions.py::test_nothing_is_decided_while_a_required_audit_cannot_be_written",
     ),
     Mutant(
         name="an early listener serves everyone",
@@ -188,7 +188,7 @@ ACTOR_MUTANTS: Final = (
     Mutant(
         name="a request changes snapshots half-way",
         file="actors/standard_authorizer.py",
-        text="return partial(self._authorize_pinned, self.current_state())",
+        text="return partial(self._authorize, self.current_state())",
         becomes="return self.authorize",
         found_by="tests/daemon/kafka/test_permissions.py::test_rights_of_a_request_stay_the_same_while_acls_change",
     ),
@@ -226,8 +226,18 @@ ACTOR_MUTANTS: Final = (
         found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
+        name="a super user loses answers once the ACLs are too old",
+        file="actors/daemon_authorizer.py",
+        text="math.inf if snapshot is None else deadline)",
+        becomes="deadline)",
+        found_by=(
+            "tests/actors/test_standard_authorizer.py"
+            "::test_super_users_are_answered_on_each_way_without_a_snapshot"
+        ),
+    ),
+    Mutant(
         name="a plug-in's answers outlive the ACLs by which it decided",
-        file="actors/plugged_authorizer.py",
+        file="actors/daemon_authorizer.py",
         text="math.inf if snapshot is None else deadline)",
         becomes="math.inf)",
         found_by=(

@@ -16,9 +16,9 @@ CHANGE_MUTANTS: Final = (
     ),
     Mutant(
         name="a change slips in behind another one that is not written yet",
-        file="actors/update_queue.py",
-        text="            self.changed_at = self.offset + 1\n",
-        becomes="            self.changed_at = self.changed_at\n",
+        file="acl/updates.py",
+        text="            self.changed_at = self.snapshot.offset + 1  # after",
+        becomes="            pass  # after",
         found_by="tests/actors/test_change_guards.py::test_requests_of_one_flush_see_each_other",
     ),
     Mutant(

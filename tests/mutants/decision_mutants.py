@@ -87,9 +87,16 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="the first ALLOW decides although a DENY for everyone matches",
         file="acl/decision.py",
-        text="if bits & allows and not (rules.denials or everyone.denials):",
-        becomes="if bits & allows and not rules.denials:",
+        text="if bits & allows and not (own.denials or everyone.denials):",
+        becomes="if bits & allows and not own.denials:",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
+    ),
+    Mutant(
+        name="the first ALLOW for everyone decides although a DENY for the principal matches",
+        file="acl/decision.py",
+        text="if bits & allows and not (own.denials or everyone.denials):",
+        becomes="if bits & allows and not (rules.denials or everyone.denials):",
+        found_by="tests/acl/test_decision.py::test_decisions_agree_with_a_scan",
     ),
     Mutant(
         name="the first ALLOW decides although a DENY for the host matches",
@@ -101,8 +108,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="an explanation names the last of several rules although one denies",
         file="acl/decision.py",
-        text="(matches > 1 and (can_deny or resource_name <= WILDCARD))",
-        becomes="(matches > 1 and resource_name <= WILDCARD)",
+        text="(len(leaves) > 1 and (can_deny or resource_name <= WILDCARD))",
+        becomes="(len(leaves) > 1 and resource_name <= WILDCARD)",
         found_by="tests/acl/test_decision.py::test_decisions_agree_with_a_scan",
     ),
     Mutant(
@@ -122,8 +129,14 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="a prefix does not match the equal name",
         file="acl/patterns.py",
-        text="            if length <= size and (",
-        becomes="            if length < size and (",
+        text=(
+            "            if length <= size and (characters is None or name[last] in characters):\n"
+            "                bits |="
+        ),
+        becomes=(
+            "            if length < size and (characters is None or name[last] in characters):\n"
+            "                bits |="
+        ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
     Mutant(
@@ -168,14 +181,14 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
     Mutant(
-        name="the literal * of everyone matches nothing",
+        name="the literal * for one host matches nothing",
         file="acl/patterns.py",
-        text="        bits |= patterns.wildcard",
-        becomes="        bits |= 0",
+        text="        bits |= patterns.wildcard\n    if patterns.ends:",
+        becomes="        bits |= 0\n    if patterns.ends:",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
     Mutant(
-        name="a principal's literal * matches nothing",
+        name="the literal * matches nothing",
         file="acl/decision.py",
         text="            bits |= patterns.wildcard",
         becomes="            bits |= 0",

@@ -116,7 +116,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="a request that lasted too long is answered by old ACLs",
-        file="actors/decider.py",
+        file="actors/daemon_authorizer.py",
         text="        if self.has_expired(state):\n",
         becomes="        if state is None:\n",
         found_by=(

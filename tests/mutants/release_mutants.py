@@ -56,7 +56,7 @@ RELEASE_MUTANTS: Final = (
     ),
     Mutant(
         name="a state keeps the rules of the one before it",
-        file="actors/record_applier.py",
+        file="actors/published_state.py",
         text="        snapshot = with_rules(snapshot, self._release.newest.rules)\n",
         becomes=(
             "        snapshot = with_rules(snapshot, self._release.newest.rules) if"
@@ -66,14 +66,14 @@ RELEASE_MUTANTS: Final = (
     ),
     Mutant(
         name="decisions go on at a newer release although they must stop",
-        file="actors/record_applier.py",
+        file="actors/published_state.py",
         text='        untested = UNTESTED if release.newer and self._stops_if_newer else ""\n',
         becomes='        untested = ""\n',
         found_by=f"{_APPLIER}::test_newer_release_stops_decisions_if_it_is_set",
     ),
     Mutant(
         name="decisions resume although a newer release has stopped them",
-        file="actors/record_applier.py",
+        file="actors/published_state.py",
         text="        return self._suspended or self._untested\n",
         becomes="        return self._suspended\n",
         found_by=f"{_APPLIER}::test_newer_release_stops_decisions_if_it_is_set",

@@ -12,12 +12,12 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: an update is acknowledged before it is synced",
         file="actors/update_queue.py",
-        text="            offset = await self._write(flush)\n",
+        text="            offset = await self._write(group, offset)\n",
         becomes=(
-            "            for each in flush.planned:\n"
-            "                _answer(each.request, each.plan)\n"
-            "            offset = await self._write(flush)\n"
-            "            flush.planned.clear()\n"
+            "            for request in group:\n"
+            "                request.answer(offset)\n"
+            "            offset = await self._write(group, offset)\n"
+            "            return\n"
         ),
         found_by=_STORIES,
     ),

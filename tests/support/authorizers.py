@@ -13,7 +13,6 @@ from authorizerd.actors.authorizer import Action, Authorizer, RequestContext, Se
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import View
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
-from authorizerd.actors.updates import Updates
 from authorizerd.config.values import SecurityProtocol
 
 
@@ -21,7 +20,7 @@ def read_only_authorizer(
     snapshot: View[AclSnapshot | None], auditor: Auditor | None = None
 ) -> StandardAuthorizer:
     """Return a StandardAuthorizer for tests that neither create nor delete ACLs."""
-    return StandardAuthorizer(snapshot, cast(Updates, None), auditor)
+    return StandardAuthorizer(snapshot, auditor=auditor)
 
 
 def server_endpoint(name: str) -> ServerEndpoint:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import trio
 
-from authorizerd.actors.decider import DecisionCounts
+from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS
 from authorizerd.daemon.console.denials import Denials, read_denials

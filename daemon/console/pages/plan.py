@@ -17,7 +17,7 @@ from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.past import PastChange
 from authorizerd.acl.snapshot import STATES_FREED_PER_STEP, AclSnapshot
 from authorizerd.acl.steps import free
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.lines import Recorded, parse_lines
@@ -52,7 +52,7 @@ class PlanPage:
         decider: it decides by the ACLs that the candidates are compared with.
     """
 
-    def __init__(self, configuration: Configuration, decider: StandardDecider) -> None:
+    def __init__(self, configuration: Configuration, decider: StandardAuthorizer) -> None:
         self._decider: Final = decider
         target = configuration.audit_log
         self._audit_file: Final = (

@@ -11,7 +11,7 @@ import trio.testing
 from authorizerd.acl.model import Acl, AclAdded, Change, ChangeBatch
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.callers import Callers
@@ -59,8 +59,8 @@ class AclPlace:
         self.feed, inbox = trio.open_memory_channel[Message](0)
         self.journal = AclJournal(journal_bytes)
         self.applier = RecordApplier(inbox, journal=self.journal, clock=trio.current_time)
-        self.decider = StandardDecider(
-            self.applier.snapshot, None, why_no_snapshot=lambda: self.applier.not_ready_reason
+        self.decider = StandardAuthorizer(
+            self.applier.snapshot, why_no_snapshot=lambda: self.applier.not_ready_reason
         )
         self.decider.reconfigure({"super.users": ROOT})
         self.file = None if folder is None else folder / "tokens"

@@ -16,7 +16,8 @@ from authorizerd.acl.model import AclAdded, AclRemoved, ChangeBatch
 from authorizerd.acl.steps import finish
 from authorizerd.actors import acl_journal
 from authorizerd.actors.acl_journal import CHANGE_BYTES, CHANGES_PER_PART
-from authorizerd.actors.record_applier import STALE, Renew
+from authorizerd.actors.published_state import STALE
+from authorizerd.actors.record_applier import Renew
 from authorizerd.daemon.decisions.acl_watch import (
     AHEAD_SECONDS,
     HEARTBEAT_SECONDS,

@@ -6,7 +6,8 @@ from typing import cast
 import pytest
 import trio
 
-from authorizerd.actors.record_applier import STOPPED, Message, Renew, Suspend
+from authorizerd.actors.published_state import STOPPED
+from authorizerd.actors.record_applier import Message, Renew, Suspend
 from authorizerd.config.follow import SourceKind
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus

@@ -17,11 +17,11 @@ from authorizerd.acl.release_in_force import ReleaseInForce
 from authorizerd.acl.releases import ANY_RELEASE
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.actors.auditor import NOT_WRITTEN, Auditor
-from authorizerd.actors.decider import Decider
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Suspend
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.follow import SourceKind
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.opa import HEALTH_PATH, OpaHandler
@@ -47,9 +47,9 @@ class Followed(Source):
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None: ...
 
 
-def decider_of(applier: RecordApplier, auditor: Auditor | None = None) -> StandardDecider:
-    return StandardDecider(
-        applier.snapshot, auditor, why_no_snapshot=lambda: applier.not_ready_reason
+def decider_of(applier: RecordApplier, auditor: Auditor | None = None) -> StandardAuthorizer:
+    return StandardAuthorizer(
+        applier.snapshot, auditor=auditor, why_no_snapshot=lambda: applier.not_ready_reason
     )
 
 
@@ -186,7 +186,7 @@ class Cause:
         self.applier = RecordApplier(inbox)
         self.audit_log = RecordingAuditLog()
         auditor = Auditor(self.audit_log, level=AuditLevel.INFO, now_s=lambda: 0.0)
-        self.decider: Decider = decider_of(self.applier, auditor)
+        self.decider: DaemonAuthorizer = decider_of(self.applier, auditor)
         self.plugin = Plugin()
         if is_plugged:
             self.decider = PluggedAuthorizer(

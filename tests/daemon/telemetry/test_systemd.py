@@ -15,7 +15,7 @@ from authorizerd.acl.release_in_force import UNKNOWN_RELEASE
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.sources.source import Source
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.daemon.telemetry.systemd import EXTENSION_SECONDS, MESSAGES_MAX, ServiceManager
@@ -48,7 +48,7 @@ class Place:
             self.applier,
             self.gate,
             _Source(),
-            StandardDecider(self.applier.snapshot, None),
+            StandardAuthorizer(self.applier.snapshot),
             lambda: True,
         )
 

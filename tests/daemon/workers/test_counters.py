@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from authorizerd.actors.audit_log import AuditStatistics
-from authorizerd.actors.decider import DecisionCounts
+from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.daemon.logging.queue import LogStatistics
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.workers.counters import Totals, collect_counters

@@ -13,14 +13,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.auditor import NOT_WRITTEN
 from authorizerd.actors.boot_clock import boot_time
-from authorizerd.actors.record_applier import (
-    STOPPED,
-    CaughtUp,
-    Message,
-    RecordApplier,
-    Renew,
-    Suspend,
-)
+from authorizerd.actors.published_state import STOPPED
+from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Renew, Suspend
 from authorizerd.daemon.http.server import HttpStatistics
 from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.feed_source import SILENT

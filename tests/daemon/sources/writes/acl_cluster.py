@@ -16,7 +16,7 @@ from authorizerd.acl.errors import AclError, NotReadyError
 from authorizerd.acl.model import Acl, AclFilter, Change
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.steps import finish
-from authorizerd.acl.updates import Deleted, Tail, plan_creations, plan_deletions
+from authorizerd.acl.updates import AclTail, Deleted, plan_creations, plan_deletions
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published
@@ -97,15 +97,15 @@ class AclCluster:
 
     def create(self, acls: Sequence[Acl]) -> list[AclError | None]:
         plan = finish(
-            plan_creations(Tail(self.snapshot), acls, lambda: next(self._ids).to_bytes(16))
+            plan_creations(AclTail(self.snapshot), acls, lambda: next(self._ids).to_bytes(16))
         )
         self.commit(plan.changes)
-        return list(plan.errors)
+        return list(plan.result)
 
     def delete(self, filters: Sequence[AclFilter]) -> Sequence[Deleted]:
-        plan = finish(plan_deletions(Tail(self.snapshot), filters))
+        plan = finish(plan_deletions(AclTail(self.snapshot), filters))
         self.commit(plan.changes)
-        return plan.results
+        return plan.result
 
     # Answers.
 

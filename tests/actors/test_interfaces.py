@@ -1,4 +1,4 @@
-"""The interfaces of authorizers and deciders: a class that lacks a method cannot be used."""
+"""The interfaces of authorizers: a class that lacks a method cannot be used."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from abc import ABC
 import pytest
 
 from authorizerd.actors.authorizer import Authorizer
-from authorizerd.actors.decider import Decider, DecidingAuthorizer
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
 
-INTERFACES: tuple[type[ABC], ...] = (Authorizer, Decider, DecidingAuthorizer)
+INTERFACES: tuple[type[ABC], ...] = (Authorizer, DaemonAuthorizer)
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,6 @@ def test_a_class_that_lacks_a_method_cannot_be_instantiated(
 
 
 def test_the_required_methods_are_those_without_a_default() -> None:
-    assert Authorizer.__abstractmethods__ == {"authorize", "create_acls", "delete_acls", "acls"}
-    assert Decider.__abstractmethods__ == {"current_state", "decide", "authorize_by_resource_type"}
+    required = {"authorize", "create_acls", "delete_acls", "acls"}
+    assert Authorizer.__abstractmethods__ == required
+    assert DaemonAuthorizer.__abstractmethods__ == required | {"decide", "refusal"}

@@ -1,4 +1,4 @@
-"""The interface for decision surfaces: it decides questions and names the rule for each answer.
+"""An authorizer as the daemon runs it: it also names the rule for each answer, and counts it.
 
 **Invariant:** one request uses one ``DecisionState``: one snapshot and one set of settings.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -18,10 +18,8 @@ from authorizerd.acl.decision import AuthorizerSettings, Decision
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
 from authorizerd.actors.published import View
-from authorizerd.actors.record_applier import NOT_LOADED
 
 KAFKA_SURFACE: Final = "Kafka"
 
@@ -29,7 +27,8 @@ KAFKA_SURFACE: Final = "Kafka"
 class DecisionState(msgspec.Struct, frozen=True, gc=False):
     """The state that decides one request. ``snapshot`` is None until the ACLs are loaded.
 
-    ``deadline`` is the time until which the snapshot may be used; see ``Decider.has_expired``.
+    ``deadline`` is the time until which the snapshot may be used; see
+    ``DaemonAuthorizer.has_expired``.
     """
 
     snapshot: AclSnapshot | None
@@ -79,12 +78,12 @@ def context_of(action: Action, request: RequestContext, counts: DecisionCounts) 
     )
 
 
-Judge: TypeAlias = Callable[[str, str | None, int, int, str], bool]
+AuthorizeFields: TypeAlias = Callable[[str, str | None, int, int, str], bool]
 """A function that returns True if a question, given by its fields, is allowed."""
 
 
-class Decider(ABC):
-    """Decide for decision surfaces.
+class DaemonAuthorizer(Authorizer):
+    """An authorizer for Kafka listeners, and for the decision surfaces.
 
     Args:
         snapshot: its offset is reported with the answers.
@@ -95,6 +94,7 @@ class Decider(ABC):
 
     def __init__(self, snapshot: View[AclSnapshot | None]) -> None:
         self._snapshot: Final = snapshot
+        self._settings = AuthorizerSettings()
         self._counts: Final[dict[str, DecisionCounts]] = {}
 
     @property
@@ -107,18 +107,13 @@ class Decider(ABC):
         return self._counts.setdefault(surface, DecisionCounts())
 
     @property
-    def not_ready_reason(self) -> str:
-        """What callers are told while there is no snapshot, without a final period."""
-        return NOT_LOADED
-
-    @property
+    @abstractmethod
     def refusal(self) -> str:
         """Why every decision is refused now, without a final period; empty if some are made.
 
         **Invariant:** surfaces and /readyz read it here, so that no reason is missing in one.
         Super users alone do not count: before the ACLs are loaded, only they get decisions.
         """
-        return "" if self._snapshot.newest is not None else self.not_ready_reason
 
     async def wait_until_applied(self, offset: int) -> None:
         """Return once the log is applied up to ``offset``. This may never happen."""
@@ -126,9 +121,13 @@ class Decider(ABC):
             lambda newest: newest is not None and newest.offset >= offset
         )
 
-    @abstractmethod
     def current_state(self) -> DecisionState:
-        """Return the state for a request that begins now. Use it until the request ends."""
+        """Return the state for a request that begins now. Use it until the request ends.
+
+        Without a snapshot, it has no deadline: what is answered then does not depend on the ACLs.
+        """
+        snapshot, deadline = self._snapshot.read()
+        return DecisionState(snapshot, self._settings, math.inf if snapshot is None else deadline)
 
     def has_expired(self, state: DecisionState) -> bool:
         """Return True if a state must not decide any more, because it is too old.
@@ -155,9 +154,9 @@ class Decider(ABC):
             InvalidQuestionError: questions about this principal are invalid.
         """
 
-    def judge(
+    def authorize_by(
         self, state: DecisionState, request_name: str, requester: Requester | None = None
-    ) -> Judge:
+    ) -> AuthorizeFields:
         """Return a function that answers many questions without naming the rules.
 
         It has the decisions audited, and the caller counts them. It raises as ``decide``.
@@ -171,13 +170,3 @@ class Decider(ABC):
             return self.decide(state, question, context).allowed
 
         return is_allowed
-
-    @abstractmethod
-    def authorize_by_resource_type(
-        self, context: RequestContext, operation: int, resource_type: int
-    ) -> Steps[bool]:
-        """See ``Authorizer.authorize_by_resource_type``. The caller counts the decision."""
-
-
-class DecidingAuthorizer(Authorizer, Decider):
-    """An authorizer as the daemon runs it: for Kafka listeners and for decision surfaces."""

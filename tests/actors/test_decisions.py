@@ -1,4 +1,4 @@
-"""The StandardDecider. (Its answers are compared with Kafka's in tests/acl.)"""
+"""The decisions of the StandardAuthorizer. (Its answers are compared with Kafka's in tests/acl.)"""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.actors.auditor import Auditor
 from authorizerd.actors.authorizer import RequestContext
-from authorizerd.actors.decider import DecisionContext, DecisionCounts
+from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts
 from authorizerd.actors.published import Published
-from authorizerd.actors.standard_decider import StandardDecider
+from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from tests.support.acls import acl, question, snapshot_of
 from tests.support.audit import RecordingAuditLog
 
 LOADED = snapshot_of(acl("User:a", "READ", topic="t"), offset=9)
 
 
-def new_decider(
+def new_authorizer(
     snapshot: AclSnapshot | None = LOADED, auditor: Auditor | None = None
-) -> StandardDecider:
-    decider = StandardDecider(Published(snapshot), auditor)
-    decider.reconfigure({"super.users": "User:root"})
-    return decider
+) -> StandardAuthorizer:
+    authorizer = StandardAuthorizer(Published(snapshot), auditor=auditor)
+    authorizer.reconfigure({"super.users": "User:root"})
+    return authorizer
 
 
 def audited(
     level: AuditLevel, rules: AuditRules, events_max: int = 1000
-) -> tuple[StandardDecider, RecordingAuditLog]:
+) -> tuple[StandardAuthorizer, RecordingAuditLog]:
     log = RecordingAuditLog(events_max)
     auditor = Auditor(log, level=level, rules=rules, now_s=lambda: 12.5)
-    return new_decider(auditor=auditor), log
+    return new_authorizer(auditor=auditor), log
 
 
-def in_test(decider: StandardDecider) -> DecisionContext:
-    return DecisionContext("Test", decider.counts_of("Test"))
+def in_test(authorizer: StandardAuthorizer) -> DecisionContext:
+    return DecisionContext("Test", authorizer.counts_of("Test"))
 
 
 def by_type(principal: str) -> RequestContext:
@@ -50,59 +50,61 @@ def by_type(principal: str) -> RequestContext:
 
 def test_before_loading_only_super_users_are_answered() -> None:
     """KIP-801: others get AUTHORIZER_NOT_READY."""
-    decider = new_decider(None)
-    state, context = decider.current_state(), in_test(decider)
-    assert decider.decide(state, question("User:root"), context).rule is DefaultRule.SUPER_USER
+    authorizer = new_authorizer(None)
+    state, context = authorizer.current_state(), in_test(authorizer)
+    assert authorizer.decide(state, question("User:root"), context).rule is DefaultRule.SUPER_USER
     topic = ResourceType.TOPIC
-    assert finish(decider.authorize_by_resource_type(by_type("User:root"), Operation.READ, topic))
-    judge = decider.judge(state, "Test")
-    assert judge("User:root", None, Operation.READ, topic, "t")
+    assert finish(
+        authorizer.authorize_by_resource_type(by_type("User:root"), Operation.READ, topic)
+    )
+    authorize = authorizer.authorize_by(state, "Test")
+    assert authorize("User:root", None, Operation.READ, topic, "t")
     for ask in (
-        lambda: decider.decide(state, question("User:a"), context),
-        lambda: finish(decider.authorize_by_resource_type(by_type("User:a"), 3, topic)),
-        lambda: judge("User:a", None, Operation.READ, topic, "t"),
+        lambda: authorizer.decide(state, question("User:a"), context),
+        lambda: finish(authorizer.authorize_by_resource_type(by_type("User:a"), 3, topic)),
+        lambda: authorize("User:a", None, Operation.READ, topic, "t"),
     ):
         with pytest.raises(NotReadyError, match=r"^the ACLs are not loaded yet$"):
             ask()
-    assert decider.counts == {"Test": DecisionCounts(allowed=1, not_ready=1)}
+    assert authorizer.counts == {"Test": DecisionCounts(allowed=1, not_ready=1)}
 
 
 def test_callers_are_told_why_there_is_no_snapshot() -> None:
     reason = "the ACLs are stale"
-    decider = StandardDecider(Published(None), None, why_no_snapshot=lambda: reason)
-    assert decider.not_ready_reason == reason
+    authorizer = StandardAuthorizer(Published(None), why_no_snapshot=lambda: reason)
+    assert authorizer.not_ready_reason == reason
     with pytest.raises(NotReadyError, match=reason):
-        decider.decide(decider.current_state(), question("User:a"), in_test(decider))
+        authorizer.decide(authorizer.current_state(), question("User:a"), in_test(authorizer))
 
 
 def test_a_request_keeps_the_state_that_it_began_with() -> None:
     """A snapshot published meanwhile is for later requests."""
     published: Published[AclSnapshot | None] = Published(LOADED)
-    decider = StandardDecider(published, None)
-    begun, context = decider.current_state(), in_test(decider)
+    authorizer = StandardAuthorizer(published)
+    begun, context = authorizer.current_state(), in_test(authorizer)
     published.publish(snapshot_of(offset=10))
-    assert decider.decide(begun, question("User:a"), context).allowed
-    assert not decider.decide(decider.current_state(), question("User:a"), context).allowed
-    assert (begun.offset, decider.current_state().offset) == (9, 10)
+    assert authorizer.decide(begun, question("User:a"), context).allowed
+    assert not authorizer.decide(authorizer.current_state(), question("User:a"), context).allowed
+    assert (begun.offset, authorizer.current_state().offset) == (9, 10)
 
 
 def test_every_question_is_counted_by_its_outcome() -> None:
     """This includes refused questions."""
-    decider = new_decider()
-    state, context = decider.current_state(), in_test(decider)
-    decider.decide(state, question("User:a"), context)
-    decider.decide(state, question("User:b"), context)
+    authorizer = new_authorizer()
+    state, context = authorizer.current_state(), in_test(authorizer)
+    authorizer.decide(state, question("User:a"), context)
+    authorizer.decide(state, question("User:b"), context)
     with pytest.raises(InvalidQuestionError):
-        decider.decide(state, question("User:*"), context)
-    assert decider.counts == {"Test": DecisionCounts(allowed=1, denied=1, invalid=1)}
+        authorizer.decide(state, question("User:*"), context)
+    assert authorizer.counts == {"Test": DecisionCounts(allowed=1, denied=1, invalid=1)}
 
 
 def test_audited_decisions_carry_time_offset_and_rule() -> None:
     """At INFO, only denials are recorded."""
-    decider, log = audited(AuditLevel.INFO, AuditRules())
-    state, context = decider.current_state(), in_test(decider)
-    decider.decide(state, question("User:a"), context)
-    denied = decider.decide(state, question("User:b"), context)
+    authorizer, log = audited(AuditLevel.INFO, AuditRules())
+    state, context = authorizer.current_state(), in_test(authorizer)
+    authorizer.decide(state, question("User:a"), context)
+    denied = authorizer.decide(state, question("User:b"), context)
     assert [(event.time_s, event.offset, event.decision) for event in log.events] == [
         (12.5, 9, denied)
     ]
@@ -117,14 +119,14 @@ def test_many_questions_are_audited_like_single_ones(level: AuditLevel, principa
     is_allowed = principal != "User:b"
     events = []
     for is_fast in (True, False):
-        decider, log = audited(level, AuditRules(allowed_rate=0.4))
-        state, context = decider.current_state(), in_test(decider)
-        judge = decider.judge(state, "Test")
+        authorizer, log = audited(level, AuditRules(allowed_rate=0.4))
+        state, context = authorizer.current_state(), in_test(authorizer)
+        authorize = authorizer.authorize_by(state, "Test")
         for _ in range(100):
             if is_fast:
-                assert judge(principal, "h", Operation.READ, topic, "t") is is_allowed
+                assert authorize(principal, "h", Operation.READ, topic, "t") is is_allowed
             else:
-                decider.decide(state, asked, context)
+                authorizer.decide(state, asked, context)
         events.append(log.events)
         count = 0 if is_allowed and level is AuditLevel.INFO else 40 if is_allowed else 100
         assert len(log.events) == pytest.approx(count, abs=2 if is_allowed else 0)
@@ -137,12 +139,12 @@ def test_many_questions_are_audited_like_single_ones(level: AuditLevel, principa
 def test_the_audit_filter_changes_no_decision() -> None:
     """Denials are audited whatever the filter says."""
     rules = AuditRules(filter=AuditFilter(principals_excluded=name_patterns(["User:*"])))
-    decider, log = audited(AuditLevel.DEBUG, rules)
-    state, context = decider.current_state(), in_test(decider)
-    judge = decider.judge(state, "Test")
+    authorizer, log = audited(AuditLevel.DEBUG, rules)
+    state, context = authorizer.current_state(), in_test(authorizer)
+    authorize = authorizer.authorize_by(state, "Test")
     for operation, allowed in ((Operation.READ, True), (Operation.WRITE, False)):
-        assert decider.decide(state, question("User:a", operation), context).allowed is allowed
-        assert judge("User:a", None, operation, ResourceType.TOPIC, "t") is allowed
+        assert authorizer.decide(state, question("User:a", operation), context).allowed is allowed
+        assert authorize("User:a", None, operation, ResourceType.TOPIC, "t") is allowed
     assert [each.decision.allowed for each in log.events] == [False, False]
     assert log.statistics.filtered == 2
 
@@ -160,28 +162,28 @@ def test_a_question_by_resource_type_is_audited_by_its_probe(
     principal: str, operation: Operation, answer: bool, is_probe_allowed: bool, level: AuditLevel
 ) -> None:
     """Kafka's default implementation asks about a resource named hardcode, with count 0."""
-    decider, log = audited(AuditLevel.TRACE, AuditRules())
-    steps = decider.authorize_by_resource_type(by_type(principal), operation, ResourceType.TOPIC)
+    authorizer, log = audited(AuditLevel.TRACE, AuditRules())
+    steps = authorizer.authorize_by_resource_type(by_type(principal), operation, ResourceType.TOPIC)
     assert finish(steps) is answer
     (event,) = log.events
     assert event.question == Question(principal, None, operation, ResourceType.TOPIC, "hardcode")
     assert (event.decision.allowed, event.level) == (is_probe_allowed, level)
     assert (event.request_name, event.resource_reference_count) == ("Test", 0)
-    assert decider.counts == {}
+    assert authorizer.counts == {}
 
 
 @pytest.mark.parametrize("principal", ["User:a", "User:root"])
 def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: str) -> None:
     """This includes super users, and decisions that would not be audited."""
-    decider, log = audited(AuditLevel.INFO, AuditRules(is_required=True))
-    state, context = decider.current_state(), in_test(decider)
+    authorizer, log = audited(AuditLevel.INFO, AuditRules(is_required=True))
+    state, context = authorizer.current_state(), in_test(authorizer)
     asked = question(principal)
-    judge = decider.judge(state, "Test")
+    authorize = authorizer.authorize_by(state, "Test")
     ways: list[Callable[[], object]] = [
-        lambda: judge(principal, None, Operation.READ, ResourceType.TOPIC, "t"),
-        lambda: decider.decide(state, asked, context).allowed,
+        lambda: authorize(principal, None, Operation.READ, ResourceType.TOPIC, "t"),
+        lambda: authorizer.decide(state, asked, context).allowed,
         lambda: finish(
-            decider.authorize_by_resource_type(
+            authorizer.authorize_by_resource_type(
                 by_type(principal), Operation.READ, ResourceType.TOPIC
             )
         ),
@@ -191,16 +193,16 @@ def test_nothing_is_decided_while_a_required_audit_cannot_be_written(principal: 
     for ask in ways:
         with pytest.raises(NotReadyError, match="the audit log is required, but cannot be written"):
             ask()
-    assert decider.counts == {"Test": DecisionCounts(allowed=1, not_ready=1)}
-    assert decider.not_ready_reason == "the audit log is required, but cannot be written"
+    assert authorizer.counts == {"Test": DecisionCounts(allowed=1, not_ready=1)}
+    assert authorizer.not_ready_reason == "the audit log is required, but cannot be written"
 
 
 def test_the_decision_that_fills_a_required_audit_log_is_the_last() -> None:
     """No decision is made whose line would be dropped."""
-    decider, log = audited(AuditLevel.INFO, AuditRules(is_required=True))
-    judge = decider.judge(decider.current_state(), "Test")
+    authorizer, log = audited(AuditLevel.INFO, AuditRules(is_required=True))
+    authorize = authorizer.authorize_by(authorizer.current_state(), "Test")
     for _ in range(1000):
-        assert not judge("User:b", None, Operation.READ, ResourceType.TOPIC, "t")
+        assert not authorize("User:b", None, Operation.READ, ResourceType.TOPIC, "t")
     with pytest.raises(NotReadyError):
-        judge("User:b", None, Operation.READ, ResourceType.TOPIC, "t")
+        authorize("User:b", None, Operation.READ, ResourceType.TOPIC, "t")
     assert (len(log.events), log.statistics.dropped) == (1000, 0)
