@@ -8,8 +8,7 @@ log or this code is wrong: the error ends the applier, or if the log is not ours
 Each snapshot is judged by the Kafka releases that the image published with it proves.
 
 The applier works in slices, with a checkpoint after each, so that a long batch does not block the
-event loop. After loading, the objects that exist live long, as do those that later changes create:
-the ``heap`` looks at none of them again.
+event loop.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published import Expiring, Published, View
-from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
+from authorizerd.actors.steps import finish_in_turns
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError
@@ -104,7 +103,6 @@ class RecordApplier:
 
     Args:
         inbox: the batches of the source, in log order.
-        heap: the garbage collector. It is left alone during the load.
         journal: gets every change once it is applied.
         judge: returns by the rules of which releases the ACLs of an image are judged.
         stops_if_newer: True to publish no snapshot while a release is newer than those tested.
@@ -118,7 +116,6 @@ class RecordApplier:
         self,
         inbox: trio.MemoryReceiveChannel[Message],
         *,
-        heap: Heap = NO_HEAP,
         journal: AclJournal | None = None,
         judge: Callable[[ClusterImage], ReleaseInForce] = lambda image: UNKNOWN_RELEASE,
         stops_if_newer: bool = False,
@@ -128,7 +125,6 @@ class RecordApplier:
         clock: Clock = boot_time,
     ) -> None:
         self._inbox = inbox
-        self._heap = heap
         self._journal = AclJournal(0) if journal is None else journal
         self._on_misfit = on_misfit
         self._judge = judge
@@ -239,7 +235,6 @@ class RecordApplier:
             return
         snapshot, cluster = loaded
         del loaded  # otherwise this task would keep the first snapshot forever
-        self._heap.collect()
         snapshot = self._publish(snapshot, cluster)
         self._is_loaded = True
         self._journal.begin(snapshot.offset, self._why_withheld)
@@ -250,7 +245,7 @@ class RecordApplier:
                     await finish_in_turns(self._journal.collect(snapshot, message.changes))
                     self._note_change(message)
                     snapshot = await self._apply(snapshot, message, replaced)
-                    cluster = await self._apply_to_cluster(cluster, message, replaced, self._heap)
+                    cluster = await self._apply_to_cluster(cluster, message, replaced)
                     if message.is_end:
                         snapshot = at_offset(snapshot, message.last_offset)
                         snapshot = self._publish(snapshot, cluster)
@@ -365,9 +360,7 @@ class RecordApplier:
             return snapshot
         replaced.append(snapshot)
         try:
-            return await finish_in_turns(
-                _apply_in_steps(snapshot, batch.changes, replaced), self._heap
-            )
+            return await finish_in_turns(_apply_in_steps(snapshot, batch.changes, replaced))
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
 
@@ -376,14 +369,13 @@ class RecordApplier:
         cluster: ClusterImage,
         batch: ChangeBatch,
         replaced: list[AclSnapshot | ClusterImage],
-        heap: Heap = NO_HEAP,
     ) -> ClusterImage:
         """Return the image after ``batch``; ``replaced`` is as for ``_apply``."""
         if not batch.cluster_changes:
             return cluster
         try:
             return await finish_in_turns(
-                _apply_to_cluster_in_steps(cluster, batch.cluster_changes, replaced), heap
+                _apply_to_cluster_in_steps(cluster, batch.cluster_changes, replaced)
             )
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
