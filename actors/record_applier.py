@@ -6,8 +6,7 @@ becomes visible atomically. A batch that contradicts the state before it means t
 code is wrong: the error ends the applier, or if the log is not ours, decisions.
 
 The applier works in slices, with a checkpoint after each, so that a long batch does not block the
-event loop. After loading, the objects that exist live long, as do those that later changes create:
-the ``heap`` looks at none of them again.
+event loop.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published_state import STALE, STOPPED, PublishedState
-from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
+from authorizerd.actors.steps import finish_in_turns
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError
@@ -95,7 +94,6 @@ class RecordApplier(PublishedState):
 
     Args:
         inbox: the batches of the source, in log order.
-        heap: the garbage collector. It is left alone during the load.
         journal: gets every change once it is applied.
         judge, stops_if_newer, deadline, why_expired, clock: see ``PublishedState``.
         on_misfit: if given, a batch that contradicts the state does not end the applier. Instead,
@@ -106,7 +104,6 @@ class RecordApplier(PublishedState):
         self,
         inbox: trio.MemoryReceiveChannel[Message],
         *,
-        heap: Heap = NO_HEAP,
         journal: AclJournal | None = None,
         judge: Callable[[ClusterImage], ReleaseInForce] = lambda image: UNKNOWN_RELEASE,
         stops_if_newer: bool = False,
@@ -124,7 +121,6 @@ class RecordApplier(PublishedState):
             clock=clock,
         )
         self._inbox = inbox
-        self._heap = heap
         self._on_misfit = on_misfit
         self.acls_changed_at = -1
         """The log offset of the last change of ACLs that was passed on, -1 before the first.
@@ -173,7 +169,6 @@ class RecordApplier(PublishedState):
             return
         snapshot, cluster = loaded
         del loaded  # otherwise this task would keep the first snapshot forever
-        self._heap.collect()
         snapshot = self._publish(snapshot, cluster)
         self._is_loaded = True
         self._journal.begin(snapshot.offset, self._why_withheld)
@@ -184,7 +179,7 @@ class RecordApplier(PublishedState):
                     await finish_in_turns(self._journal.collect(snapshot, message.changes))
                     self._note_change(message)
                     snapshot = await self._apply(snapshot, message, replaced)
-                    cluster = await self._apply_to_cluster(cluster, message, replaced, self._heap)
+                    cluster = await self._apply_to_cluster(cluster, message, replaced)
                     if message.is_end:
                         snapshot = at_offset(snapshot, message.last_offset)
                         snapshot = self._publish(snapshot, cluster)
@@ -244,9 +239,7 @@ class RecordApplier(PublishedState):
             return snapshot
         replaced.append(snapshot)
         try:
-            return await finish_in_turns(
-                _apply_in_steps(snapshot, batch.changes, replaced), self._heap
-            )
+            return await finish_in_turns(_apply_in_steps(snapshot, batch.changes, replaced))
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error
 
@@ -255,14 +248,13 @@ class RecordApplier(PublishedState):
         cluster: ClusterImage,
         batch: ChangeBatch,
         replaced: list[AclSnapshot | ClusterImage],
-        heap: Heap = NO_HEAP,
     ) -> ClusterImage:
         """Return the image after ``batch``; ``replaced`` is as for ``_apply``."""
         if not batch.cluster_changes:
             return cluster
         try:
             return await finish_in_turns(
-                _apply_to_cluster_in_steps(cluster, batch.cluster_changes, replaced), heap
+                _apply_to_cluster_in_steps(cluster, batch.cluster_changes, replaced)
             )
         except ChangeError as error:
             raise UnfitChangeError(batch.last_offset, error) from error

@@ -36,7 +36,7 @@ from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp
-from authorizerd.actors.steps import NO_HEAP, Heap, finish_in_turns
+from authorizerd.actors.steps import finish_in_turns
 from authorizerd.actors.update_request import LogTail, UpdateRequest, list_ends
 from authorizerd.actors.updates import PlanCluster, UpdateStatistics
 from authorizerd.image.changes import ClusterChange
@@ -79,7 +79,6 @@ class UpdateQueue:
         new_id: returns a new 16-byte id for an ACL.
         acls_changed_at: returns the log offset of the last applied change of ACLs, or a later one.
         applied_everywhere: returns once every other deciding process has applied what is published.
-        heap: the garbage collector; plans create many objects.
     """
 
     def __init__(
@@ -93,10 +92,8 @@ class UpdateQueue:
         new_id: Callable[[], bytes],
         acls_changed_at: Callable[[], int],
         applied_everywhere: Callable[[], Awaitable[None]] = _applied_here,
-        heap: Heap = NO_HEAP,
     ) -> None:
         self._applied_everywhere = applied_everywhere
-        self._heap = heap
         self._log = log
         self._applier = applier
         self._snapshot = snapshot
@@ -216,7 +213,7 @@ class UpdateQueue:
         """
         group = [first]
         try:
-            offset = await finish_in_turns(self._plan_group(group), self._heap)
+            offset = await finish_in_turns(self._plan_group(group))
             offset = await self._write(group, offset)
             for request in group:
                 request.on_applied()

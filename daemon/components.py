@@ -31,7 +31,6 @@ from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.callers import new_callers
 from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.errors import StartError
-from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.origins.origin import Neighbours, Origin
@@ -72,14 +71,12 @@ class Parts:
         configuration = read_configuration()
         self.configuration: Final = configuration
         self.properties: Final = properties
-        self.collector: Final = Collector()
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self.watchers: Final = new_watchers(configuration, serves=configuration.workers == 1)
         # The own log changes only through this daemon, so its state cannot become too old.
         deadline = math.inf if configuration.follow is None else -math.inf
         self.applier: Final = RecordApplier(
             inbox,
-            heap=self.collector,
             journal=self.watchers.journal,
             judge=new_judge(configuration),
             stops_if_newer=configuration.kafka_release_unknown is UnknownRelease.STOP,
@@ -149,7 +146,6 @@ class Parts:
             feed=self.feed,
             applier=self.applier,
             applied_everywhere=_applied_here if workers is None else workers.applied_everywhere,
-            collector=self.collector,
         )
         configuration = self.configuration
         if configuration.follow is None:

@@ -21,7 +21,6 @@ import trio
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.actors.listener_gate import ListenerGate
-from authorizerd.actors.steps import call_after_turns
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.components import Parts
 from authorizerd.daemon.decision_servers import reconfigure_servers
@@ -38,7 +37,7 @@ from authorizerd.daemon.endpoints import (
     new_server_info,
 )
 from authorizerd.daemon.forced_end import ENDING_SECONDS, ForcedEnd
-from authorizerd.daemon.gc_control import automatic_collection_off
+from authorizerd.daemon.gc_control import automatic_collection_off, collect_regularly
 from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.loading import load_log, report_log
 from authorizerd.daemon.net.binding import BoundEndpoint
@@ -106,7 +105,6 @@ class Daemon:
         parts = self._parts
         with ExitStack() as stack:
             stack.enter_context(automatic_collection_off())
-            call_after_turns(parts.collector.collect_if_many)
             stack.enter_context(parts.query_process)
             self._endpoints = endpoints = await self._bind(stack)
             self._cluster = cluster = new_cluster(
@@ -163,7 +161,7 @@ class Daemon:
                 partial(self._service_manager.run, self._readiness),
             ),
             services=(
-                parts.collector.run,
+                collect_regularly,
                 partial(
                     log_releases,
                     parts.applier.applied,

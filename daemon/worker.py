@@ -21,7 +21,6 @@ import trio
 from authorizerd.actors.published_state import STALE
 from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
-from authorizerd.actors.steps import call_after_turns
 from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.config.values import UnknownRelease
 from authorizerd.daemon.audit.setup import Audit, open_worker_audit
@@ -38,7 +37,7 @@ from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import StartError
-from authorizerd.daemon.gc_control import Collector, automatic_collection_off
+from authorizerd.daemon.gc_control import automatic_collection_off, collect_regularly
 from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
@@ -120,12 +119,10 @@ class Worker(Follower):
     ) -> None:
         self._configuration = configuration
         self._places = places
-        self._collector = Collector()
         self._feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self._watchers = new_watchers(configuration, serves=True)
         self._applier = RecordApplier(
             inbox,
-            heap=self._collector,
             journal=self._watchers.journal,
             judge=new_judge(configuration),
             stops_if_newer=configuration.kafka_release_unknown is UnknownRelease.STOP,
@@ -179,10 +176,9 @@ class Worker(Follower):
         acting = Stage(
             name="ending the actors",
             awaited=(self._applier.run,),
-            services=(self._collector.run,),
+            services=(collect_regularly,),
         )
         with automatic_collection_off():
-            call_after_turns(self._collector.collect_if_many)
             await run_stages((auditing, acting), partial(self._obey, source))
 
     async def _obey(self, source: FeedSource) -> None:

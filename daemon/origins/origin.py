@@ -10,7 +10,6 @@ import trio
 
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.updates import Updates
-from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.kafka.quorum import Leadership
 from authorizerd.daemon.sources.own_log_writer import CheckpointStatistics
 from authorizerd.daemon.sources.source import Source
@@ -30,7 +29,6 @@ class Neighbours:
     feed: trio.MemorySendChannel[Message]
     applier: RecordApplier
     applied_everywhere: Callable[[], Awaitable[None]]
-    collector: Collector
 
 
 class Origin(Protocol):

@@ -82,7 +82,6 @@ class OwnLogOrigin(Origin):
             # A checkpoint has what is left at its end. It may lack every ACL that changed before.
             acls_changed_at=lambda: max(applier.acls_changed_at, self._source.checkpoint_offset),
             applied_everywhere=neighbours.applied_everywhere,
-            heap=neighbours.collector,
         )
         self._checkpointer = Checkpointer(
             log_dir,

@@ -10,9 +10,9 @@ import trio
 from authorizerd.acl.steps import Steps
 from authorizerd.actors import steps
 from authorizerd.actors.steps import (
+    CONTAINERS_MIN,
     TURN_SECONDS,
     begin_turn,
-    call_after_turns,
     finish_in_turns,
     pause_if_due,
 )
@@ -44,20 +44,6 @@ async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     lowlevel = SimpleNamespace(checkpoint=clock.checkpoint)
     monkeypatch.setattr(steps, "trio", SimpleNamespace(lowlevel=lowlevel))
     return clock
-
-
-class Calls:
-    """A heap that notes its calls, and the turns before them."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.calls: list[tuple[str, int]] = []
-
-    def collect(self) -> None:
-        self.calls.append(("collect", self._clock.turns))
-
-    def keep(self) -> None:
-        self.calls.append(("keep", self._clock.turns))
 
 
 @pytest.mark.parametrize(
@@ -94,14 +80,24 @@ async def test_task_that_has_waited_begins_a_new_turn(clock: Clock) -> None:
     assert clock.turns == 0
 
 
-async def test_only_objects_of_the_same_turn_are_kept(clock: Clock) -> None:
-    """What other tasks leave behind is collected before more objects are kept."""
-    heap = Calls(clock)
+@pytest.mark.parametrize("is_automatic", [False, True])
+async def test_only_objects_of_the_same_turn_are_kept(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, is_automatic: bool
+) -> None:
+    """What other tasks leave behind is collected, after other tasks have run and before more."""
+    calls: list[tuple[str, int]] = []
+    collector = SimpleNamespace(
+        isenabled=lambda: is_automatic,
+        get_count=lambda: (CONTAINERS_MIN, 0, 0),
+        collect=lambda: calls.append(("collect", clock.turns)),
+        freeze=lambda: calls.append(("freeze", clock.turns)),
+    )
+    monkeypatch.setattr(steps, "gc", collector)
     begin_turn()
-    await finish_in_turns(clock.work([TURN_SECONDS] * 2), heap)
-    assert heap.calls == [
-        ("collect", 0), ("keep", 0), ("collect", 1), ("keep", 1), ("collect", 2), ("keep", 2),
-    ]  # fmt: skip
+    await finish_in_turns(clock.work([TURN_SECONDS] * 2))
+    assert clock.turns == (2 if is_automatic else 4)
+    collected = [("collect", 1), ("freeze", 1), ("freeze", 2), ("collect", 3), ("freeze", 3)]
+    assert calls == ([] if is_automatic else collected)
 
 
 async def test_error_of_a_step_is_raised(clock: Clock) -> None:
@@ -111,24 +107,3 @@ async def test_error_of_a_step_is_raised(clock: Clock) -> None:
 
     with pytest.raises(ValueError, match="why"):
         await finish_in_turns(fail())
-
-
-@pytest.mark.parametrize(("takes_time", "expected"), [(False, [1, 2, 3]), (True, [1, 3, 5])])
-async def test_turns_of_later_tasks_are_followed_by_the_call(
-    clock: Clock, takes_time: bool, expected: list[int]
-) -> None:
-    """Other tasks run before the call, and after it if it has taken time."""
-    calls: list[int] = []
-
-    async def work() -> None:
-        begin_turn()
-        await finish_in_turns(clock.work([TURN_SECONDS] * 3))
-
-    def call() -> bool:
-        calls.append(clock.turns)
-        return takes_time
-
-    call_after_turns(call)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(work)
-    assert calls == expected

@@ -18,7 +18,7 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.acl.updates import AclTail, plan_creations, plan_deletions
 from authorizerd.actors import steps
-from authorizerd.actors.steps import call_after_turns, finish_in_turns
+from authorizerd.actors.steps import CONTAINERS_MIN, collect_if_many, finish_in_turns
 from authorizerd.config.alterations import (
     Alteration,
     AlterationError,
@@ -28,9 +28,8 @@ from authorizerd.config.alterations import (
 from authorizerd.daemon import worker
 from authorizerd.daemon.gc_control import (
     COLLECT_SECONDS,
-    CONTAINERS_MIN,
-    Collector,
     automatic_collection_off,
+    collect_regularly,
 )
 from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol.worker_feed import (
@@ -68,34 +67,37 @@ def test_automatic_collections_stay_off_within_the_block() -> None:
 
 
 def test_frozen_objects_are_not_scanned_again() -> None:
-    collector = Collector()
     loaded: list[object] = []
     assert is_looked_at(loaded)
-    collector.collect()
-    assert not is_looked_at(loaded)
-    changed: list[object] = []
-    collector.collect()
-    assert not is_looked_at(changed)
+    with automatic_collection_off():
+        assert not is_looked_at(loaded)
+        changed: list[object] = []
+        make_cycles()
+        assert collect_if_many()
+        assert not is_looked_at(changed)
+
+
+def test_nothing_is_frozen_where_collections_are_automatic() -> None:
+    loaded: list[object] = []
+    make_cycles()
+    assert not collect_if_many()
+    assert is_looked_at(loaded)
 
 
 def test_cycles_are_collected_before_the_freeze() -> None:
-    collector = Collector()
-    collector.collect()
     with automatic_collection_off():
         frozen = gc.get_freeze_count()
         make_cycles()
-        collector.collect()
+        assert collect_if_many()
         assert gc.get_freeze_count() - frozen < CONTAINERS_MIN / 2
 
 
 async def test_cycles_are_collected_without_changes_too(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    collector = Collector()
-    collector.collect()
     with automatic_collection_off():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(collector.run)
+            nursery.start_soon(collect_regularly)
             make_cycles()
             assert gc.get_count()[0] >= CONTAINERS_MIN
             await trio.sleep(2 * COLLECT_SECONDS)
@@ -106,7 +108,8 @@ async def test_cycles_are_collected_without_changes_too(
 async def test_one_collection_of_long_work_scans_few_objects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    step, step_count = CONTAINERS_MIN // 4, 40
+    """What the work has created since its last collection is frozen without a look at it."""
+    chunk, chunks = CONTAINERS_MIN, 40
     scanned: list[int] = []
 
     def note(phase: str, _: object) -> None:
@@ -115,24 +118,23 @@ async def test_one_collection_of_long_work_scans_few_objects(
 
     def work() -> Steps[list[list[object]]]:
         made: list[list[object]] = []
-        for _ in range(step_count):
-            made += ([] for _ in range(step))
+        for _ in range(chunks):
+            made += ([] for _ in range(chunk))
             yield
         return made
 
-    monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # each step is a turn
-    collector = Collector()
-    collector.collect()
-    call_after_turns(collector.collect_if_many)
+    monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # each chunk is a turn
     with automatic_collection_off():
+        frozen = gc.get_freeze_count()
         gc.callbacks.append(note)
         try:
             made = await finish_in_turns(work())
-            collector.collect()  # as the timer would
         finally:
             gc.callbacks.remove(note)
-    assert sum(scanned) >= len(made) == step * step_count
+        assert gc.get_freeze_count() - frozen > 0.9 * len(made)
+    assert scanned
     assert max(scanned) < 2 * CONTAINERS_MIN
+    assert sum(scanned) < chunk * chunks / 2
 
 
 async def test_turns_of_a_worker_are_followed_by_collections(
@@ -140,16 +142,12 @@ async def test_turns_of_a_worker_are_followed_by_collections(
 ) -> None:
     turns = 0
 
-    class Counting(Collector):
-        def collect_if_many(self) -> bool:
-            nonlocal turns
-            turns += 1
-            return False
+    def count() -> bool:
+        nonlocal turns
+        turns += not gc.isenabled()
+        return False
 
-        async def run(self) -> None:
-            await trio.sleep_forever()  # the timer does not count
-
-    monkeypatch.setattr(worker, "Collector", Counting)
+    monkeypatch.setattr(steps, "collect_if_many", count)
     monkeypatch.setattr(steps, "TURN_SECONDS", 0)  # each step of the load is a turn
     near, far = trio.testing.memory_stream_pair()
     reports = report_reader()

@@ -19,7 +19,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.steps import finish
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.config.follow import FollowSettings, Server, SourceKind
-from authorizerd.daemon.gc_control import Collector, automatic_collection_off
+from authorizerd.daemon.gc_control import automatic_collection_off, collect_regularly
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.freshness import Freshness
@@ -86,9 +86,8 @@ class _Place:
     """The surroundings of a source, and one answer at a time that the client provides."""
 
     def __init__(self, kind: SourceKind, folder: Path, meters: Sequence[Meter]) -> None:
-        self.collector: Final = Collector()
         self.feed, inbox = trio.open_memory_channel[Message](16)
-        self.applier: Final = RecordApplier(inbox, heap=self.collector)
+        self.applier: Final = RecordApplier(inbox)
         self.status: Final = SourceStatus(kind)
         self.freshness: Final = Freshness(self.feed.clone(), self.status, stale_max_ms=10**9)
         self.settings: Final = FollowSettings(
@@ -141,7 +140,7 @@ async def play_followers(folder: Path, meters: list[Meter], acls: int) -> list[P
         with automatic_collection_off(), closing(place.copy):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(place.applier.run)
-                nursery.start_soon(place.collector.run)
+                nursery.start_soon(collect_regularly)
                 await play(place, nursery, acls)
                 nursery.cancel_scope.cancel()
         played += place.played

@@ -5,19 +5,19 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 import trio
 
-from authorizerd.daemon import components
+from authorizerd.daemon import lifespan
 from tests.loop.acl_sets import ACL_SETS
 from tests.loop.meter import Longest, Meter
 from tests.loop.players import Played
 from tests.loop.running import write_folder
 from tests.loop.stations import STATIONS, play
-from tests.model.machine import NoCollector
 
 FEW_ACLS = 2000
 ROOMS = ("Kafka", "HTTP", "stream", "console", "before loading")
@@ -61,7 +61,7 @@ def test_no_request_leaves_a_cycle(name: str, tmp_path: Path) -> None:
     async def run() -> list[Played]:
         return await play(station, tmp_path, [CycleMeter()], is_whole=False, repeats=2)
 
-    with patch.object(components, "Collector", NoCollector):
+    with patch.object(lifespan, "automatic_collection_off", nullcontext):
         played = trio.run(run)
     left = {each.input: each.longest[CycleMeter.unit] for each in played}
     assert {name: each.where for name, each in left.items() if each.amount} == {}

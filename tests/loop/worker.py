@@ -12,7 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from authorizerd.acl.model import AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.record_applier import Message, RecordApplier
-from authorizerd.daemon.gc_control import Collector, automatic_collection_off
+from authorizerd.daemon.gc_control import automatic_collection_off
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.protocol.worker_feed import Files, Loaded, encode_changes, encode_message
 from tests.loop.acl_sets import ACLS, literals_of_one_principal
@@ -41,9 +41,8 @@ class _Nobody(Follower):
 async def play_feed(meters: list[Meter]) -> list[Played]:
     """Run a worker's source and applier; return their longest stretches."""
     ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
-    collector = Collector()
     feed, inbox = trio.open_memory_channel[Message](16)
-    applier = RecordApplier(inbox, heap=collector)
+    applier = RecordApplier(inbox)
     source = FeedSource(theirs)
     played: list[Played] = []
     with automatic_collection_off():

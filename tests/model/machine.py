@@ -23,7 +23,6 @@ from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.actors import record_applier, update_queue
 from authorizerd.daemon import components, lifespan
 from authorizerd.daemon.decisions import authzen, stream_server
-from authorizerd.daemon.gc_control import Collector
 from authorizerd.daemon.net import connection_server, selector
 from authorizerd.daemon.net.connection import Connection
 from authorizerd.daemon.origins import own_log
@@ -58,20 +57,6 @@ _checkpoint: Final = trio.lowlevel.checkpoint
 
 STALLS_S: Final[ContextVar[tuple[float, ...] | None]] = ContextVar("stalls_s", default=None)
 """The possible durations of a call in a thread, if they are not those of the disk."""
-
-
-class NoCollector(Collector):
-    """A garbage collector that does nothing: freezing would keep every story's objects.
-
-    It never collects after a turn either, since ``collect`` does not say that all is loaded.
-    """
-
-    def collect(self) -> None: ...
-
-    def keep(self) -> None: ...
-
-    async def run(self) -> None:
-        await trio.sleep_forever()
 
 
 class Machine:
@@ -182,7 +167,6 @@ def simulated(
             (connection_server, "Connection", _Connection),
             (selector, "perf_counter_ns", machine.read_clock_ns),
             (components, "DISK", machine.disk),
-            (components, "Collector", NoCollector),
             (lifespan, "automatic_collection_off", nullcontext),
             (own_log, "now_ms", machine.now_ms),
             (own_log, "_random_ids", machine.new_ids),

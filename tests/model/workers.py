@@ -22,7 +22,7 @@ from authorizerd.daemon.workers.link import LOADING_SECONDS_MAX, WorkerProcess
 from authorizerd.protocol.worker_feed import Place
 from tests.model.host import Host
 from tests.model.invariants import check
-from tests.model.machine import STALLS_S, NoCollector, Replacement
+from tests.model.machine import STALLS_S, Replacement
 from tests.model.network import MemoryListener, MemoryStream, Network
 from tests.model.story import WorkerFault
 
@@ -137,7 +137,6 @@ class Workers:
         return (
             (lifespan, "start_worker", self._start),
             (worker, "RecordApplier", _new_applier),
-            (worker, "Collector", NoCollector),
             (worker, "automatic_collection_off", nullcontext),
             (worker, "listen_at", self._listen_at),
         )

@@ -8,19 +8,6 @@ from tests.mutants.mutant import Mutant
 
 PROCESS_MUTANTS: Final = (
     Mutant(
-        name="garbage of long work is collected by the timer alone",
-        file="daemon/lifespan.py",
-        text="            call_after_turns(parts.collector.collect_if_many)\n",
-        found_by="tests/daemon/test_lifespan.py"
-        "::test_turns_of_the_daemon_are_followed_by_collections",
-    ),
-    Mutant(
-        name="a worker leaves the garbage of long work to the timer",
-        file="daemon/worker.py",
-        text="            call_after_turns(self._collector.collect_if_many)\n",
-        found_by="tests/daemon/test_gc_control.py::test_turns_of_a_worker_are_followed_by_collections",
-    ),
-    Mutant(
         name="the error of an ACL holds the states of its plan for ever",
         file="acl/updates.py",
         text="faults.setdefault(str(error), error.with_traceback(None))",

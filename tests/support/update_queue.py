@@ -47,7 +47,6 @@ class Running:
         self.log = MemoryLog()
         self.feed, inbox = trio.open_memory_channel[Message](1000)
         self.applier = RecordApplier(inbox)
-        self.collections = 0
         ids = itertools.count(1)
         self.queue = UpdateQueue(
             self.log,
@@ -57,13 +56,7 @@ class Running:
             requests_max=requests_max,
             new_id=lambda: next(ids).to_bytes(16, "big"),
             acls_changed_at=lambda: self.applier.acls_changed_at,
-            heap=self,
         )
-
-    def collect(self) -> None:
-        self.collections += 1
-
-    def keep(self) -> None: ...
 
     @property
     def acls(self) -> set[Acl]:
