@@ -45,7 +45,12 @@ def collect_if_many() -> bool:
     Freeze what is left, so that no collection looks at it again. Return True if it did. Return
     False wherever collections run by themselves.
     """
-    if gc.isenabled() or gc.get_count()[0] < CONTAINERS_MIN:
+    return gc.get_count()[0] >= CONTAINERS_MIN and _collect()
+
+
+def _collect() -> bool:
+    """Collect garbage and freeze what is left, unless collections run by themselves."""
+    if gc.isenabled():
         return False
     gc.collect()
     gc.freeze()
@@ -78,9 +83,9 @@ async def finish_in_turns(steps: Steps[T]) -> T:
             result: T = finished.value
             return result
         if now() >= ends_at:
-            if is_collected and not gc.isenabled():
-                # No other task has run since the last collection, and the work leaves no cycles.
+            if is_collected:
+                # Only this work has run since then, and it leaves no cycles: nothing to look for.
                 gc.freeze()
             await pause_if_due()
-            is_collected = True
+            is_collected = _collect()  # what others have left, so it takes little time
             ends_at = _ENDS_AT.get()

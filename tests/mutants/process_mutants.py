@@ -17,8 +17,8 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="no turn is followed by a collection",
         file="actors/steps.py",
-        text="        if _AFTER_TURN.get()():\n",
-        becomes="        if False:\n",
+        text="            is_collected = _collect()",
+        becomes="            is_collected = False",
         found_by="tests/daemon/test_gc_control.py::test_one_collection_of_long_work_scans_few_objects",
     ),
     Mutant(
