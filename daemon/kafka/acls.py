@@ -43,7 +43,6 @@ from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.protocol.kafka.acl_groups import AclGroups
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.acls import (
     CreateAclsAnswer,
     CreateAclsRequest,
@@ -52,6 +51,8 @@ from authorizerd.protocol.kafka.acls import (
     DescribeAclsAnswer,
     DescribeAclsRequest,
     ErrorTexts,
+    FilterResult,
+    MatchingAcl,
 )
 from authorizerd.protocol.kafka.api import APIS
 from authorizerd.protocol.kafka.chunked_output import Items, LazyItems, Repeated
@@ -282,6 +283,8 @@ def _filter_result(texts: ErrorTexts, completion: Completion[Deleted]) -> Filter
 
     def match(acl: Acl) -> MatchingAcl:
         failure = failures.get(acl) if failures else None
-        return MatchingAcl(acl, None if failure is None else texts.limit(_api_error(failure)))
+        return MatchingAcl(
+            acl=acl, error=None if failure is None else texts.limit(_api_error(failure))
+        )
 
-    return FilterResult(LazyItems(match, deleted.acls))
+    return FilterResult(matches=LazyItems(match, deleted.acls))

@@ -87,21 +87,6 @@ class Output:
             if count > 0:
                 yield
 
-    def begin_part(self) -> Output:
-        """Return an output for a part of the message that is preceded by its size."""
-        part = Output()
-        # Continue the message's count of items: otherwise many small parts would be one long step.
-        part._items = self._items
-        return part
-
-    def add_part(self, head: Callable[[int], bytes], part: Output) -> None:
-        """Add a complete part, preceded by the bytes that ``head`` returns for its size."""
-        self._items = part._items
-        chunks = part.finish()
-        self.add(head(sum(map(len, chunks))))
-        for chunk in chunks:
-            self.add(chunk)
-
     def ends_step(self, count: int) -> bool:
         """Count items of an array at any depth. Return True if a step ends after them."""
         self._items += count

@@ -25,6 +25,7 @@ from typing import (
 
 import msgspec
 
+from authorizerd.protocol.kafka.arrays import ReadMany
 from authorizerd.protocol.kafka.wire_types import CustomType
 
 NO_DEFAULT: Final = msgspec.NODEFAULT
@@ -52,6 +53,7 @@ class FieldType(NamedTuple):
     item: str | CustomType | type
     is_array: bool = False
     is_nullable: bool = False
+    read_many: ReadMany | None = None
 
 
 class Field(NamedTuple):
@@ -82,9 +84,9 @@ def _parse(hint: Any) -> tuple[FieldType, Only]:  # noqa: ANN401 - any annotatio
         marks = hint.__metadata__
         only = next((each for each in marks if isinstance(each, Only)), Only())
         own = [each for each in marks if not isinstance(each, Only)]
-        if own:
+        if own and not callable(own[-1]):
             return FieldType(own[-1], is_nullable=NoneType in get_args(hint.__origin__)), only
-        return _parse(hint.__origin__)[0], only
+        return _parse(hint.__origin__)[0]._replace(read_many=own[-1] if own else None), only
     if get_origin(hint) in (UnionType, Union):
         [hint] = [each for each in get_args(hint) if each is not NoneType]
         return _parse(hint)[0]._replace(is_nullable=True), Only()

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from authorizerd.acl.steps import Steps
-from authorizerd.protocol.kafka.acl_types import FilterResult
-from authorizerd.protocol.kafka.acls import ErrorTexts
+from authorizerd.protocol.kafka.acls import ErrorTexts, FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
 from authorizerd.protocol.kafka.declarations import Field, fields_of

@@ -7,7 +7,7 @@ from typing import Any, Final
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.kafka.body_reader import BodyReader
 
-_WINDOW_BYTES: Final = 4096
+_WINDOW_BYTES: Final = 8192
 """Creations are read from windows of this size, one in each step."""
 
 

@@ -18,6 +18,8 @@ from authorizerd.protocol.kafka.body_reader import (
     UUID_ZERO,
     BodyReader,
     byte_string,
+    compact_nullable_string,
+    compact_string,
     nullable_byte_string,
     nullable_string,
     string,
@@ -28,55 +30,52 @@ Read: TypeAlias = Callable[[BodyReader, str], Any]
 Write: TypeAlias = Callable[[Any], bytes]
 
 
-class Plain(NamedTuple):
-    """A type without arrays. A value is read from at least ``bytes_min`` bytes."""
+class InSteps(NamedTuple):
+    """How a value with arrays is read and written in steps, unless ``is_small`` returns True."""
+
+    read: Callable[[BodyReader, str], Steps[Any]]
+    write: Callable[[Any, Output], Steps[None]]
+    is_small: Callable[[Any], bool]
+
+
+class Type(NamedTuple):
+    """How a value of at least ``bytes_min`` bytes is read and written at once.
+
+    ``in_steps`` is None if it has no arrays.
+    """
 
     read: Read
     write: Write
     bytes_min: int
-
-
-class Stepped(NamedTuple):
-    """A type whose values are read and written in steps. An item of an array has a least size."""
-
-    read: Callable[[BodyReader, str], Steps[Any]]
-    write: Callable[[Any, Output], Steps[None]]
-    bytes_min: int
-    item_bytes_min: int = 1
-
-
-Compiled: TypeAlias = Plain | Stepped
+    in_steps: InSteps | None = None
 
 
 class CustomType(Protocol):
     """A type of its own, as the metadata of an annotation."""
 
-    def compile(self, version: int, *, flexible: bool) -> Compiled:
+    def compile(self, version: int, *, flexible: bool) -> Type:
         """Return the encoding in a version."""
 
 
-def _read_duration(reader: BodyReader, what: str) -> timedelta:
-    return timedelta(milliseconds=reader.int32(what))
+def _duration(read: Callable[[BodyReader, str], int], packed: struct.Struct) -> Type:
+    none = bytes(packed.size)
 
+    def read_duration(reader: BodyReader, what: str) -> timedelta:
+        start = reader.position
+        duration_ms = read(reader, what)
+        try:
+            return timedelta(milliseconds=duration_ms)
+        except OverflowError:
+            reason = f"{what}: a duration of {duration_ms} ms is out of range"
+            raise DecodeError(reason, start) from None
 
-def _write_duration(duration: timedelta) -> bytes:
-    # Round, since the product of floats can be just below the whole number.
-    return struct.pack(">i", round(duration.total_seconds() * 1000))
+    def write_duration(duration: timedelta) -> bytes:
+        if not duration:  # the usual case
+            return none
+        # Round, since the product of floats can be just below the whole number.
+        return packed.pack(round(duration.total_seconds() * 1000))
 
-
-def _read_long_duration(reader: BodyReader, what: str) -> timedelta:
-    start = reader.position
-    duration_ms = reader.int64(what)
-    try:
-        return timedelta(milliseconds=duration_ms)
-    except OverflowError:
-        raise DecodeError(
-            f"{what}: a duration of {duration_ms} ms is out of range", start
-        ) from None
-
-
-def _write_long_duration(duration: timedelta) -> bytes:
-    return struct.pack(">q", round(duration.total_seconds() * 1000))
+    return Type(read_duration, write_duration, packed.size)
 
 
 def _read_uint16(reader: BodyReader, what: str) -> int:
@@ -89,34 +88,42 @@ def _write_uuid(id: UUID | None) -> bytes:
 
 INT8_BYTES: Final = {code: struct.pack(">b", code) for code in range(-128, 128)}
 
-_FIXED: Final[Mapping[str, Plain]] = {
-    "bool": Plain(BodyReader.boolean, struct.Struct(">?").pack, 1),
-    "int8": Plain(BodyReader.int8, INT8_BYTES.__getitem__, 1),
-    "int16": Plain(BodyReader.int16, struct.Struct(">h").pack, 2),
-    "uint16": Plain(_read_uint16, struct.Struct(">H").pack, 2),
-    "int32": Plain(BodyReader.int32, struct.Struct(">i").pack, 4),
-    "int64": Plain(BodyReader.int64, struct.Struct(">q").pack, 8),
-    "float64": Plain(BodyReader.float64, struct.Struct(">d").pack, 8),
-    "duration": Plain(_read_duration, _write_duration, 4),
-    "long duration": Plain(_read_long_duration, _write_long_duration, 8),
-    "uuid": Plain(BodyReader.uuid, _write_uuid, 16),
+_FIXED: Final[Mapping[str, Type]] = {
+    "bool": Type(BodyReader.boolean, struct.Struct(">?").pack, 1),
+    "int8": Type(BodyReader.int8, INT8_BYTES.__getitem__, 1),
+    "int16": Type(BodyReader.int16, struct.Struct(">h").pack, 2),
+    "uint16": Type(_read_uint16, struct.Struct(">H").pack, 2),
+    "int32": Type(BodyReader.int32, struct.Struct(">i").pack, 4),
+    "int64": Type(BodyReader.int64, struct.Struct(">q").pack, 8),
+    "float64": Type(BodyReader.float64, struct.Struct(">d").pack, 8),
+    "duration": _duration(BodyReader.int32, struct.Struct(">i")),
+    "long duration": _duration(BodyReader.int64, struct.Struct(">q")),
+    "uuid": Type(BodyReader.uuid, _write_uuid, 16),
+    "raw uuid": Type(lambda reader, what: reader.take(16, what), bytes, 16),
 }
-_TEXTS: Final[Mapping[tuple[str, bool], tuple[Read, Callable[..., bytes], int]]] = {
-    ("string", False): (BodyReader.string, string, 2),
-    ("string", True): (BodyReader.nullable_string, nullable_string, 2),
-    ("bytes", False): (BodyReader.byte_string, byte_string, 4),
-    ("bytes", True): (BodyReader.nullable_byte_string, nullable_byte_string, 4),
-    ("range", False): (BodyReader.byte_range, byte_string, 4),
-    ("range", True): (BodyReader.nullable_byte_range, nullable_byte_string, 4),
+_STRINGS: Final[Mapping[tuple[bool, bool], Type]] = {
+    (False, False): Type(BodyReader.string, string, 2),
+    (False, True): Type(BodyReader.nullable_string, nullable_string, 2),
+    (True, False): Type(BodyReader.string, compact_string, 1),
+    (True, True): Type(BodyReader.nullable_string, compact_nullable_string, 1),
+}
+"""By whether the message is flexible, and the string nullable."""
+_BYTES: Final[Mapping[tuple[str, bool], tuple[Read, Callable[..., bytes]]]] = {
+    ("bytes", False): (BodyReader.byte_string, byte_string),
+    ("bytes", True): (BodyReader.nullable_byte_string, nullable_byte_string),
+    ("range", False): (BodyReader.byte_range, byte_string),
+    ("range", True): (BodyReader.nullable_byte_range, nullable_byte_string),
 }
 
 
-def find_type(kind: str, *, flexible: bool, nullable: bool) -> Plain:
+def find_type(kind: str, *, flexible: bool, nullable: bool) -> Type:
     """Return how a type of the annotations below is read and written."""
     if kind in _FIXED:
         return _FIXED[kind]
-    read, write, bytes_min = _TEXTS[kind, nullable]
-    return Plain(read, partial(write, flexible=flexible), 1 if flexible else bytes_min)
+    if kind == "string":
+        return _STRINGS[flexible, nullable]
+    read, write = _BYTES[kind, nullable]
+    return Type(read, partial(write, flexible=flexible), 1 if flexible else 4)
 
 
 boolean: TypeAlias = Annotated[bool, "bool"]
@@ -134,3 +141,4 @@ duration: TypeAlias = Annotated[timedelta, "duration"]
 long_duration: TypeAlias = Annotated[timedelta, "long duration"]
 uuid: TypeAlias = Annotated[UUID | None, "uuid"]
 """An id. Zeros are None, Kafka's null."""
+raw_uuid: TypeAlias = Annotated[bytes, "raw uuid"]

@@ -30,8 +30,8 @@ from authorizerd.kafka_client.connection import NO_FEATURES, Call, Node
 from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from authorizerd.protocol.records.batch import ControlType
 from tests.loop.acl_sets import literals_of_one_principal

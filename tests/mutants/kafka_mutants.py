@@ -50,8 +50,8 @@ KAFKA_MUTANTS: Final = (
     Mutant(
         name="the items of nested arrays are read in one step",
         file="protocol/kafka/arrays.py",
-        text="            if ends_step():\n",
-        becomes="            if ends_step() and not keeps:\n",
+        text="        if ends_step():\n",
+        becomes="        if ends_step() and not reader.keeps_items:\n",
         found_by="tests/protocol/kafka/test_codec.py::test_nested_arrays_are_read_checked_and_written_in_steps",
     ),
     Mutant(

@@ -35,8 +35,7 @@ from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import decode_results
-from authorizerd.protocol.kafka.acl_types import FilterResult
-from authorizerd.protocol.kafka.acls import CreateAclsRequest, DeleteAclsRequest
+from authorizerd.protocol.kafka.acls import CreateAclsRequest, DeleteAclsRequest, FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.envelope_client import (
     InnerRequest,

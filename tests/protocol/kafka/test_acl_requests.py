@@ -236,8 +236,8 @@ def test_large_request_is_read_in_steps(version: int) -> None:
     acl = Acl(2, "topic", 3, "User:a", "*", 3, 3)
     create = create_body(version, [acl] * 1000)
     assert finish(decode_create_acls(version, bytearray(create))) == ([acl] * 1000, None)
-    # A step reads at most 4096 bytes: about 190 of these.
-    assert len(list(decode_create_acls(version, create))) >= 1000 // 200
+    # A step reads at most 8192 bytes: about 390 of these.
+    assert len(list(decode_create_acls(version, create))) >= 1000 // 400
     delete = delete_body(version, [AclFilter()] * 1000)
     assert len(list(decode_delete_acls(version, delete))) >= 1000 // 64
 

@@ -104,7 +104,7 @@ def test_bodies_are_messages_of_their_api() -> None:
     assert finish(encode_request(ApiKey.SASL_HANDSHAKE, 1, request)) == body
     answer = bytes.fromhex("0021 00000001 0005 504c41494e")
     response = finish(decode_response(ApiKey.SASL_HANDSHAKE, 0, answer))
-    assert response == SaslHandshakeAnswer(33, ("PLAIN",))
+    assert response == SaslHandshakeAnswer(33, ["PLAIN"])
     assert finish(encode_response(ApiKey.SASL_HANDSHAKE, 0, response)) == [answer]
     with pytest.raises(DecodeError):
         finish(decode_request(ApiKey.SASL_HANDSHAKE, 1, body[:-1]))

@@ -13,13 +13,12 @@ from authorizerd.protocol.kafka.fetch import (
     ITEMS_MAX,
     METADATA_TOPIC_ID,
     Endpoints,
-    EpochEnd,
     FetchAnswer,
     FetchPosition,
-    SnapshotId,
     decode_fetch,
     encode_fetch,
 )
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
 from tests.protocol.decoding import check_any, check_cuts, decode_measured
 from tests.support.kio_messages import read_by_kio, response_module
