@@ -13,7 +13,7 @@ import msgspec
 from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.fetch import (
     METADATA_PARTITION,
@@ -31,7 +31,6 @@ from authorizerd.protocol.kafka.quorum_messages import (
     RequestedPartition,
     RequestedQuorumTopic,
 )
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,8 +8,10 @@ Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
@@ -19,10 +21,9 @@ from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns, pause_if_due
 from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.permissions import RequestRights, Rights
-from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.chunked_output import Chunk, Items
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, Chunk, Items
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     DescribeClusterRequest,
@@ -41,7 +42,29 @@ from authorizerd.protocol.kafka.responses import (
     MetadataBroker,
 )
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+
+class Node(msgspec.Struct, frozen=True):
+    """This daemon's address for clients."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class Cluster(msgspec.Struct):
+    """The nodes by listener.
+
+    ``cluster_id`` is empty until it is known: the daemon learns that of a followed cluster.
+    """
+
+    cluster_id: str
+    nodes: Mapping[str, Node]
+    controller_listeners: frozenset[str]
+
+    def node_of(self, listener_name: str) -> Node:
+        return self.nodes[listener_name]
+
 
 _KEYS_PER_STEP: Final = 16
 _IDS_TOO_EARLY: Final = (10, 11)

@@ -46,7 +46,7 @@ from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE, Settings
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.kafka.api import ApiKey
-from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, Chunk, LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     AlterConfigsRequest,
@@ -63,7 +63,6 @@ from authorizerd.protocol.kafka.responses import (
     DescribeConfigsAnswer,
 )
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _ELSEWHERE: Final = ApiError(ErrorCode.INVALID_REQUEST)
 """A placeholder for the error of a resource that this node cannot alter. There may be many, so the

@@ -21,7 +21,7 @@ from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.steps import begin_turn
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.acls import AclHandlers
-from authorizerd.daemon.kafka.cluster import ClusterHandlers
+from authorizerd.daemon.kafka.cluster import Cluster, ClusterHandlers
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
 from authorizerd.daemon.kafka.codec import Answer, refuse_all
 from authorizerd.daemon.kafka.configs import ConfigHandlers
@@ -32,7 +32,6 @@ from authorizerd.daemon.kafka.quorum import Leadership, QuorumHandler
 from authorizerd.daemon.kafka.quotas import QuotaHandlers
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.kafka.scram_credentials import ScramCredentialHandlers
-from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.kafka.api import APIS, ApiKey

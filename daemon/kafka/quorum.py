@@ -17,9 +17,9 @@ import msgspec
 
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode

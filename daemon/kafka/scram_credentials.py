@@ -24,7 +24,7 @@ from authorizerd.daemon.kafka.credential_plan import plan_changes, read_changes
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.image.changes import ScramCredential
 from authorizerd.image.cluster import ClusterImage, Login
-from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, Chunk, LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     AlterUserScramCredentialsRequest,
@@ -39,7 +39,6 @@ from authorizerd.protocol.kafka.responses import (
     DescribeUserScramCredentialsAnswer,
 )
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 from authorizerd.protocol.records.scram import ScramMechanism
 
 _NOT_AUTHORIZED: Final = ApiError(

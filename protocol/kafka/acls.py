@@ -23,14 +23,18 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from authorizerd.acl.model import Acl, AclFilter, PatternType
-from authorizerd.protocol.kafka.acl_types import OFFSET_TAG, ErrorType, ListingType, OffsetType
+from authorizerd.protocol.kafka.acl_types import (
+    OFFSET_TAG,
+    ErrorType,
+    ListingType,
+    OffsetType,
+    read_usual_creations,
+)
 from authorizerd.protocol.kafka.body_reader import nullable_string
 from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.codec import Shape
-from authorizerd.protocol.kafka.declarations import Only
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError
-from authorizerd.protocol.kafka.usual_creations import read_usual_creations
-from authorizerd.protocol.kafka.wire_types import duration, int8, text
+from authorizerd.protocol.kafka.wire_types import Only, duration, int8, text
 
 TEXTS_BYTES_MAX: Final = 1024 * 1024
 """The maximum size of all error texts in one answer.

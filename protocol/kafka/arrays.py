@@ -6,23 +6,16 @@ freed in steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from authorizerd.acl.steps import Steps, free
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.body_reader import BodyReader, array_length
-from authorizerd.protocol.kafka.chunked_output import Items, Output, Repeated
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
-from authorizerd.protocol.kafka.wire_types import InSteps, Type
-
-ReadMany: TypeAlias = Callable[[BodyReader, int, list[Any]], bool]
-"""A function that reads some items of a flexible version quickly, up to a number.
-
-It returns False if the next item is unusual.
-"""
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, Items, Output, Repeated
+from authorizerd.protocol.kafka.wire_types import InSteps, ReadMany, Type
 
 SMALL_ITEMS_MAX: Final = 4
 """The maximum number of items in an array that is written at once."""

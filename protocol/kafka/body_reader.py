@@ -21,7 +21,7 @@ from uuid import UUID
 
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
+from authorizerd.protocol.kafka.chunked_output import BYTES_PER_STEP, ITEMS_PER_STEP
 from authorizerd.protocol.primitives import VARINT_BITS, WireReader
 
 T = TypeVar("T")

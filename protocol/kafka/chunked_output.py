@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from authorizerd.acl.steps import Steps
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+ITEMS_PER_STEP: Final = 64
+BYTES_PER_STEP: Final = 2048
+"""A step ends at whichever limit comes first. Bytes count because an item may have many tags."""
+
 
 CHUNK_BYTES: Final = 65_536
 _REPEATED_PER_STEP: Final = 4096

@@ -23,8 +23,14 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.arrays import array_of, free_arrays
 from authorizerd.protocol.kafka.body_reader import ARRAY_ITEMS_MAX, BodyReader
 from authorizerd.protocol.kafka.chunked_output import Chunk, Output
-from authorizerd.protocol.kafka.declarations import NO_DEFAULT, FieldType, fields_of
-from authorizerd.protocol.kafka.wire_types import InSteps, Type, find_type
+from authorizerd.protocol.kafka.wire_types import (
+    NO_DEFAULT,
+    FieldType,
+    InSteps,
+    Type,
+    fields_of,
+    find_type,
+)
 
 M = TypeVar("M", bound=msgspec.Struct)
 

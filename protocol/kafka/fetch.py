@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import quorum_messages
+from authorizerd.protocol.kafka.api import QuorumKey
 from authorizerd.protocol.kafka.body_reader import cut_in_place
 from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.messages import decode_response, encode_request
@@ -41,7 +42,6 @@ from authorizerd.protocol.kafka.quorum_messages import (
     SnapshotPartition,
     SnapshotTopic,
 )
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The messages about a quorum, and with which replicas fetch its log. See ``declarations``.
+"""The messages about a quorum, and with which replicas fetch its log. See ``wire_types``.
 
 Source: KIP-595, KIP-630, KIP-853; FetchRequest.json, FetchResponse.json and others of Kafka 4.4.
 """
@@ -12,10 +12,10 @@ from typing import Annotated
 import msgspec
 
 from authorizerd.protocol.kafka.chunked_output import Items
-from authorizerd.protocol.kafka.declarations import Only
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.responses import NOT_THROTTLED
 from authorizerd.protocol.kafka.wire_types import (
+    Only,
     byte_range,
     duration,
     int8,

@@ -1,6 +1,11 @@
-"""The types of the fields of Kafka's messages, as annotations and as bytes.
+"""How classes declare messages, and the types of their fields, as annotations and as bytes.
 
-Source: Kafka protocol guide, "Protocol Primitive Types".
+A message is one class with the fields of all versions, in the order of the wire. The annotation of
+a field gives its type: one of those at the end of this module, another class, or an array of
+either. ``Only`` in it says which versions have the field. A field that a version lacks is read as
+its default, and is not written.
+
+Source: Kafka protocol guide, "Protocol Primitive Types"; Kafka's message definitions.
 """
 
 from __future__ import annotations
@@ -8,9 +13,23 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import partial
-from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeAlias
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from uuid import UUID
+
+import msgspec
 
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol.errors import DecodeError
@@ -28,6 +47,12 @@ from authorizerd.protocol.kafka.chunked_output import Output
 
 Read: TypeAlias = Callable[[BodyReader, str], Any]
 Write: TypeAlias = Callable[[Any], bytes]
+
+ReadMany: TypeAlias = Callable[[BodyReader, int, list[Any]], bool]
+"""A function that reads some items of a flexible version quickly, up to a number.
+
+It returns False if the next item is unusual.
+"""
 
 
 class InSteps(NamedTuple):
@@ -142,3 +167,71 @@ long_duration: TypeAlias = Annotated[timedelta, "long duration"]
 uuid: TypeAlias = Annotated[UUID | None, "uuid"]
 """An id. Zeros are None, Kafka's null."""
 raw_uuid: TypeAlias = Annotated[bytes, "raw uuid"]
+
+
+NO_DEFAULT: Final = msgspec.NODEFAULT
+
+NEVER: Final = 0x7FFF
+"""Above every version."""
+
+
+class Only(NamedTuple):
+    """How a field depends on the version, and its number if it is a tagged field.
+
+    ``absent`` is its value in versions without it, by default that of a new message.
+    """
+
+    since: int = 0
+    until: int = NEVER
+    nullable_since: int = 0
+    tag: int | None = None
+    absent: object = NO_DEFAULT
+
+
+class FieldType(NamedTuple):
+    """The type of a field: the name of one of ``wire_types``, a type of its own, or a structure."""
+
+    item: str | CustomType | type
+    is_array: bool = False
+    is_nullable: bool = False
+    read_many: ReadMany | None = None
+
+
+class Field(NamedTuple):
+    """A declared field. ``default`` is its value in versions without it."""
+
+    name: str
+    type: FieldType
+    only: Only
+    default: object
+
+
+@cache
+def fields_of(structure: type) -> tuple[Field, ...]:
+    """Return the declared fields of all versions, in the order of the wire."""
+    hints = get_type_hints(structure, include_extras=True)
+    defaults = {each.name: each.default for each in msgspec.structs.fields(structure)}
+    fields = []
+    for name, hint in hints.items():
+        field_type, only = _parse(hint)
+        default = defaults[name] if only.absent is NO_DEFAULT else only.absent
+        fields.append(Field(name, field_type, only, default))
+    return tuple(fields)
+
+
+def _parse(hint: Any) -> tuple[FieldType, Only]:  # noqa: ANN401 - any annotation
+    """Return the type that an annotation gives, and on which versions it depends."""
+    if get_origin(hint) is Annotated:
+        marks = hint.__metadata__
+        only = next((each for each in marks if isinstance(each, Only)), Only())
+        own = [each for each in marks if not isinstance(each, Only)]
+        if own and not callable(own[-1]):
+            return FieldType(own[-1], is_nullable=NoneType in get_args(hint.__origin__)), only
+        return _parse(hint.__origin__)[0]._replace(read_many=own[-1] if own else None), only
+    if get_origin(hint) in (UnionType, Union):
+        [hint] = [each for each in get_args(hint) if each is not NoneType]
+        return _parse(hint)[0]._replace(is_nullable=True), Only()
+    if get_args(hint):  # a generic type has the type of its items
+        item = _parse(get_args(hint)[0])[0]
+        return item._replace(is_array=True, is_nullable=False), Only()
+    return FieldType(hint), Only()

@@ -1,7 +1,7 @@
 """The metadata records whose contents the daemon does not keep: nodes, quotas, tokens.
 
 The daemon decides without them, so it skips them. The metadata shell shows them. Their classes
-declare their bytes, see ``protocol.kafka.declarations``.
+declare their bytes, see ``protocol.kafka.wire_types``.
 
 **Invariant:** a record is read completely or not at all. A record of a later version, or with
 unknown tagged fields, gives None. A delegation token's record contains no secret: the token's HMAC
@@ -22,8 +22,8 @@ import msgspec
 
 from authorizerd.protocol.kafka.body_reader import BodyReader
 from authorizerd.protocol.kafka.codec import Shape
-from authorizerd.protocol.kafka.declarations import Only
 from authorizerd.protocol.kafka.wire_types import (
+    Only,
     boolean,
     float64,
     int8,

@@ -31,10 +31,10 @@ from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.values import SecurityProtocol
+from authorizerd.daemon.kafka.cluster import Cluster, Node
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers, Session
 from authorizerd.daemon.kafka.quorum import Leadership
 from authorizerd.daemon.kafka.request_latency import RequestTimes
-from authorizerd.daemon.kafka.served_cluster import Cluster, Node
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.changes import ClusterChange
 from authorizerd.protocol.kafka.acl_client import (

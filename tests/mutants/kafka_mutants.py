@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 KAFKA_MUTANTS: Final = (
     Mutant(
         name="a null host of a creation is read as an empty one",
-        file="protocol/kafka/usual_creations.py",
+        file="protocol/kafka/acl_types.py",
         text="            if tags or not (name_size and principal_size and host_size):\n",
         becomes="            if tags:\n",
         found_by="tests/protocol/kafka/test_acl_requests.py::test_null_host_of_a_creation_is_rejected",
@@ -212,7 +212,7 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="a client that may alter configs can become a super user",
-        file="daemon/kafka/config_plan.py",
+        file="daemon/kafka/config_change.py",
         text="if guarded and not self._is_super_user():",
         becomes="if guarded and not self:",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_only_a_super_user_may_alter_guarded_keys",

@@ -284,7 +284,7 @@ def test_wildcard_and_address_are_read() -> None:
             "000000160003000d00000004000772646b61666b610001000000",
             13,
             {
-                "topics": (),
+                "topics": [],
                 "allow_auto_topic_creation": False,
                 "include_topic_authorized_operations": False,
             },
@@ -293,7 +293,7 @@ def test_wildcard_and_address_are_read() -> None:
             "000000170003000a00000007000772646b61666b61000100010000",
             10,
             {
-                "topics": (),
+                "topics": [],
                 "allow_auto_topic_creation": False,
                 "include_cluster_authorized_operations": True,
                 "include_topic_authorized_operations": False,
@@ -303,7 +303,7 @@ def test_wildcard_and_address_are_read() -> None:
             "0000001c0003000d00000001000d61646d696e636c69656e742d310001010000",
             13,
             {
-                "topics": (),
+                "topics": [],
                 "allow_auto_topic_creation": True,
                 "include_topic_authorized_operations": False,
             },

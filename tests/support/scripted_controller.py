@@ -26,7 +26,13 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame
 from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import (
+    REQUESTED_APIS,
+    ApiKey,
+    QuorumKey,
+    RequestedKey,
+    has_response_tags,
+)
 from authorizerd.protocol.kafka.envelope import encode_envelope_response, open_envelope
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import (
@@ -36,12 +42,6 @@ from authorizerd.protocol.kafka.fetch import (
     SnapshotAnswer,
 )
 from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
-from authorizerd.protocol.kafka.requested_apis import (
-    REQUESTED_APIS,
-    QuorumKey,
-    RequestedKey,
-    has_response_tags,
-)
 from tests.daemon.kafka_cluster import answer, cluster_of
 from tests.support.acl_messages import (
     decode_create_acls,

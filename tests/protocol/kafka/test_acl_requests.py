@@ -14,7 +14,7 @@ from kio.serial import entity_writer
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka import usual_creations
+from authorizerd.protocol.kafka import acl_types
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.messages import count_items
 from tests.protocol.decoding import check_any, check_cuts
@@ -159,7 +159,7 @@ def test_usual_creations_are_read_as_any_others(
         except DecodeError as error:
             return str(error)
 
-    with patch.object(usual_creations, "_WINDOW_BYTES", 0):
+    with patch.object(acl_types, "_WINDOW_BYTES", 0):
         expected = read()
     assert read() == expected
 

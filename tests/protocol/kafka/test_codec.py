@@ -23,10 +23,10 @@ from authorizerd.acl.steps import ITEMS_FREED_PER_STEP, Steps, finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import codec
 from authorizerd.protocol.kafka.acls import DescribeAclsAnswer, DescribeAclsRequest
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import REQUESTED_APIS, ApiKey
 from authorizerd.protocol.kafka.arrays import array_of
 from authorizerd.protocol.kafka.body_reader import ARRAY_ITEMS_MAX, BodyReader, array_length
-from authorizerd.protocol.kafka.declarations import Only
+from authorizerd.protocol.kafka.chunked_output import BYTES_PER_STEP, ITEMS_PER_STEP
 from authorizerd.protocol.kafka.messages import MESSAGES
 from authorizerd.protocol.kafka.quorum_messages import (
     DescribeQuorumRequest,
@@ -35,11 +35,9 @@ from authorizerd.protocol.kafka.quorum_messages import (
     RequestedPartition,
     RequestedQuorumTopic,
 )
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS
 from authorizerd.protocol.kafka.requests import MetadataRequest
 from authorizerd.protocol.kafka.responses import MetadataAnswer, SaslAuthenticateAnswer
-from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
-from authorizerd.protocol.kafka.wire_types import Type, int32, text
+from authorizerd.protocol.kafka.wire_types import Only, Type, int32, text
 from tests.protocol.decoding import check_any, check_cuts
 from tests.support.kio_messages import written_by_kio
 from tests.support.strategies import int8s, texts

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.api import REQUESTED_APIS, QuorumKey
 from authorizerd.protocol.kafka.fetch import (
     ITEMS_MAX,
     METADATA_TOPIC_ID,
@@ -19,7 +20,6 @@ from authorizerd.protocol.kafka.fetch import (
     encode_fetch,
 )
 from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
 from tests.protocol.decoding import check_any, check_cuts, decode_measured
 from tests.support.kio_messages import read_by_kio, response_module
 from tests.support.quorum_answers import FETCH_VERSION_WITH_ENDPOINTS, write_fetch

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.api import REQUESTED_APIS, QuorumKey
 from authorizerd.protocol.kafka.fetch import (
     METADATA_TOPIC,
     SnapshotAnswer,
@@ -16,7 +17,6 @@ from authorizerd.protocol.kafka.fetch import (
     encode_fetch_snapshot,
 )
 from authorizerd.protocol.kafka.quorum_messages import SnapshotId
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
 from tests.protocol.decoding import check_any, check_cuts, decode_measured
 from tests.support.kio_messages import read_by_kio
 from tests.support.quorum_answers import write_fetch_snapshot
