@@ -114,39 +114,23 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="ACLs are created without ALTER",
-        file="daemon/kafka/acls.py",
-        text=(
-            "Operation.ALTER):\n"
-            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
-            "        asked: CreateAclsRequest"
-        ),
-        becomes=(
-            "Operation.DESCRIBE):\n"
-            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
-            "        asked: CreateAclsRequest"
-        ),
+        file="daemon/kafka/dispatch.py",
+        text="_Handler(acls.create, Operation.ALTER)",
+        becomes="_Handler(acls.create, Operation.DESCRIBE)",
         found_by="tests/daemon/kafka/test_acls.py::test_cluster_describe_and_alter_are_required",
     ),
     Mutant(
         name="ACLs are deleted without any right",
-        file="daemon/kafka/acls.py",
-        text=(
-            "if not self._rights.may(context, Operation.ALTER):\n"
-            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
-            "        asked: DeleteAclsRequest"
-        ),
-        becomes=(
-            "if not self:\n"
-            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
-            "        asked: DeleteAclsRequest"
-        ),
+        file="daemon/kafka/dispatch.py",
+        text="_Handler(acls.delete, Operation.ALTER)",
+        becomes="_Handler(acls.delete)",
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
         name="ACLs are described without DESCRIBE",
-        file="daemon/kafka/acls.py",
-        text="if not self._rights.may(context, Operation.DESCRIBE):",
-        becomes="if not self:",
+        file="daemon/kafka/dispatch.py",
+        text="_Handler(acls.describe, Operation.DESCRIBE)",
+        becomes="_Handler(acls.describe)",
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
@@ -250,16 +234,16 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="SCRAM credentials are changed with DESCRIBE",
-        file="daemon/kafka/scram_credentials.py",
-        text="if not self._rights.may(context, Operation.ALTER):",
-        becomes="if not self._rights.may(context, Operation.DESCRIBE):",
+        file="daemon/kafka/dispatch.py",
+        text="_Handler(scram.alter, Operation.ALTER)",
+        becomes="_Handler(scram.alter, Operation.DESCRIBE)",
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_altering_requires_alter_on_the_cluster",
     ),
     Mutant(
         name="SCRAM users are listed without DESCRIBE",
-        file="daemon/kafka/scram_credentials.py",
-        text="if not self._rights.may(context, Operation.DESCRIBE):",
-        becomes="if not self:",
+        file="daemon/kafka/dispatch.py",
+        text="scram.describe, Operation.DESCRIBE, UNEXPLAINED",
+        becomes="scram.describe",
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_describing_requires_describe_on_the_cluster",
     ),
     Mutant(
