@@ -19,7 +19,7 @@ from authorizerd.config.bounds import (
 )
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.values import protocol_of
-from authorizerd.daemon.kafka.served_cluster import Cluster, Node
+from authorizerd.daemon.kafka.cluster import Cluster, Node
 from authorizerd.daemon.net.binding import BoundEndpoint, bind, bind_unix
 from authorizerd.daemon.net.socket_activation import (
     InheritedSockets,

@@ -38,7 +38,7 @@ from authorizerd.daemon.endpoints import (
 )
 from authorizerd.daemon.forced_end import ENDING_SECONDS, ForcedEnd
 from authorizerd.daemon.gc_control import automatic_collection_off, collect_regularly
-from authorizerd.daemon.kafka.served_cluster import Cluster
+from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.loading import load_log, report_log
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.net.connection_server import ConnectionServer

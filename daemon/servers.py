@@ -41,10 +41,10 @@ from authorizerd.daemon.endpoints import (
 from authorizerd.daemon.http.api_document import ADMIN_API, ApiDocument
 from authorizerd.daemon.http.server import Handler, HttpServer
 from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
+from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_secret
-from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates

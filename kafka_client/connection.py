@@ -27,11 +27,10 @@ from authorizerd.kafka_client.errors import (
 )
 from authorizerd.kafka_client.transport import is_readable
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, RequestedKey, choose_version
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection, KafkaResponse
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.messages import decode_response, encode_request
-from authorizerd.protocol.kafka.requested_apis import RequestedKey, choose_version
 from authorizerd.protocol.kafka.requests import ApiVersionsRequest
 from authorizerd.protocol.kafka.responses import ApiVersionsAnswer
 

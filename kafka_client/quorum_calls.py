@@ -5,28 +5,22 @@ Fetch and FetchSnapshot need CLUSTER_ACTION on the cluster; DescribeQuorum needs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 
 from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.fetch import (
     METADATA_PARTITION,
     METADATA_TOPIC,
-    FetchAnswer,
-    FetchPosition,
-    SnapshotId,
     decode_fetch,
-    encode_fetch,
-)
-from authorizerd.protocol.kafka.fetch_snapshot import (
-    SnapshotAnswer,
     decode_fetch_snapshot,
+    encode_fetch,
     encode_fetch_snapshot,
 )
 from authorizerd.protocol.kafka.messages import decode_response, encode_request
@@ -37,7 +31,9 @@ from authorizerd.protocol.kafka.quorum_messages import (
     RequestedPartition,
     RequestedQuorumTopic,
 )
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,38 +54,27 @@ class QuorumDescription(msgspec.Struct, frozen=True, kw_only=True):
     log_ends: Mapping[int, int]
 
 
-def fetch_call(
-    *, cluster_id: str | None, position: FetchPosition, max_wait_ms: int, max_bytes: int
-) -> Call[FetchAnswer]:
-    """Return the call that fetches the log. See ``encode_fetch`` for the arguments."""
-    encode = partial(
-        encode_fetch,
-        cluster_id=cluster_id,
-        position=position,
-        max_wait_ms=max_wait_ms,
-        max_bytes=max_bytes,
-    )
-    return Call(api_key=QuorumKey.FETCH, encode=encode, decode=decode_fetch)
+def _call_by(
+    api_key: QuorumKey,
+    encode: Callable[Concatenate[int, P], bytes],
+    decode: Callable[[int, bytes | bytearray], T],
+) -> Callable[P, Call[T]]:
+    """Return a function that makes calls of the arguments of ``encode`` after the version."""
+
+    def make_call(*args: P.args, **kwargs: P.kwargs) -> Call[T]:
+        return Call(
+            api_key=api_key,
+            encode=lambda version: encode(version, *args, **kwargs),
+            decode=decode,
+        )
+
+    return make_call
 
 
-def fetch_snapshot_call(
-    *,
-    cluster_id: str | None,
-    snapshot: SnapshotId,
-    position: int,
-    leader_epoch: int,
-    max_bytes: int,
-) -> Call[SnapshotAnswer]:
-    """Return the call that fetches a piece of a snapshot. See ``encode_fetch_snapshot``."""
-    encode = partial(
-        encode_fetch_snapshot,
-        cluster_id=cluster_id,
-        snapshot=snapshot,
-        position=position,
-        leader_epoch=leader_epoch,
-        max_bytes=max_bytes,
-    )
-    return Call(api_key=QuorumKey.FETCH_SNAPSHOT, encode=encode, decode=decode_fetch_snapshot)
+fetch_call: Final = _call_by(QuorumKey.FETCH, encode_fetch, decode_fetch)
+fetch_snapshot_call: Final = _call_by(
+    QuorumKey.FETCH_SNAPSHOT, encode_fetch_snapshot, decode_fetch_snapshot
+)
 
 
 def describe_quorum_call() -> Call[QuorumDescription | ApiError]:

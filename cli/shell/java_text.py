@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -22,6 +22,7 @@ from authorizerd.image.features import name_metadata_version
 from authorizerd.protocol.records.foreign import (
     BrokerRegistered,
     ControllerRegistered,
+    FeatureLevels,
     NodeEndpoint,
     TokenAdded,
 )
@@ -88,7 +89,8 @@ def describe_broker(broker: BrokerRegistered) -> str:
         f"fenced={_flag(broker.is_fenced)}, "
         f"inControlledShutdown={_flag(broker.is_shutting_down)}, "
         f"isMigratingZkBroker={_flag(broker.is_migrating)}, "
-        f"directories={_uuids(broker.directories)}, cordonedDirectories={_uuids(broker.cordoned)})"
+        f"directories={_uuids(broker.directories)}, "
+        f"cordonedDirectories={_uuids(broker.cordoned or ())})"
     )
 
 
@@ -190,8 +192,9 @@ def _endpoint(endpoint: NodeEndpoint) -> str:
     )
 
 
-def _features(features: Mapping[str, tuple[int, int]]) -> str:
-    return ", ".join(f"{name}: {_levels(*features[name])}" for name in sort_names(features))
+def _features(features: Sequence[FeatureLevels]) -> str:
+    levels = {each.name: _levels(each.lowest, each.highest) for each in features}
+    return ", ".join(f"{name}: {levels[name]}" for name in sort_names(levels))
 
 
 def _levels(lowest: int, highest: int) -> str:

@@ -213,9 +213,10 @@ class LogContents:
         self.brokers[change.id] = replace(broker, **fields)
 
     def _change_quota(self, change: QuotaChanged) -> None:
-        entity = tuple(sorted(change.entity, key=lambda pair: pair[0]))
+        pairs = [(each.kind, each.name) for each in change.entity]
+        entity = tuple(sorted(pairs, key=lambda pair: pair[0]))
         quotas = self.quotas.setdefault(entity, {})
-        if change.value is None:
+        if change.is_removed:
             quotas.pop(change.key, None)
         else:
             quotas[change.key] = change.value

@@ -1,9 +1,9 @@
 """DescribeAcls, CreateAcls and DeleteAcls.
 
-**Invariant:** a request's items are decoded only after the caller's right is checked. Each item
-gets its own result; a failed item does not affect the others. A request that expects an offset
-changes nothing unless the authorizer checks it, and only its answer, or that of a listing that asks
-for it, has our tagged field. docs/kafka-differences.md has all differences from a broker's answers.
+**Invariant:** each item gets its own result; a failed item does not affect the others. A request
+that expects an offset changes nothing unless the authorizer checks it, and only its answer, or that
+of a listing that asks for it, has our tagged field. docs/kafka-differences.md has all differences
+from a broker's answers.
 
 Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.
 """
@@ -25,8 +25,8 @@ from authorizerd.acl.errors import (
     StateMovedError,
     UnsupportedAclError,
 )
-from authorizerd.acl.model import Acl, AclFilter, Operation, ResourceType
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.model import Acl, ResourceType
+from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted
 from authorizerd.acl.validation import validate_filter, validate_resource
 from authorizerd.actors.authorizer import Authorizer, RequestContext
@@ -40,10 +40,9 @@ from authorizerd.actors.errors import (
 )
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
-from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.codec import Waited, version_of
+from authorizerd.daemon.kafka.permissions import RefusedError
 from authorizerd.protocol.kafka.acl_groups import AclGroups
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.acls import (
     CreateAclsAnswer,
     CreateAclsRequest,
@@ -52,19 +51,17 @@ from authorizerd.protocol.kafka.acls import (
     DescribeAclsAnswer,
     DescribeAclsRequest,
     ErrorTexts,
+    FilterResult,
+    MatchingAcl,
 )
-from authorizerd.protocol.kafka.api import APIS
+from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.chunked_output import Items, LazyItems, Repeated
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 ResultT = TypeVar("ResultT")
 
 _ITEMS_PER_STEP: Final = 256
 _CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with an enum member takes longer
-_NOT_AUTHORIZED: Final = ApiError(
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
-)
 _TIMED_OUT: Final = ApiError(
     ErrorCode.REQUEST_TIMED_OUT, "The request timed out; the update may still apply."
 )
@@ -88,53 +85,33 @@ _logger = logging.getLogger(__name__)
 
 
 class AclHandlers:
-    """Each method answers an API.
-
-    Raises (all methods):
-        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
-    """
+    """Each method answers an API. It raises RefusedError if the whole request has an error."""
 
     def __init__(self, authorizer: Authorizer, purgatory: Purgatory) -> None:
         self._authorizer = authorizer
-        self._rights = Rights(authorizer)
         self._purgatory = purgatory
 
-    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        if not self._rights.may(context, Operation.DESCRIBE):
-            return await refuse_all(request, _NOT_AUTHORIZED), 0.0
-        # Decode only now, so that callers without the right cause little work.
-        asked: DescribeAclsRequest = await read_body(request)
+    async def describe(
+        self, asked: DescribeAclsRequest, context: RequestContext
+    ) -> DescribeAclsAnswer:
         # Before the listing: if it is newer, a change that expects this offset is only rejected.
         offset = None if asked.offset is None else self._authorizer.acl_offset()
-        version = request.api_version
-        groups = AclGroups(version, flexible=APIS[request.api_key].is_flexible(version))
+        version = version_of(context)
+        groups = AclGroups(version, flexible=APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version))
         try:
             validate_filter(asked.filter)
             await finish_in_turns(_add_all(groups, self._authorizer.acls(asked.filter)))
         except (InvalidAclError, SecurityDisabledError, AuthorizerFaultError) as error:
-            return await refuse_all(request, _api_error(error)), 0.0
-        return await write_body(request, DescribeAclsAnswer(acls=groups, offset=offset)), 0.0
+            raise RefusedError(_api_error(error)) from error
+        return DescribeAclsAnswer(acls=groups, offset=offset)
 
-    async def create(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        if not self._rights.may(context, Operation.ALTER):
-            return await refuse_all(request, _NOT_AUTHORIZED), 0.0
-        asked: CreateAclsRequest = await read_body(request)
-        acls = asked.creations
-        try:
-            if self._cannot_check(asked.offset):
-                return await refuse_all(request, _UNCHECKED), 0.0
-            return await self._create(request, _with_guard(context, asked.offset), acls)
-        finally:  # freeing thousands of ACLs at once would block the loop
-            await finish_in_turns(free(acls))
-
-    async def _create(
-        self, request: KafkaRequest, context: RequestContext, acls: list[Acl]
-    ) -> Answer:
+    async def create(self, asked: CreateAclsRequest, context: RequestContext) -> Waited:
+        acls, context = asked.creations, self._guard(context, asked.offset)
         faults, good = await finish_in_turns(_check_resources(acls))
         try:
             completions = self._authorizer.create_acls(context, good)
         except SecurityDisabledError as error:
-            return await refuse_all(request, _api_error(error)), 0.0
+            raise RefusedError(_api_error(error)) from error
         remote_s = await self._wait(completions)
         results: Items[ApiError | None] = _CreationResults(faults, completions)
         # The usual case needs no result per item.
@@ -144,38 +121,29 @@ class AclHandlers:
             and completions.are_all_none
         ):
             results = Repeated(None, len(acls))
-        answer = CreateAclsAnswer(results=results, offset=_offset(context))
-        return await write_body(request, answer), remote_s
+        return Waited(CreateAclsAnswer(results=results, offset=_offset(context)), remote_s)
 
-    async def delete(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        if not self._rights.may(context, Operation.ALTER):
-            return await refuse_all(request, _NOT_AUTHORIZED), 0.0
-        asked: DeleteAclsRequest = await read_body(request)
-        filters = asked.filters
+    async def delete(self, asked: DeleteAclsRequest, context: RequestContext) -> Waited:
+        context = self._guard(context, asked.offset)
         try:
-            if self._cannot_check(asked.offset):
-                return await refuse_all(request, _UNCHECKED), 0.0
-            return await self._delete(request, _with_guard(context, asked.offset), filters)
-        finally:
-            await finish_in_turns(free(filters))
-
-    async def _delete(
-        self, request: KafkaRequest, context: RequestContext, filters: list[AclFilter]
-    ) -> Answer:
-        try:
-            completions = self._authorizer.delete_acls(context, filters)
+            completions = self._authorizer.delete_acls(context, asked.filters)
         except SecurityDisabledError as error:
-            return await refuse_all(request, _api_error(error)), 0.0
+            raise RefusedError(_api_error(error)) from error
         remote_s = await self._wait(completions)
         results = LazyItems(partial(_filter_result, ErrorTexts()), completions)
-        answer = DeleteAclsAnswer(results=results, offset=_offset(context))
-        return await write_body(request, answer), remote_s
+        return Waited(DeleteAclsAnswer(results=results, offset=_offset(context)), remote_s)
 
-    def _cannot_check(self, expected_offset: int | None) -> bool:
-        """Return True if a request expects an offset, and the authorizer does not compare it."""
-        if expected_offset is None or expected_offset == ANY_OFFSET:
-            return False
-        return self._authorizer.acl_offset() is None
+    def _guard(self, context: RequestContext, expected_offset: int | None) -> RequestContext:
+        """Return the context of a change that expects an offset.
+
+        Raises:
+            RefusedError: the authorizer does not compare it.
+        """
+        if expected_offset is None:
+            return context
+        if expected_offset != ANY_OFFSET and self._authorizer.acl_offset() is None:
+            raise RefusedError(_UNCHECKED)
+        return msgspec.structs.replace(context, guard=ChangeGuard(expected_offset))
 
     async def _wait(self, completions: Sequence[Completion[ResultT]]) -> float:
         """Wait in purgatory; return how many seconds that took."""
@@ -202,12 +170,6 @@ class _CreationResults:
         for fault in self._faults:
             error = _error_of(next(completions)) if fault is None else fault
             yield None if error is None else texts.limit(error)
-
-
-def _with_guard(context: RequestContext, expected_offset: int | None) -> RequestContext:
-    if expected_offset is None:
-        return context
-    return msgspec.structs.replace(context, guard=ChangeGuard(expected_offset))
 
 
 def _offset(context: RequestContext) -> int | None:
@@ -282,6 +244,8 @@ def _filter_result(texts: ErrorTexts, completion: Completion[Deleted]) -> Filter
 
     def match(acl: Acl) -> MatchingAcl:
         failure = failures.get(acl) if failures else None
-        return MatchingAcl(acl, None if failure is None else texts.limit(_api_error(failure)))
+        return MatchingAcl(
+            acl=acl, error=None if failure is None else texts.limit(_api_error(failure))
+        )
 
-    return FilterResult(LazyItems(match, deleted.acls))
+    return FilterResult(matches=LazyItems(match, deleted.acls))

@@ -13,7 +13,7 @@ from typing import Final
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
-from authorizerd.daemon.kafka.served_cluster import Cluster
+from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.image.features import METADATA_VERSION_FEATURE, SUPPORTED_FEATURES
 from authorizerd.protocol.kafka.api import Api, ApiKey, names_software

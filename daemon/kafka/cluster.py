@@ -8,8 +8,10 @@ Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
@@ -17,12 +19,11 @@ from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns, pause_if_due
-from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
-from authorizerd.daemon.kafka.permissions import RequestRights, Rights
-from authorizerd.daemon.kafka.served_cluster import Cluster
+from authorizerd.daemon.kafka.codec import version_of
+from authorizerd.daemon.kafka.permissions import RefusedError, RequestRights, Rights
 from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.chunked_output import Chunk, Items
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     DescribeClusterRequest,
@@ -40,8 +41,29 @@ from authorizerd.protocol.kafka.responses import (
     MetadataAnswer,
     MetadataBroker,
 )
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+
+class Node(msgspec.Struct, frozen=True):
+    """This daemon's address for clients."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class Cluster(msgspec.Struct):
+    """The nodes by listener.
+
+    ``cluster_id`` is empty until it is known: the daemon learns that of a followed cluster.
+    """
+
+    cluster_id: str
+    nodes: Mapping[str, Node]
+    controller_listeners: frozenset[str]
+
+    def node_of(self, listener_name: str) -> Node:
+        return self.nodes[listener_name]
+
 
 _KEYS_PER_STEP: Final = 16
 _IDS_TOO_EARLY: Final = (10, 11)
@@ -68,22 +90,20 @@ _COORDINATOR_KEYS: Final = {
 
 
 class ClusterHandlers:
-    """Each method answers an API.
-
-    Raises (all methods):
-        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
-    """
+    """Each method answers an API. It raises RefusedError if the whole request has an error."""
 
     def __init__(self, authorizer: Authorizer, image: View[ClusterImage], cluster: Cluster) -> None:
         self._rights = Rights(authorizer)
         self._image = image
         self._cluster = cluster
 
-    async def answer_metadata(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked: MetadataRequest = await read_body(request)
-        requested = await finish_in_turns(_select_topics(request.api_version, asked.topics or ()))
+    async def answer_metadata(
+        self, asked: MetadataRequest, context: RequestContext
+    ) -> MetadataAnswer:
+        version = version_of(context)
+        requested = await finish_in_turns(_select_topics(version, asked.topics or ()))
         if requested is None:
-            return await refuse_all(request, ApiError(ErrorCode.INVALID_REQUEST)), 0.0
+            raise RefusedError(ApiError(ErrorCode.INVALID_REQUEST))
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.pin(context)
         topics = TopicAnswers(
@@ -93,59 +113,54 @@ class ClusterHandlers:
             wants_operations=asked.include_topic_authorized_operations,
         )
         # Version 0 cannot send null; there an empty list asks for all topics.
-        are_all_asked = asked.topics is None or (request.api_version == 0 and not asked.topics)
-        answer = MetadataAnswer(
+        are_all_asked = asked.topics is None or (version == 0 and not asked.topics)
+        return MetadataAnswer(
             brokers=(MetadataBroker(node.node_id, node.host, node.port),),
             topics=await finish_in_turns(
-                topics.of_all()
-                if are_all_asked
-                else topics.of_requested(request.api_version, requested)
+                topics.of_all() if are_all_asked else topics.of_requested(version, requested)
             ),
             cluster_id=self._cluster.cluster_id,
             controller_id=node.node_id,
             cluster_authorized_operations=_cluster_operations(rights, asked),
         )
-        return await write_body(request, answer), 0.0
 
-    async def describe_cluster(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked: DescribeClusterRequest = await read_body(request)
+    async def describe_cluster(
+        self, asked: DescribeClusterRequest, context: RequestContext
+    ) -> DescribeClusterAnswer:
         is_controller = context.listener_name in self._cluster.controller_listeners
         served = CONTROLLER_ENDPOINTS if is_controller else BROKER_ENDPOINTS
         wanted = asked.endpoint_type
         # Controllers answer administrators only (KIP-919); any client may describe the brokers.
-        if is_controller and not self._rights.may(context, Operation.ALTER):
-            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            error = ApiError(code, code.text)
-        elif wanted not in _ENDPOINT_TYPES:
+        if is_controller:
+            self._rights.require(context, Operation.ALTER)
+        if wanted not in _ENDPOINT_TYPES:
             text = f"Unsupported endpoint type {wanted}"
-            error = ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, text)
-        elif wanted != served:
+            raise RefusedError(ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, text))
+        if wanted != served:
             text = (
                 f"The request was sent to an endpoint of type {_ENDPOINT_TYPES[served]}, "
                 f"but we wanted an endpoint of type {_ENDPOINT_TYPES[wanted]}"
             )
-            code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.api_version else _UNTYPED
-            error = ApiError(code, text)
-        else:
-            node = self._cluster.node_of(context.listener_name)
-            answer = DescribeClusterAnswer(
-                endpoint_type=served,
-                cluster_id=self._cluster.cluster_id,
-                controller_id=node.node_id,
-                brokers=(DescribedNode(broker_id=node.node_id, host=node.host, port=node.port),),
-                cluster_authorized_operations=_cluster_operations(self._rights.pin(context), asked),
-            )
-            return await write_body(request, answer), 0.0
-        return await refuse_all(request, error), 0.0
+            code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if version_of(context) else _UNTYPED
+            raise RefusedError(ApiError(code, text))
+        node = self._cluster.node_of(context.listener_name)
+        return DescribeClusterAnswer(
+            endpoint_type=served,
+            cluster_id=self._cluster.cluster_id,
+            controller_id=node.node_id,
+            brokers=(DescribedNode(broker_id=node.node_id, host=node.host, port=node.port),),
+            cluster_authorized_operations=_cluster_operations(self._rights.pin(context), asked),
+        )
 
-    async def find_coordinator(self, request: KafkaRequest, context: RequestContext) -> Answer:
+    async def find_coordinator(
+        self, asked: FindCoordinatorRequest, context: RequestContext
+    ) -> FindCoordinatorAnswer:
         """Name this node as the coordinator of each key that the caller may describe."""
-        asked: FindCoordinatorRequest = await read_body(request)
-        keys = _coordinator_keys(request, asked)
+        version = version_of(context)
+        keys = asked.coordinator_keys if version >= _MANY_KEYS else (asked.key,)
         kind = _COORDINATOR_KEYS.get(asked.key_type)
         if kind is None:
-            error = self._key_type_error(request, context, asked.key_type)
-            return await refuse_all(request, error), 0.0
+            raise RefusedError(self._key_type_error(version, context, asked.key_type))
         resource_type, denied = kind
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.pin(context)
@@ -160,20 +175,18 @@ class ClusterHandlers:
                 for key, is_described in zip(some, described, strict=True)
             ]
             await pause_if_due()
-        return await _write_coordinators(request, found), 0.0
+        if version >= _MANY_KEYS:
+            return FindCoordinatorAnswer(coordinators=found)
+        return _answer_one(*found)
 
-    def _key_type_error(
-        self, request: KafkaRequest, context: RequestContext, key_type: int
-    ) -> ApiError:
+    def _key_type_error(self, version: int, context: RequestContext, key_type: int) -> ApiError:
         """Return the error for keys of a type without coordinators.
 
         No share group exists here, so the key of any share group is invalid.
         """
         error = ErrorCode.INVALID_REQUEST
-        if key_type == _SHARE_KEY and request.api_version >= _MANY_KEYS:
-            if request.api_version < _SHARE_KEYS or self._rights.may(
-                context, Operation.CLUSTER_ACTION
-            ):
+        if key_type == _SHARE_KEY and version >= _MANY_KEYS:
+            if version < _SHARE_KEYS or self._rights.may(context, Operation.CLUSTER_ACTION):
                 return ApiError(error, "")
             error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ApiError(error, error.text)
@@ -206,20 +219,12 @@ def _cluster_operations(
     return rights.cluster_operations()
 
 
-def _coordinator_keys(request: KafkaRequest, asked: FindCoordinatorRequest) -> Sequence[str]:
-    return asked.coordinator_keys if request.api_version >= _MANY_KEYS else (asked.key,)
-
-
-async def _write_coordinators(request: KafkaRequest, found: Items[Coordinator]) -> list[Chunk]:
-    """Write the coordinators. As in Kafka, the answer to a single key has a text even for NONE."""
-    if request.api_version >= _MANY_KEYS:
-        return await write_body(request, FindCoordinatorAnswer(coordinators=found))
-    (only,) = found
-    answer = FindCoordinatorAnswer(
+def _answer_one(only: Coordinator) -> FindCoordinatorAnswer:
+    """Return the answer to a single key. As in Kafka, it has a text even for NONE."""
+    return FindCoordinatorAnswer(
         error_code=only.error_code,
         error_message=next(each.text for each in ErrorCode if each == only.error_code),
         node_id=only.node_id,
         host=only.host,
         port=only.port,
     )
-    return await write_body(request, answer)

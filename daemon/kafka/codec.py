@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ApiError
@@ -13,6 +14,19 @@ from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 Answer: TypeAlias = tuple[list[Chunk], float]
 """A body in chunks, and the seconds that its request waited in purgatory."""
+
+
+class Waited(NamedTuple):
+    """An answer whose request waited in purgatory, and for how many seconds."""
+
+    answer: object
+    seconds: float
+
+
+def version_of(context: RequestContext) -> int:
+    """Return the version of a Kafka request."""
+    assert context.request_version is not None, "only decision ports have none"
+    return context.request_version
 
 
 async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - of the class of its API

@@ -24,16 +24,13 @@ from authorizerd.config.dynamic import (
 )
 from authorizerd.config.keys import KEYS, LISTENER_PREFIX
 from authorizerd.config.tls_keys import kafka_ssl_name
+from authorizerd.daemon.kafka.permissions import NOT_AUTHORIZED
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE
-from authorizerd.protocol.kafka.chunked_output import LazyItems
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import DescribeConfigsRequest, ResourceToDescribe
 from authorizerd.protocol.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
-NOT_AUTHORIZED: Final = ApiError(
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
-)
 _DESCRIBABLE: Final = frozenset((2, BROKER_CONFIGS, 8, 16, 32))
 """Kafka's resource types: topic, broker, broker logger, client metrics, group."""
 _NUMBER_CHARACTERS_MAX: Final = 20

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from authorizerd.acl.model import Operation
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
@@ -30,10 +30,8 @@ from authorizerd.config.alterations import (
 )
 from authorizerd.config.dynamic import GUARDED
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
-from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
 from authorizerd.daemon.kafka.config_change import ConfigChange
 from authorizerd.daemon.kafka.config_descriptions import (
-    NOT_AUTHORIZED,
     Descriptions,
     are_of_known_types,
     broker_number,
@@ -42,11 +40,10 @@ from authorizerd.daemon.kafka.config_descriptions import (
     refuse_description,
     shorten,
 )
-from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.permissions import NOT_AUTHORIZED, Rights
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE, Settings
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.api import ApiKey
-from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     AlterConfigsRequest,
@@ -62,8 +59,6 @@ from authorizerd.protocol.kafka.responses import (
     AlteredResource,
     DescribeConfigsAnswer,
 )
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _ELSEWHERE: Final = ApiError(ErrorCode.INVALID_REQUEST)
 """A placeholder for the error of a resource that this node cannot alter. There may be many, so the
@@ -97,11 +92,7 @@ class _Checked:
 
 
 class ConfigHandlers:
-    """Each method answers an API.
-
-    Raises (all methods):
-        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
-    """
+    """Each method answers an API. It raises RefusedError if the whole request has an error."""
 
     def __init__(
         self,
@@ -116,14 +107,15 @@ class ConfigHandlers:
         self._settings = settings
         self._node_id = settings.node_id
 
-    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked: DescribeConfigsRequest = await read_body(request)
+    async def describe(
+        self, asked: DescribeConfigsRequest, context: RequestContext
+    ) -> DescribeConfigsAnswer:
         wanted = await finish_in_turns(merge_repeated(asked.resources))
         if not are_of_known_types(wanted):
             unknown = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
             refuse = partial(refuse_description, unknown)
             refused = LazyItems(lambda each: refuse(each.kind, each.name), wanted)
-            return await write_body(request, DescribeConfigsAnswer(results=refused)), 0.0
+            return DescribeConfigsAnswer(results=refused)
         may = self._rights.may(context, Operation.DESCRIBE_CONFIGS)
         descriptions = Descriptions(
             asked,
@@ -132,22 +124,22 @@ class ConfigHandlers:
             self._node_id,
             are_fixed=self._settings.is_changed_by_file_alone,
         )
-        answer = DescribeConfigsAnswer(results=LazyItems(descriptions.describe, wanted))
-        body = await write_body(request, answer)
-        await finish_in_turns(free(wanted))
-        return body, 0.0
+        return DescribeConfigsAnswer(results=LazyItems(descriptions.describe, wanted))
 
-    async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
+    async def alter(
+        self,
+        asked: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+        context: RequestContext,
+    ) -> AlterConfigsAnswer:
         """Answer AlterConfigs (resets unnamed keys) and IncrementalAlterConfigs (keeps them).
 
         As in Kafka, errors in a resource are reported before a missing right to alter it.
         """
-        asked: AlterConfigsRequest | IncrementalAlterConfigsRequest = await read_body(request)
         plugged = self._settings.plugged
         was_super_user = self._is_super_user(context)
         # Parse guarded values only for super users: long lists take many milliseconds.
         forbidden = frozenset[str]() if was_super_user else GUARDED | plugged
-        want = want_replacement if request.api_key is ApiKey.ALTER_CONFIGS else want_incremental
+        want = want_replacement if isinstance(asked, AlterConfigsRequest) else want_incremental
         checked = await finish_in_turns(
             self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))
         )
@@ -167,7 +159,7 @@ class ConfigHandlers:
             altered = {name: _unless_authorized(error) for name, error in change.check().items()}
         for name, error in altered.items():
             checked.results[checked.places[name]] = error
-        return await self._write_altered(request, asked.resources, checked.results), 0.0
+        return self._answer_altered(asked.resources, checked.results)
 
     def _is_super_user(self, context: RequestContext) -> bool:
         """Return True if the sender is a super user now."""
@@ -223,13 +215,10 @@ class ConfigHandlers:
             f"Unexpected broker id, expected {self._node_id}, but received {number}"
         )
 
-    async def _write_altered(
-        self,
-        request: KafkaRequest,
-        resources: Sequence[_Altered],
-        results: Iterable[ApiError | None],
-    ) -> list[Chunk]:
-        """Write one result for each resource, in order; each is created as it is written."""
+    def _answer_altered(
+        self, resources: Sequence[_Altered], results: Iterable[ApiError | None]
+    ) -> AlterConfigsAnswer:
+        """Return one result for each resource, in order; each is created as it is written."""
         remaining = iter(results)
 
         def alter(resource: _Altered) -> AlteredResource:
@@ -245,7 +234,7 @@ class ConfigHandlers:
                 error_message=shorten(error),
             )
 
-        return await write_body(request, AlterConfigsAnswer(responses=LazyItems(alter, resources)))
+        return AlterConfigsAnswer(responses=LazyItems(alter, resources))
 
 
 def _find_repeated(asked: Sequence[_Altered]) -> Steps[set[Resource]]:

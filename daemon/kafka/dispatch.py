@@ -1,7 +1,8 @@
 """Choose the handler of each Kafka request, once the connection's principal is known.
 
 **Invariant:** until the ACLs are loaded, callers other than super users get AUTHORIZER_NOT_READY,
-in the form that each API defines, and no handler sees the request.
+in the form that each API defines, and no handler sees the request. The requests of APIs that need
+a right are decoded only after it is checked.
 
 Source: KIP-504, KIP-801; Kafka 4.3 KafkaApis.
 """
@@ -10,33 +11,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from authorizerd.acl.errors import NotReadyError
+from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authentication, Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
-from authorizerd.actors.steps import begin_turn
+from authorizerd.actors.steps import begin_turn, finish_in_turns
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.acls import AclHandlers
-from authorizerd.daemon.kafka.cluster import ClusterHandlers
+from authorizerd.daemon.kafka.cluster import Cluster, ClusterHandlers
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
-from authorizerd.daemon.kafka.codec import Answer, refuse_all
+from authorizerd.daemon.kafka.codec import Answer, Waited, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.configs import ConfigHandlers
 from authorizerd.daemon.kafka.envelope import EnvelopeHandler
 from authorizerd.daemon.kafka.groups import GroupHandlers
-from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.permissions import NOT_AUTHORIZED, UNEXPLAINED, RefusedError, Rights
 from authorizerd.daemon.kafka.quorum import Leadership, QuorumHandler
 from authorizerd.daemon.kafka.quotas import QuotaHandlers
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.kafka.scram_credentials import ScramCredentialHandlers
-from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.arrays import free_arrays
 from authorizerd.protocol.kafka.chunked_output import Chunk
+from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.messages import load_definitions
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
@@ -53,7 +56,16 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     authentication: Authentication = Authentication.NONE
 
 
-_Handler: TypeAlias = Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
+class _Handler(NamedTuple):
+    """A function that returns the answer to a request, or raises RefusedError.
+
+    ``needs`` is the right on the cluster that is checked before the request is decoded, so that
+    callers without it cause little work. ``refusal`` answers them.
+    """
+
+    answer: Callable[[Any, RequestContext], Awaitable[object]]
+    needs: Operation | None = None
+    refusal: ApiError = NOT_AUTHORIZED
 
 
 class KafkaHandlers:
@@ -72,32 +84,35 @@ class KafkaHandlers:
         times: RequestTimes,
     ) -> None:
         self._authorizer = authorizer
+        self._rights = Rights(authorizer)
         self._times = times
         acls = AclHandlers(authorizer, purgatory)
         whole = ClusterHandlers(authorizer, image, cluster)
         groups = GroupHandlers(authorizer)
         configs = ConfigHandlers(authorizer, image, updates, settings)
         quotas = QuotaHandlers(authorizer)
-        scram = ScramCredentialHandlers(authorizer, image, updates)
+        scram = ScramCredentialHandlers(image, updates)
         quorum = QuorumHandler(authorizer, cluster, leadership)
         # The inner request must pass the same readiness check as any other.
         self._envelopes = EnvelopeHandler(authorizer, self._handle)
         self._handlers: Final[Mapping[ApiKey, _Handler]] = {
-            ApiKey.METADATA: whole.answer_metadata,
-            ApiKey.FIND_COORDINATOR: whole.find_coordinator,
-            ApiKey.DESCRIBE_GROUPS: groups.describe,
-            ApiKey.LIST_GROUPS: groups.list_all,
-            ApiKey.DESCRIBE_CLUSTER: whole.describe_cluster,
-            ApiKey.DESCRIBE_ACLS: acls.describe,
-            ApiKey.CREATE_ACLS: acls.create,
-            ApiKey.DELETE_ACLS: acls.delete,
-            ApiKey.DESCRIBE_CONFIGS: configs.describe,
-            ApiKey.ALTER_CONFIGS: configs.alter,
-            ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.alter,
-            ApiKey.DESCRIBE_CLIENT_QUOTAS: quotas.describe,
-            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: scram.describe,
-            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram.alter,
-            ApiKey.DESCRIBE_QUORUM: quorum.describe,
+            ApiKey.METADATA: _Handler(whole.answer_metadata),
+            ApiKey.FIND_COORDINATOR: _Handler(whole.find_coordinator),
+            ApiKey.DESCRIBE_GROUPS: _Handler(groups.describe),
+            ApiKey.LIST_GROUPS: _Handler(groups.list_all),
+            ApiKey.DESCRIBE_CLUSTER: _Handler(whole.describe_cluster),
+            ApiKey.DESCRIBE_ACLS: _Handler(acls.describe, Operation.DESCRIBE),
+            ApiKey.CREATE_ACLS: _Handler(acls.create, Operation.ALTER),
+            ApiKey.DELETE_ACLS: _Handler(acls.delete, Operation.ALTER),
+            ApiKey.DESCRIBE_CONFIGS: _Handler(configs.describe),
+            ApiKey.ALTER_CONFIGS: _Handler(configs.alter),
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: _Handler(configs.alter),
+            ApiKey.DESCRIBE_CLIENT_QUOTAS: _Handler(quotas.describe),
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _Handler(
+                scram.describe, Operation.DESCRIBE, UNEXPLAINED
+            ),
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _Handler(scram.alter, Operation.ALTER),
+            ApiKey.DESCRIBE_QUORUM: _Handler(quorum.describe),
         }
 
     async def answer(self, request: KafkaRequest, session: Session) -> list[Chunk]:
@@ -128,7 +143,7 @@ class KafkaHandlers:
             else:
                 body, remote_s = await self._handle(request, context)
         except NotReadyError:  # refuse the whole request: nothing has been sent yet
-            body = await refuse_all(request, Rights(self._authorizer).not_ready_error)
+            body = await refuse_all(request, self._rights.not_ready_error)
         total_s = time.perf_counter() - started
         self._times.observe(name, local_s=total_s - remote_s, remote_s=remote_s)
         return body
@@ -146,7 +161,20 @@ class KafkaHandlers:
             NotReadyError: the answer, or one item of it, would be AUTHORIZER_NOT_READY.
         """
         self._check_readiness(context)
-        return await self._handlers[request.api_key](request, context)
+        handler, seconds = self._handlers[request.api_key], 0.0
+        try:
+            if handler.needs is not None:
+                self._rights.require(context, handler.needs, handler.refusal)
+            asked = await read_body(request)
+            try:
+                answer = await handler.answer(asked, context)
+                if isinstance(answer, Waited):
+                    answer, seconds = answer
+                return await write_body(request, answer), seconds
+            finally:  # freeing thousands of items at once would block the loop
+                await finish_in_turns(free_arrays(msgspec.structs.astuple(asked)))
+        except RefusedError as refused:
+            return await refuse_all(request, refused.error), seconds
 
     def _check_readiness(self, context: RequestContext) -> None:
         if not self._authorizer.serves(context.principal):

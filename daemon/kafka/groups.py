@@ -15,16 +15,15 @@ from authorizerd.acl.operations import NOT_REQUESTED
 from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.daemon.kafka.codec import Answer, read_body, write_body
+from authorizerd.daemon.kafka.codec import version_of
 from authorizerd.daemon.kafka.permissions import RequestRights, Rights
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ErrorCode
-from authorizerd.protocol.kafka.requests import DescribeGroupsRequest
+from authorizerd.protocol.kafka.requests import DescribeGroupsRequest, ListGroupsRequest
 from authorizerd.protocol.kafka.responses import (
     DescribedGroup,
     DescribeGroupsAnswer,
     ListGroupsAnswer,
 )
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 GROUPS_PER_STEP: Final = 16
 DEAD: Final = "Dead"
@@ -35,33 +34,29 @@ _NOT_FOUND: Final = 6
 
 
 class GroupHandlers:
-    """Each method answers an API.
-
-    Raises (all methods):
-        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
-    """
+    """Each method answers an API. It raises RefusedError if the whole request has an error."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._rights = Rights(authorizer)
 
-    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked: DescribeGroupsRequest = await read_body(request)
+    async def describe(
+        self, asked: DescribeGroupsRequest, context: RequestContext
+    ) -> DescribeGroupsAnswer:
         groups = await finish_in_turns(
             _describe(
-                request.api_version,
+                version_of(context),
                 self._rights.pin(context),
                 asked.groups,
                 wants_operations=asked.include_authorized_operations,
             )
         )
-        return await write_body(request, DescribeGroupsAnswer(groups=groups)), 0.0
+        return DescribeGroupsAnswer(groups=groups)
 
-    async def list_all(self, request: KafkaRequest, context: RequestContext) -> Answer:
+    async def list_all(self, _: ListGroupsRequest, context: RequestContext) -> ListGroupsAnswer:
         """Return an empty list to every caller. Its rights are checked only for the audit log."""
-        await read_body(request)
         rights = self._rights.pin(context)
         rights.may_describe(ResourceType.CLUSTER, [CLUSTER_NAME], log_if_denied=False)
-        return await write_body(request, ListGroupsAnswer()), 0.0
+        return ListGroupsAnswer()
 
 
 def _describe(

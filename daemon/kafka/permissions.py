@@ -7,12 +7,27 @@ several calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import CLUSTER_NAME, Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED, bit_field
 from authorizerd.actors.authorizer import Action, Authorize, Authorizer, RequestContext
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+
+NOT_AUTHORIZED: Final = ApiError(
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
+)
+UNEXPLAINED: Final = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+"""The same without a text, as some of Kafka's answers have it."""
+
+
+class RefusedError(Exception):
+    """The error that answers a whole request."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Rights:
@@ -44,6 +59,13 @@ class Rights:
             operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_allowed=log_if_allowed
         )
         return _are_allowed(self._authorizer.authorize, context, [action]) == [True]
+
+    def require(
+        self, context: RequestContext, operation: Operation, refusal: ApiError = NOT_AUTHORIZED
+    ) -> None:
+        """Raise RefusedError unless ``operation`` on the cluster is allowed. See ``may``."""
+        if not self.may(context, operation):
+            raise RefusedError(refusal)
 
     def pin(self, context: RequestContext) -> RequestRights:
         """Return the sender's rights as of now, to be used until the request is answered."""

@@ -17,12 +17,11 @@ import msgspec
 
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authorizer, RequestContext
-from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
+from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.daemon.kafka.served_cluster import Cluster
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.protocol.kafka.chunked_output import LazyItems
-from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.quorum_messages import (
     DescribeQuorumAnswer,
     DescribeQuorumRequest,
@@ -34,7 +33,6 @@ from authorizerd.protocol.kafka.quorum_messages import (
     RequestedPartition,
     RequestedQuorumTopic,
 )
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_PARTITION: Final = 0
@@ -55,9 +53,6 @@ class QuorumHandler:
 
     Args:
         leadership: returns the current leadership, None until the log is loaded.
-
-    Raises (all methods):
-        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
     """
 
     def __init__(
@@ -70,20 +65,17 @@ class QuorumHandler:
         self._cluster = cluster
         self._leadership = leadership
 
-    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        # As in Kafka, decode first: a malformed request ends any caller's connection.
-        asked: DescribeQuorumRequest = await read_body(request)
-        if not self._rights.may(context, Operation.DESCRIBE):
-            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            return await refuse_all(request, ApiError(error, error.text)), 0.0
+    async def describe(
+        self, asked: DescribeQuorumRequest, context: RequestContext
+    ) -> DescribeQuorumAnswer:
+        # As in Kafka, a malformed request ends any caller's connection, so this comes after it.
+        self._rights.require(context, Operation.DESCRIBE)
         leadership = self._leadership()
         if not _is_the_metadata_log(asked.topics):
-            answer = _refuse_partitions(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        elif leadership is None:
-            answer = _refuse_partitions(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        else:
-            answer = self._describe(leadership, context.listener_name)
-        return await write_body(request, answer), 0.0
+            return _refuse_partitions(asked.topics, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if leadership is None:
+            return _refuse_partitions(asked.topics, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self._describe(leadership, context.listener_name)
 
     def _describe(self, leadership: Leadership, listener_name: str) -> DescribeQuorumAnswer:
         node_id, now = self._cluster.node_of(listener_name).node_id, now_ms()

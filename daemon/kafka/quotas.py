@@ -13,12 +13,10 @@ from typing import Final
 
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authorizer, RequestContext
-from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
-from authorizerd.daemon.kafka.permissions import Rights
+from authorizerd.daemon.kafka.permissions import UNEXPLAINED, RefusedError, Rights
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import DescribeClientQuotasRequest, QuotaFilterComponent
 from authorizerd.protocol.kafka.responses import DescribeClientQuotasAnswer
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 _IP: Final = "ip"
 _ENTITY_TYPES: Final = frozenset((_IP, "user", "client-id"))
@@ -31,24 +29,19 @@ _MIXED: Final = (
 
 
 class QuotaHandlers:
-    """Answer DescribeClientQuotas.
-
-    Raises (all methods):
-        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
-    """
+    """Answer DescribeClientQuotas."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._rights = Rights(authorizer)
 
-    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        asked: DescribeClientQuotasRequest = await read_body(request)
-        if not self._rights.may(context, Operation.DESCRIBE_CONFIGS):
-            denied = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-            return await refuse_all(request, denied), 0.0
+    async def describe(
+        self, asked: DescribeClientQuotasRequest, context: RequestContext
+    ) -> DescribeClientQuotasAnswer:
+        self._rights.require(context, Operation.DESCRIBE_CONFIGS, UNEXPLAINED)
         error = _filter_error(asked.components)
         if error is not None:
-            return await refuse_all(request, error), 0.0
-        return await write_body(request, DescribeClientQuotasAnswer()), 0.0
+            raise RefusedError(error)
+        return DescribeClientQuotasAnswer()
 
 
 def _filter_error(components: Sequence[QuotaFilterComponent]) -> ApiError | None:

@@ -13,18 +13,15 @@ from typing import Final
 
 from immutables import Map
 
-from authorizerd.acl.model import Operation
-from authorizerd.acl.steps import Steps, free
-from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.acl.steps import Steps
+from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates, change_cluster
-from authorizerd.daemon.kafka.codec import Answer, read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.credential_plan import plan_changes, read_changes
-from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.image.changes import ScramCredential
 from authorizerd.image.cluster import ClusterImage, Login
-from authorizerd.protocol.kafka.chunked_output import Chunk, LazyItems
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     AlterUserScramCredentialsRequest,
@@ -38,13 +35,8 @@ from authorizerd.protocol.kafka.responses import (
     DescribedUser,
     DescribeUserScramCredentialsAnswer,
 )
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 from authorizerd.protocol.records.scram import ScramMechanism
 
-_NOT_AUTHORIZED: Final = ApiError(
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED.text
-)
 _ABSENT: Final = "Attempt to describe a user credential that does not exist: "
 _TWICE: Final = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 
@@ -52,25 +44,16 @@ Credentials = Map[Login, ScramCredential]
 
 
 class ScramCredentialHandlers:
-    """Each method answers an API.
+    """Each method answers an API."""
 
-    Raises (all methods):
-        DecodeError: the request is invalid. As in Kafka, the connection is then closed.
-    """
-
-    def __init__(
-        self, authorizer: Authorizer, image: View[ClusterImage], updates: ClusterUpdates
-    ) -> None:
-        self._rights = Rights(authorizer)
+    def __init__(self, image: View[ClusterImage], updates: ClusterUpdates) -> None:
         self._image = image
         self._updates = updates
 
-    async def describe(self, request: KafkaRequest, context: RequestContext) -> Answer:
+    async def describe(
+        self, asked: DescribeUserScramCredentialsRequest, _: RequestContext
+    ) -> DescribeUserScramCredentialsAnswer:
         """Describe the named users, or all users if none is named."""
-        if not self._rights.may(context, Operation.DESCRIBE):
-            error = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)  # as in Kafka, without a text
-            return await refuse_all(request, error), 0.0
-        asked: DescribeUserScramCredentialsRequest = await read_body(request)
         credentials = self._image.newest.credentials
         if asked.users:
             uses = await finish_in_turns(_count_uses(asked.users))
@@ -78,17 +61,13 @@ class ScramCredentialHandlers:
         else:
             users, repeated = await finish_in_turns(_list_users(credentials)), set()
         described = LazyItems(partial(_describe, credentials, repeated), users)
-        body = await write_body(request, DescribeUserScramCredentialsAnswer(results=described))
-        await finish_in_turns(free(users))
-        return body, 0.0
+        return DescribeUserScramCredentialsAnswer(results=described)
 
-    async def alter(self, request: KafkaRequest, context: RequestContext) -> Answer:
+    async def alter(
+        self, asked: AlterUserScramCredentialsRequest, _: RequestContext
+    ) -> AlterUserScramCredentialsAnswer:
         """Change the credentials, and answer once the changes are durable and applied."""
-        if not self._rights.may(context, Operation.ALTER):
-            return await refuse_all(request, _NOT_AUTHORIZED), 0.0
-        asked: AlterUserScramCredentialsRequest = await read_body(request)
         wanted = await finish_in_turns(read_changes(asked))
-        del asked  # it has the salted passwords
         results: Mapping[str, ApiError | None] = {}
         if wanted:
             results = await change_cluster(
@@ -96,23 +75,17 @@ class ScramCredentialHandlers:
                 lambda image: plan_changes(image, wanted),
                 (each.user for each in wanted),
             )
-        body = await _write_altered(request, results)
-        await finish_in_turns(free(wanted))
-        return body, 0.0
+        return _answer_altered(results)
 
 
-async def _write_altered(
-    request: KafkaRequest, results: Mapping[str, ApiError | None]
-) -> list[Chunk]:
+def _answer_altered(results: Mapping[str, ApiError | None]) -> AlterUserScramCredentialsAnswer:
     def alter(user: str) -> AlteredUser:
         error = results[user]
         if error is None:
             return AlteredUser(user=user)
         return AlteredUser(user=user, error_code=error.code, error_message=error.message)
 
-    return await write_body(
-        request, AlterUserScramCredentialsAnswer(results=LazyItems(alter, [*results]))
-    )
+    return AlterUserScramCredentialsAnswer(results=LazyItems(alter, [*results]))
 
 
 def _count_uses(asked: Sequence[RequestedUser]) -> Steps[dict[str, bool]]:

@@ -22,7 +22,7 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, RequestedKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.messages import decode_response, encode_request
@@ -32,7 +32,6 @@ from authorizerd.protocol.kafka.quorum_messages import (
     RequestedPartition,
     RequestedQuorumTopic,
 )
-from authorizerd.protocol.kafka.requested_apis import RequestedKey
 from authorizerd.protocol.kafka.requests import (
     MetadataRequest,
     RequestedTopic,

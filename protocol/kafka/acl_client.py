@@ -15,11 +15,11 @@ from authorizerd.acl.change_guard import ANY_OFFSET
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_types import FilterResult
 from authorizerd.protocol.kafka.acls import (
     CreateAclsRequest,
     DeleteAclsRequest,
     DescribeAclsRequest,
+    FilterResult,
 )
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError

@@ -1,7 +1,4 @@
-"""The types of the fields of ACL messages, as bytes.
-
-The types of ACLs, filters and matches are written out, since a message may have thousands: the
-codec alone takes up to twice as long, because it calls a function per field.
+"""The types of ACL messages that are not plain structures: errors, offsets and listings.
 
 Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest, CreateAclsRequest and others.
 """
@@ -9,36 +6,23 @@ Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest, CreateAclsRequest and o
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from authorizerd.acl.change_guard import ANY_OFFSET
-from authorizerd.acl.model import Acl, AclFilter, PatternType
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.model import Acl, PatternType
+from authorizerd.acl.steps import Steps, finish, free
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_groups import AclGroups
-from authorizerd.protocol.kafka.arrays import array_of
-from authorizerd.protocol.kafka.body_reader import (
-    BodyReader,
-    array_length,
-    nullable_string,
-    string,
-)
-from authorizerd.protocol.kafka.chunked_output import Items, Output
-from authorizerd.protocol.kafka.codec import NO_TAGS
+from authorizerd.protocol.kafka.body_reader import BodyReader, nullable_string
+from authorizerd.protocol.kafka.chunked_output import Output
 from authorizerd.protocol.kafka.error_codes import ApiError
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
-from authorizerd.protocol.kafka.usual_creations import read_usual_creations
-from authorizerd.protocol.kafka.wire_types import INT8_BYTES, Plain, Stepped
+from authorizerd.protocol.kafka.wire_types import InSteps, Type
 
 OFFSET_TAG: Final = int.from_bytes(b"ACL")
 _INT16: Final = struct.Struct(">h")
 _OFFSET: Final = struct.Struct(">q")
 _TEXTS_KEPT: Final = 4096
-_PARTS_PER_STEP: Final = 2 * ITEMS_PER_STEP
 
 
 class ErrorType(NamedTuple):
@@ -47,7 +31,7 @@ class ErrorType(NamedTuple):
     success: str | None
     has_end: bool = False
 
-    def compile(self, version: int, *, flexible: bool) -> Plain:
+    def compile(self, version: int, *, flexible: bool) -> Type:
         has_end = self.has_end and flexible
         end = b"\0" if has_end else b""
         succeeded = bytes(_INT16.size) + nullable_string(self.success, flexible=flexible) + end
@@ -70,7 +54,7 @@ class ErrorType(NamedTuple):
                 last, data = error, _INT16.pack(error.code) + text + end
             return data
 
-        return Plain(read, write, len(succeeded))
+        return Type(read, write, len(succeeded))
 
 
 class OffsetType(NamedTuple):
@@ -78,8 +62,8 @@ class OffsetType(NamedTuple):
 
     is_question: bool = False
 
-    def compile(self, version: int, *, flexible: bool) -> Plain:
-        return Plain(self.read, _OFFSET.pack, _OFFSET.size)
+    def compile(self, version: int, *, flexible: bool) -> Type:
+        return Type(self.read, _OFFSET.pack, _OFFSET.size)
 
     def read(self, reader: BodyReader, _: str) -> int:
         start = reader.position
@@ -107,8 +91,8 @@ class OffsetType(NamedTuple):
 class ListingType:
     """ACLs, grouped by resource pattern."""
 
-    def compile(self, version: int, *, flexible: bool) -> Stepped:
-        def read(reader: BodyReader, what: str) -> Steps[list[Acl]]:
+    def compile(self, version: int, *, flexible: bool) -> Type:
+        def read_in_steps(reader: BodyReader, what: str) -> Steps[list[Acl]]:
             acls: list[Acl] = []
             texts: dict[str, str] = {}
             try:
@@ -121,14 +105,23 @@ class ListingType:
                 raise
             return acls
 
-        def write(acls: AclGroups | Sequence[Acl], output: Output) -> Steps[None]:
+        def write_in_steps(acls: AclGroups | Sequence[Acl], output: Output) -> Steps[None]:
             if isinstance(acls, AclGroups):
                 return acls.write(output)
             groups = AclGroups(version, flexible=flexible)
             groups.add(acls)
             return groups.write(output)
 
-        return Stepped(read, write, 1)
+        def read(reader: BodyReader, what: str) -> list[Acl]:
+            return finish(read_in_steps(reader, what))
+
+        def write(acls: AclGroups | Sequence[Acl]) -> bytes:
+            output = Output()
+            finish(write_in_steps(acls, output))
+            return b"".join(output.finish())
+
+        in_steps = InSteps(read_in_steps, write_in_steps, lambda _: False)
+        return Type(read, write, 1, in_steps)
 
 
 def _read_resource(
@@ -153,154 +146,50 @@ def _read_resource(
     reader.end_structure()
 
 
-class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
-    """An ACL that a filter matched, and the error if it was not removed."""
-
-    acl: Acl
-    error: ApiError | None = None
+_WINDOW_BYTES: Final = 8192
+"""Creations are read from windows of this size, one in each step."""
 
 
-class FilterResult(msgspec.Struct, frozen=True, gc=False):
-    """The result of one filter of a delete: its matches, or why it was not applied."""
+def read_usual_creations(reader: BodyReader, most: int, creations: list[Any]) -> bool:
+    """Read up to ``most`` creations of a flexible version, and stop at the first unusual one.
 
-    matches: Items[MatchingAcl] = ()
-    error: ApiError | None = None
-
-
-def _item_type(
-    make: Callable[..., Any], version: int, *, flexible: bool, has_end: bool, nullable: bool = False
-) -> Plain:
-    """Return the type of an ACL, or of a filter, whose texts may be null."""
-    end, codes = NO_TAGS if has_end else b"", INT8_BYTES
-    read_text = BodyReader.nullable_string if nullable else BodyReader.string
-    write_text: Callable[..., bytes] = nullable_string if nullable else string
-
-    def read(reader: BodyReader, _: str) -> Any:  # noqa: ANN401 - what ``make`` makes
-        item = make(
-            reader.int8("resource_type"),
-            read_text(reader, "resource_name"),
-            reader.int8("pattern_type") if version else PatternType.LITERAL,
-            read_text(reader, "principal"),
-            read_text(reader, "host"),
-            reader.int8("operation"),
-            reader.int8("permission_type"),
-        )
-        if has_end:
-            reader.end_structure()
-        return item
-
-    def write(item: Acl | AclFilter) -> bytes:
-        return b"".join(
-            (
-                codes[item.resource_type],
-                write_text(item.resource_name, flexible=flexible),
-                codes[item.pattern_type] if version else b"",
-                write_text(item.principal, flexible=flexible),
-                write_text(item.host, flexible=flexible),
-                codes[item.operation],
-                codes[item.permission_type],
-                end,
+    A usual creation is ASCII, and has no null, no long string and no tagged fields. Return False if
+    none was read; the codec reads any, and reports what is wrong with it. Why two ways? This one
+    takes a fifth of the time, because it calls no function per field: in ASCII, positions in the
+    text are those in the bytes, and each size is one byte.
+    """
+    start = reader.position
+    window = bytes(reader.buffer[start : start + _WINDOW_BYTES])
+    if not window.isascii():
+        return False
+    text, share = window.decode("ascii"), reader.shared_texts().setdefault
+    position = 0
+    try:
+        for _ in range(most):
+            # Each size is one more than that of its string, and 0 for null.
+            name_size = window[position + 1]
+            pattern_at = position + 1 + name_size
+            principal_size = window[pattern_at + 1]
+            host_at = pattern_at + 1 + principal_size
+            host_size = window[host_at]
+            operation_at = host_at + host_size
+            tags = window[operation_at + 2]
+            if tags or not (name_size and principal_size and host_size):
+                break
+            principal, host = text[pattern_at + 2 : host_at], text[host_at + 1 : operation_at]
+            creations.append(
+                Acl(
+                    window[position],
+                    text[position + 2 : pattern_at],
+                    window[pattern_at],
+                    share(principal, principal),
+                    share(host, host),
+                    window[operation_at],
+                    window[operation_at + 1],
+                )
             )
-        )
-
-    # Empty texts: the codes, and three lengths.
-    return Plain(read, write, (4 if version else 3) + (3 if flexible else 6) + len(end))
-
-
-def _match_type(version: int, *, flexible: bool) -> Plain:
-    error_type = ErrorType(None).compile(version, flexible=flexible)
-    acl_type = _item_type(Acl, version, flexible=flexible, has_end=flexible)
-
-    def read(reader: BodyReader, what: str) -> MatchingAcl:
-        error = error_type.read(reader, what)
-        return MatchingAcl(acl_type.read(reader, what), error)
-
-    def write(match: MatchingAcl) -> bytes:
-        return error_type.write(match.error) + acl_type.write(match.acl)
-
-    return Plain(read, write, error_type.bytes_min + acl_type.bytes_min)
-
-
-class CreationsType:
-    """The ACLs of a CreateAcls request."""
-
-    def compile(self, version: int, *, flexible: bool) -> Stepped:
-        item = _item_type(Acl, version, flexible=flexible, has_end=flexible)
-        return array_of(item, flexible=flexible, read_many=read_usual_creations)
-
-
-class FiltersType:
-    """The filters of a DeleteAcls request."""
-
-    def compile(self, version: int, *, flexible: bool) -> Stepped:
-        item = _item_type(AclFilter, version, flexible=flexible, has_end=flexible, nullable=True)
-        return array_of(item, flexible=flexible)
-
-
-class FilterType:
-    """The filter of a DescribeAcls request, whose end is that of the request."""
-
-    def compile(self, version: int, *, flexible: bool) -> Plain:
-        return _item_type(AclFilter, version, flexible=flexible, has_end=False, nullable=True)
-
-
-class FilterResultsType:
-    """The results of a DeleteAcls response."""
-
-    def compile(self, version: int, *, flexible: bool) -> Stepped:
-        # Unlike in CreateAcls, a broker sends null as the text of a success.
-        error_type = ErrorType(None).compile(version, flexible=flexible)
-        match_type = _match_type(version, flexible=flexible)
-        read = partial(_read_results, error_type, match_type)
-        write = partial(_write_results, error_type, match_type, flexible)
-        return Stepped(read, write, 1)
-
-
-def _read_results(
-    error_type: Plain, match_type: Plain, reader: BodyReader, what: str
-) -> Steps[list[FilterResult]]:
-    results: list[FilterResult] = []
-    read_error, read_match, ends_step = error_type.read, match_type.read, reader.ends_step
-    for _ in range(reader.array_length(what)):
-        error = read_error(reader, what)
-        matches: list[MatchingAcl] = []
-        try:
-            for _ in range(reader.array_length("matching_acls", match_type.bytes_min)):
-                matches.append(read_match(reader, what))
-                if ends_step():
-                    yield
-        except DecodeError:
-            yield from free(matches)
-            raise
-        reader.end_structure()
-        results.append(FilterResult(matches, error))
-        if ends_step():
-            yield
-    return results
-
-
-def _write_results(
-    error_type: Plain,
-    match_type: Plain,
-    flexible: bool,
-    results: Items[FilterResult],
-    output: Output,
-) -> Steps[None]:
-    write_error, write_match = error_type.write, match_type.write
-    end = NO_TAGS if flexible else b""
-    parts = [array_length(len(results), flexible=flexible)]
-    for result in results:
-        parts.append(write_error(result.error))
-        parts.append(array_length(len(result.matches), flexible=flexible))
-        for match in result.matches:
-            parts.append(write_match(match))
-            if len(parts) >= _PARTS_PER_STEP:
-                output.add(b"".join(parts))
-                parts.clear()
-                yield
-        parts.append(end)
-        if len(parts) >= _PARTS_PER_STEP:
-            output.add(b"".join(parts))
-            parts.clear()
-            yield
-    output.add(b"".join(parts))
+            position = operation_at + 3
+    except IndexError:  # the window ends within the next creation
+        pass
+    reader.position = start + position
+    return position > 0

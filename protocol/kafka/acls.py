@@ -22,23 +22,19 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.protocol.kafka.acl_types import (
     OFFSET_TAG,
-    CreationsType,
     ErrorType,
-    FilterResult,
-    FilterResultsType,
-    FiltersType,
-    FilterType,
     ListingType,
     OffsetType,
+    read_usual_creations,
 )
 from authorizerd.protocol.kafka.body_reader import nullable_string
 from authorizerd.protocol.kafka.chunked_output import Items
-from authorizerd.protocol.kafka.declarations import Only
+from authorizerd.protocol.kafka.codec import Shape
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError
-from authorizerd.protocol.kafka.wire_types import duration
+from authorizerd.protocol.kafka.wire_types import Only, duration, int8, text
 
 TEXTS_BYTES_MAX: Final = 1024 * 1024
 """The maximum size of all error texts in one answer.
@@ -47,6 +43,29 @@ Errors beyond it have a code but no text, and clients print the meaning of the c
 with many small items cannot cause an answer many times its size.
 """
 _NOT_THROTTLED: Final = timedelta(0)
+
+_PatternType: TypeAlias = Annotated[int8, Only(since=1, absent=PatternType.LITERAL)]
+
+
+class _AclFields(msgspec.Struct):
+    resource_type: int8
+    resource_name: text
+    pattern_type: _PatternType
+    principal: text
+    host: text
+    operation: int8
+    permission_type: int8
+
+
+class _FilterFields(msgspec.Struct):
+    resource_type: int8
+    resource_name: text | None
+    pattern_type: _PatternType
+    principal: text | None
+    host: text | None
+    operation: int8
+    permission_type: int8
+
 
 _Error: TypeAlias = Annotated[ApiError | None, ErrorType("")]
 _Offset: TypeAlias = Annotated[int | None, OffsetType(), Only(tag=OFFSET_TAG)]
@@ -79,7 +98,7 @@ class ErrorTexts:
 class DescribeAclsRequest(msgspec.Struct, frozen=True):
     """Ask for the ACLs that a filter matches. The offset is ``ANY_OFFSET`` to ask for it, too."""
 
-    filter: Annotated[AclFilter, FilterType()]
+    filter: Annotated[AclFilter, Shape(_FilterFields, AclFilter, is_part=True)]
     offset: Annotated[int | None, OffsetType(is_question=True), Only(tag=OFFSET_TAG)] = None
 
 
@@ -98,7 +117,7 @@ class DescribeAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class CreateAclsRequest(msgspec.Struct, frozen=True):
     """ACLs to create if none has changed after the offset."""
 
-    creations: Annotated[list[Acl], CreationsType()]
+    creations: Annotated[list[Annotated[Acl, Shape(_AclFields, Acl)]], read_usual_creations]
     offset: _Offset = None
 
 
@@ -113,13 +132,30 @@ class CreateAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class DeleteAclsRequest(msgspec.Struct, frozen=True):
     """Filters of the ACLs to delete if none has changed after the offset."""
 
-    filters: Annotated[list[AclFilter], FiltersType()]
+    filters: list[Annotated[AclFilter, Shape(_FilterFields, AclFilter)]]
     offset: _Offset = None
+
+
+class MatchingAcl(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An ACL that a filter matched, and the error if it was not removed.
+
+    Unlike in CreateAcls, a broker sends null as the text of a success.
+    """
+
+    error: Annotated[ApiError | None, ErrorType(None)] = None
+    acl: Annotated[Acl, Shape(_AclFields, Acl, is_part=True)]
+
+
+class FilterResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The result of one filter of a delete: its matches, or why it was not applied."""
+
+    error: Annotated[ApiError | None, ErrorType(None)] = None
+    matches: Items[MatchingAcl] = ()
 
 
 class DeleteAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The result of each filter, and the log offset of the state after the request."""
 
     throttle_time: duration = _NOT_THROTTLED
-    results: Annotated[Items[FilterResult], FilterResultsType()]
+    results: Items[FilterResult]
     offset: _Offset = None

@@ -1,4 +1,4 @@
-"""Arrays of any type, read and written in steps.
+"""Arrays of any type, read and written at once or in steps.
 
 **Invariant:** an announced number of items reserves no memory, and items before an invalid one are
 freed in steps.
@@ -6,39 +6,47 @@ freed in steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from authorizerd.acl.steps import Steps, free
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.body_reader import BodyReader, array_length
-from authorizerd.protocol.kafka.chunked_output import Items, Output, Repeated
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
-from authorizerd.protocol.kafka.wire_types import Compiled, Plain, Stepped
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, Items, Output, Repeated
+from authorizerd.protocol.kafka.wire_types import InSteps, ReadMany, Type
 
-ReadMany: TypeAlias = Callable[[BodyReader, int, list[Any]], bool]
-
+SMALL_ITEMS_MAX: Final = 4
+"""The maximum number of items in an array that is written at once."""
+_SMALL_PER_STEP: Final = ITEMS_PER_STEP // SMALL_ITEMS_MAX
 _ITEMS_AFTER_UNUSUAL: Final = 16
 
 
 def array_of(
-    item: Compiled, *, flexible: bool, nullable: bool = False, read_many: ReadMany | None = None
-) -> Stepped:
-    """Return the type of an array that is read as a list, so that it can be freed in steps.
+    item: Type, *, flexible: bool, nullable: bool = False, read_many: ReadMany | None = None
+) -> Type:
+    """Return the type of an array that is read as a list, so that it can be freed in steps."""
+    write_item = item.write
+    lengths = [array_length(count, flexible=flexible) for count in range(SMALL_ITEMS_MAX + 1)]
+    read_length = BodyReader.nullable_array_length if nullable else BodyReader.array_length
 
-    Args:
-        read_many: reads some items of a flexible version quickly, and returns False if the next one
-            is unusual.
-    """
+    def read(reader: BodyReader, what: str) -> list[object] | None:
+        count = read_length(reader, what, item.bytes_min)
+        return None if count is None else [item.read(reader, what) for _ in range(count)]
 
-    def read(reader: BodyReader, what: str) -> Steps[list[object] | None]:
-        start = reader.position
-        count = reader.nullable_array_length(what, item.bytes_min)
+    def write(values: Items[object] | None) -> bytes:
+        if values is None:
+            assert nullable, "the array may not be null"
+            return array_length(None, flexible=flexible)
+        count = len(values)
+        length = lengths[count] if count < len(lengths) else array_length(count, flexible=flexible)
+        return length + b"".join([write_item(value) for value in values])
+
+    def read_in_steps(reader: BodyReader, what: str) -> Steps[list[object] | None]:
+        count = read_length(reader, what, item.bytes_min)
         if count is None:
-            if nullable:
-                return None
-            raise DecodeError(f"{what}: expected an array, found null", start)
+            return None
         items: list[object] = []
         quick = read_many if reader.keeps_items and flexible else None
         try:
@@ -48,81 +56,83 @@ def array_of(
             raise
         return items
 
-    def write(values: Items[object] | None, output: Output) -> Steps[None]:
+    def write_in_steps(values: Items[object] | None, output: Output) -> Steps[None]:
         if values is None:
-            assert nullable, "the array may not be null"
-            output.add(array_length(None, flexible=flexible))
+            output.add(write(None))
             return
         output.add(array_length(len(values), flexible=flexible))
-        if isinstance(item, Plain):
-            yield from write_plain(item, values, output)
-            return
-        for value in values:
-            yield from item.write(value, output)
-            if output.ends_step(1):
-                yield
+        yield from _write_items(item, values, output)
 
-    return Stepped(read, write, 1 if flexible else 4, item.bytes_min)
+    in_steps = InSteps(read_in_steps, write_in_steps, partial(_is_small, item))
+    return Type(read, write, 1 if flexible else 4, in_steps)
 
 
-def tuple_of(array: Stepped) -> Stepped:
-    """Return the type of an array that is read as a tuple."""
-
-    def read(reader: BodyReader, what: str) -> Steps[tuple[object, ...] | None]:
-        items = yield from array.read(reader, what)
-        return None if items is None else tuple(items)
-
-    return array._replace(read=read)
+def _is_small(item: Type, values: Items[object] | None) -> bool:
+    if values is None or (count := len(values)) == 0:
+        return True
+    if count > SMALL_ITEMS_MAX or item.in_steps is None:
+        return count <= SMALL_ITEMS_MAX
+    # Other items may be created while they are read, which happens only once.
+    return isinstance(values, (list, tuple)) and all(map(item.in_steps.is_small, values))
 
 
 def _read_items(
     reader: BodyReader,
     what: str,
-    item: Compiled,
+    item: Type,
     read_many: ReadMany | None,
     count: int,
     items: list[object],
 ) -> Steps[None]:
     while read_many is not None and (left := count - len(items)) > 0:
         if not read_many(reader, left, items):
-            some = min(left, _ITEMS_AFTER_UNUSUAL)
-            yield from _read_each(reader, what, item, some, items)
+            yield from _read_each(reader, what, item, min(left, _ITEMS_AFTER_UNUSUAL), items)
         yield
     yield from _read_each(reader, what, item, count - len(items), items)
 
 
 def _read_each(
-    reader: BodyReader, what: str, item: Compiled, count: int, items: list[object]
+    reader: BodyReader, what: str, item: Type, count: int, items: list[object]
 ) -> Steps[None]:
-    keeps, ends_step = reader.keeps_items, reader.ends_step
-    if isinstance(item, Plain):
-        read = item.read
-        for _ in range(count):
-            value = read(reader, what)
-            if keeps:
-                items.append(value)
-            if ends_step():
-                yield
-        return
+    keep = items.append if reader.keeps_items else _drop
+    read, in_steps, ends_step = item.read, item.in_steps, reader.ends_step
     for _ in range(count):
-        value = yield from item.read(reader, what)
-        if keeps:
-            items.append(value)
+        if in_steps is None:
+            keep(read(reader, what))
+        else:
+            keep((yield from in_steps.read(reader, what)))
         if ends_step():
             yield
 
 
-def write_plain(item: Plain, values: Items[Any], output: Output) -> Steps[None]:
-    """Write items without arrays, in steps."""
-    write = item.write
+def _drop(_: object) -> None:
+    """Keep no item of a message that is only checked."""
+
+
+def _write_items(item: Type, values: Items[Any], output: Output) -> Steps[None]:
+    write, in_steps = item.write, item.in_steps
     if isinstance(values, Repeated):
         yield from output.repeat(write(values.item), len(values))
-        return
-    remaining = iter(values)
-    while some := [write(value) for value in islice(remaining, ITEMS_PER_STEP)]:
-        output.add(b"".join(some))
-        if output.ends_step(len(some)):
-            yield
+    elif in_steps is None:
+        remaining = iter(values)
+        while some := [write(value) for value in islice(remaining, ITEMS_PER_STEP)]:
+            output.add(b"".join(some))
+            if output.ends_step(len(some)):
+                yield
+    else:
+        small: list[bytes] = []
+        for value in values:
+            if is_small := in_steps.is_small(value):
+                small.append(write(value))
+                if len(small) < _SMALL_PER_STEP:
+                    continue
+            output.add(b"".join(small))
+            small.clear()
+            if not is_small:
+                yield from in_steps.write(value, output)
+            if is_small or output.ends_step(1):
+                yield
+        output.add(b"".join(small))
 
 
 def free_arrays(values: Iterable[object]) -> Steps[None]:

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.step_sizes import BYTES_PER_STEP, ITEMS_PER_STEP
+from authorizerd.protocol.kafka.chunked_output import BYTES_PER_STEP, ITEMS_PER_STEP
 from authorizerd.protocol.primitives import VARINT_BITS, WireReader
 
 T = TypeVar("T")
@@ -57,6 +57,7 @@ class BodyReader(WireReader):
         "_step_end",
         "_step_items",
         "flexible",
+        "has_unknown_tags",
         "items_max",
         "keeps_items",
     )
@@ -76,6 +77,7 @@ class BodyReader(WireReader):
         self.flexible = flexible
         self.items_max = items_max
         self.keeps_items = keeps_items
+        self.has_unknown_tags = False
         self._shared: dict[str, str] = {}
         self._items_left = items_max
         self._begin_step()
@@ -253,15 +255,17 @@ class BodyReader(WireReader):
 
     def end_structure(self) -> None:
         """Skip the tagged fields, known or not, if the message is flexible."""
-        if not self.flexible:
-            return
+        if self.flexible and not self.skip_no_tags():
+            for _ in self.tags():
+                self.has_unknown_tags = True
+
+    def skip_no_tags(self) -> bool:
+        """Return True if a single zero byte was here: most structures have no tagged fields."""
         position = self.position
-        # Most structures have no tagged fields, which is a single zero byte.
         if position < self.end and not self.buffer[position]:
             self.position = position + 1
-            return
-        for _ in self.tags():
-            pass
+            return True
+        return False
 
     def _fixed(self, packed: struct.Struct, what: str) -> int:
         position = self.position
@@ -287,22 +291,40 @@ def cut_in_place(data: bytes | bytearray, start: int, end: int) -> bytes | bytea
     return data
 
 
-def string(text: str, *, flexible: bool) -> bytes:
+def compact_string(text: str) -> bytes:
+    """Return the bytes of a string in a flexible message. Raises as ``string``."""
+    encoded = text.encode()
+    size = len(encoded)
+    if size < 0x7F:
+        return _ONE_BYTE_LENGTHS[size + 1] + encoded
+    _check_size(size)
+    return wire.unsigned_varint(size + 1) + encoded
+
+
+def compact_nullable_string(text: str | None) -> bytes:
+    """Return the bytes of a string or of null in a flexible message. Raises as ``string``."""
+    return b"\0" if text is None else compact_string(text)
+
+
+def string(text: str, *, flexible: bool = False) -> bytes:
     """Return a string's bytes.
 
     Raises:
         ValueError: it exceeds Kafka's maximum.
     """
+    if flexible:
+        return compact_string(text)
     encoded = text.encode()
-    size = len(encoded)
-    if flexible and size < 0x7F:
-        return _ONE_BYTE_LENGTHS[size + 1] + encoded
+    _check_size(len(encoded))
+    return _INT16.pack(len(encoded)) + encoded
+
+
+def _check_size(size: int) -> None:
     if size > STRING_BYTES_MAX:
         raise ValueError(f"expected a string of at most {STRING_BYTES_MAX} bytes, found {size}")
-    return (wire.unsigned_varint(size + 1) if flexible else _INT16.pack(size)) + encoded
 
 
-def nullable_string(text: str | None, *, flexible: bool) -> bytes:
+def nullable_string(text: str | None, *, flexible: bool = False) -> bytes:
     """Return the bytes of a string or of null. Raises as ``string``."""
     if text is None:
         return b"\0" if flexible else b"\xff\xff"

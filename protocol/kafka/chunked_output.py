@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from authorizerd.acl.steps import Steps
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+
+ITEMS_PER_STEP: Final = 64
+BYTES_PER_STEP: Final = 2048
+"""A step ends at whichever limit comes first. Bytes count because an item may have many tags."""
+
 
 CHUNK_BYTES: Final = 65_536
 _REPEATED_PER_STEP: Final = 4096
@@ -86,21 +90,6 @@ class Output:
             count -= _REPEATED_PER_STEP
             if count > 0:
                 yield
-
-    def begin_part(self) -> Output:
-        """Return an output for a part of the message that is preceded by its size."""
-        part = Output()
-        # Continue the message's count of items: otherwise many small parts would be one long step.
-        part._items = self._items
-        return part
-
-    def add_part(self, head: Callable[[int], bytes], part: Output) -> None:
-        """Add a complete part, preceded by the bytes that ``head`` returns for its size."""
-        self._items = part._items
-        chunks = part.finish()
-        self.add(head(sum(map(len, chunks))))
-        for chunk in chunks:
-            self.add(chunk)
 
     def ends_step(self, count: int) -> bool:
         """Count items of an array at any depth. Return True if a step ends after them."""

@@ -14,13 +14,13 @@ import msgspec
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame
-from authorizerd.protocol.kafka.body_reader import BodyReader, nullable_string
-from authorizerd.protocol.kafka.codec import NO_TAGS
-from authorizerd.protocol.kafka.requested_apis import (
+from authorizerd.protocol.kafka.api import (
     REQUESTED_APIS,
     RequestedKey,
     has_response_tags,
 )
+from authorizerd.protocol.kafka.body_reader import BodyReader, nullable_string
+from authorizerd.protocol.kafka.codec import NO_TAGS
 
 _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION_IDS: Final = 1 << 31

@@ -1,7 +1,7 @@
 """Kafka's messages to bytes and back, as their classes declare them.
 
-A structure without arrays is read and written in one call. Arrays are read and written in steps,
-which other tasks may run between.
+Small messages are read and written in one call, the arrays of others in steps, which other tasks
+may run between.
 
 **Invariant:** whatever the bytes, the result is a message or a DecodeError. An announced number of
 items reserves no memory.
@@ -11,9 +11,8 @@ Source: Kafka protocol guide; the generated readers and writers of Kafka 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -21,20 +20,24 @@ import msgspec
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.arrays import array_of, free_arrays, tuple_of
+from authorizerd.protocol.kafka.arrays import array_of, free_arrays
 from authorizerd.protocol.kafka.body_reader import ARRAY_ITEMS_MAX, BodyReader
 from authorizerd.protocol.kafka.chunked_output import Chunk, Output
-from authorizerd.protocol.kafka.declarations import (
+from authorizerd.protocol.kafka.wire_types import (
     NO_DEFAULT,
     FieldType,
+    InSteps,
+    Type,
     fields_of,
+    find_type,
 )
-from authorizerd.protocol.kafka.wire_types import Compiled, Plain, Read, Stepped, Write, find_type
 
 M = TypeVar("M", bound=msgspec.Struct)
 
 NO_TAGS: Final = b"\0"
 """The end of a flexible structure without tagged fields."""
+_SMALL_BYTES_MAX: Final = 512
+"""The maximum size of a message that is read at once, in well under a millisecond."""
 
 
 def prepare(message: type, version: int, *, flexible: bool) -> None:
@@ -61,11 +64,15 @@ def decode(
         DecodeError: the bytes are not such a message. The error has the position.
     """
     reader = BodyReader(data, flexible=flexible, items_max=items_max)
-    layout = _compile(cast("type", message), version, flexible)
-    found: M = yield from _read(layout, reader, message.__name__)
+    name = message.__name__
+    compiled = _compile(cast("type", message), version, flexible)
+    if compiled.in_steps is None or len(data) <= _SMALL_BYTES_MAX:
+        found: M = compiled.read(reader, name)
+    else:
+        found = yield from compiled.in_steps.read(reader, name)
     if is_exact and reader.remaining:
         yield from free_arrays(msgspec.structs.astuple(found))
-        reader.expect_end(message.__name__)
+        reader.expect_end(name)
     return found
 
 
@@ -78,7 +85,11 @@ def check(message: type, version: int, data: bytes | bytearray, *, flexible: boo
         DecodeError: it is not. The error has the position.
     """
     reader = BodyReader(data, flexible=flexible, keeps_items=False)
-    yield from _read(_compile(message, version, flexible), reader, message.__name__)
+    compiled = _compile(message, version, flexible)
+    if compiled.in_steps is None:
+        compiled.read(reader, message.__name__)
+    else:
+        yield from compiled.in_steps.read(reader, message.__name__)
     reader.expect_end(message.__name__)
 
 
@@ -92,12 +103,11 @@ def encode(message: type, version: int, value: object, *, flexible: bool) -> Ste
     Raises:
         ValueError: a string exceeds Kafka's maximum.
     """
-    output = Output()
     compiled = _compile(message, version, flexible)
-    if isinstance(compiled, Plain):
-        output.add(compiled.write(value))
-    else:
-        yield from compiled.write(value, output)
+    if compiled.in_steps is None or compiled.in_steps.is_small(value):
+        return [compiled.write(value)]
+    output = Output()
+    yield from compiled.in_steps.write(value, output)
     return output.finish()
 
 
@@ -108,30 +118,43 @@ def count_items(message: type, version: int, data: bytes | bytearray, *, flexibl
         DecodeError: the bytes cannot contain that many items.
     """
     first = fields_of(message)[0]
-    array = _compile_type(first.type, version, flexible, nullable=False)
-    assert isinstance(array, Stepped), "the message begins with an array"
-    return BodyReader(data, flexible=flexible).array_length(first.name, array.item_bytes_min)
+    item = _compile_type(FieldType(first.type.item), version, flexible, nullable=False)
+    return BodyReader(data, flexible=flexible).array_length(first.name, item.bytes_min)
 
 
-def _read(compiled: Compiled, reader: BodyReader, what: str) -> Steps[Any]:
-    if isinstance(compiled, Plain):
-        return compiled.read(reader, what)
-    return (yield from compiled.read(reader, what))
+class Shape(NamedTuple):
+    """A structure that ``make`` makes of the fields that a class declares, or the class itself.
+
+    A part of another structure has no end of its own.
+    """
+
+    declared: type
+    make: Callable[..., Any] | None = None
+    is_part: bool = False
+
+    def compile(self, version: int, *, flexible: bool) -> Type:
+        return _compile(self.declared, version, flexible, self.make, not self.is_part)
 
 
-class _Field(NamedTuple):
+class _Tagged(NamedTuple):
     name: str
-    type: Compiled
+    type: Type
     default: object
 
 
 @cache
-def _compile(structure: type, version: int, flexible: bool) -> Compiled:
-    """Return the encoding of a structure in a version."""
-    fields: list[_Field] = []
-    tagged: dict[int, _Field] = {}
+def _compile(
+    declared: type,
+    version: int,
+    flexible: bool,
+    make: Callable[..., Any] | None = None,
+    has_end: bool = True,
+) -> Type:
+    """Return the encoding of a structure in a version. ``make`` makes it of its fields."""
+    types: dict[str, Type] = {}
+    tagged: dict[int, _Tagged] = {}
     absent: dict[str, object] = {}
-    for name, field_type, only, default in fields_of(structure):
+    for name, field_type, only, default in fields_of(declared):
         if not only.since <= version <= only.until or (only.tag is not None and not flexible):
             if default is not NO_DEFAULT:
                 absent[name] = default
@@ -139,19 +162,24 @@ def _compile(structure: type, version: int, flexible: bool) -> Compiled:
         nullable = field_type.is_nullable and version >= only.nullable_since
         compiled = _compile_type(field_type, version, flexible, nullable=nullable)
         if only.tag is None:
-            fields.append(_Field(name, compiled, default))
+            types[name] = compiled
         else:
-            tagged[only.tag] = _Field(name, compiled, default)
-    if not tagged and all(isinstance(each.type, Plain) for each in fields):
-        return _plain_structure(structure, fields, absent, flexible)
-    return _stepped_structure(structure, fields, tagged, absent, flexible)
+            tagged[only.tag] = _Tagged(name, compiled, default)
+    end = _End(tagged if flexible and has_end else None)
+    make = make or declared
+    read, write, is_small = _generate(make, types, absent, end)
+    bytes_min = sum(each.bytes_min for each in types.values()) + end.exists
+    if all(each.in_steps is None for each in types.values()):
+        return Type(read, write, bytes_min)
+    read_in_steps, write_in_steps = _step(make, types, absent, end)
+    return Type(read, write, bytes_min, InSteps(read_in_steps, write_in_steps, is_small))
 
 
-def _compile_type(declared: FieldType, version: int, flexible: bool, *, nullable: bool) -> Compiled:
+def _compile_type(declared: FieldType, version: int, flexible: bool, *, nullable: bool) -> Type:
     item = declared.item
     if declared.is_array:
         each = _compile_type(FieldType(item), version, flexible, nullable=False)
-        return tuple_of(array_of(each, flexible=flexible, nullable=nullable))
+        return array_of(each, flexible=flexible, nullable=nullable, read_many=declared.read_many)
     if isinstance(item, str):
         return find_type(item, flexible=flexible, nullable=nullable)
     if not isinstance(item, type):
@@ -160,115 +188,109 @@ def _compile_type(declared: FieldType, version: int, flexible: bool, *, nullable
     return _compile(item, version, flexible)
 
 
-def _maker(
-    structure: type, names: list[str], absent: Mapping[str, object]
-) -> Callable[[Iterable[Any]], Any]:
-    """Return a function that makes a structure of its values in the order of the wire."""
-    if names and getattr(structure, "__match_args__", ()) == tuple(names):
-        return lambda values: structure(*values)
-    return lambda values: structure(**dict(zip(names, values, strict=True)), **absent)
+class _End:
+    """The end of a structure: its tagged fields, if the message is flexible."""
 
+    def __init__(self, tagged: Mapping[int, _Tagged] | None) -> None:
+        self.exists = tagged is not None
+        self._tagged = dict(sorted(tagged.items())) if tagged else {}
+        self.has_fields = bool(self._tagged)
 
-def _plain_structure(
-    structure: type, fields: list[_Field], absent: Mapping[str, object], has_end: bool
-) -> Plain:
-    names = [field.name for field in fields]
-    make = _maker(structure, names, absent)
-    reads: list[tuple[Read, str]] = [
-        (field.type.read, field.name) for field in fields if isinstance(field.type, Plain)
-    ]
-    writes: list[Write] = [field.type.write for field in fields if isinstance(field.type, Plain)]
-    end = NO_TAGS if has_end else b""
-
-    def read(reader: BodyReader, _: str) -> Any:  # noqa: ANN401 - of the structure's class
-        values = [read(reader, name) for read, name in reads]
-        if has_end:
-            reader.end_structure()
-        return make(values)
-
-    if len(names) == 1:
-        [name], [write_only] = names, writes
-        return Plain(read, lambda value: write_only(getattr(value, name)) + end, _size(fields, end))
-    get = attrgetter(*names) if names else lambda _: ()
-
-    def write(value: object) -> bytes:
-        return b"".join([write(each) for write, each in zip(writes, get(value), strict=True)]) + end
-
-    return Plain(read, write, _size(fields, end))
-
-
-def _size(fields: list[_Field], end: bytes) -> int:
-    return sum(field.type.bytes_min for field in fields) + len(end)
-
-
-def _stepped_structure(
-    structure: type,
-    fields: list[_Field],
-    tagged: Mapping[int, _Field],
-    absent: Mapping[str, object],
-    has_end: bool,
-) -> Stepped:
-    untagged = [(field.name, field.type) for field in fields]
-
-    def read(reader: BodyReader, _: str) -> Steps[Any]:
+    def read(self, reader: BodyReader) -> Mapping[str, Any]:
+        """Return the values of the tagged fields, which are small."""
         values: dict[str, Any] = {}
+        if reader.skip_no_tags():
+            return values
+        for tag, start, end in reader.tags():
+            field = self._tagged.get(tag)
+            if field is None:
+                reader.has_unknown_tags = True
+                continue
+            if field.name in values:
+                raise DecodeError(f"tag {tag}: expected at most one, found another", start)
+            place = reader.enter(start, end)
+            values[field.name] = field.type.read(reader, field.name)
+            reader.expect_end(f"tag {tag}")
+            reader.enter(*place)
+        return values
+
+    def write(self, value: object) -> bytes:
+        parts: list[bytes] = []
+        for tag, (name, field_type, default) in self._tagged.items():
+            field_value = getattr(value, name, default)
+            if field_value != default:  # Kafka leaves out those that have their defaults
+                data = field_type.write(field_value)
+                parts.append(wire.unsigned_varint(tag) + wire.unsigned_varint(len(data)) + data)
+        return wire.unsigned_varint(len(parts)) + b"".join(parts) if parts else NO_TAGS
+
+
+def _step(
+    make: Callable[..., Any], types: Mapping[str, Type], absent: Mapping[str, object], end: _End
+) -> tuple[Callable[[BodyReader, str], Steps[Any]], Callable[[Any, Output], Steps[None]]]:
+    """Return functions that read and write a structure with arrays in steps."""
+
+    def read_in_steps(reader: BodyReader, _: str) -> Steps[Any]:
+        values = dict(absent)
         try:
-            for name, compiled in untagged:
-                if isinstance(compiled, Plain):  # most are: a generator takes longer than the rest
-                    values[name] = compiled.read(reader, name)
+            for name, each in types.items():
+                if each.in_steps is None:
+                    values[name] = each.read(reader, name)
                 else:
-                    values[name] = yield from compiled.read(reader, name)
-            if has_end:
-                yield from _read_tagged(reader, tagged, values)
+                    values[name] = yield from each.in_steps.read(reader, name)
+            if end.exists:
+                values.update(end.read(reader))
         except DecodeError:
             yield from free_arrays(values.values())
             raise
-        return structure(**values, **absent)
+        return make(**values)
 
-    def write(value: object, output: Output) -> Steps[None]:
-        for name, compiled in untagged:
-            if isinstance(compiled, Plain):
-                output.add(compiled.write(getattr(value, name)))
+    def write_in_steps(value: object, output: Output) -> Steps[None]:
+        for name, each in types.items():
+            if each.in_steps is None:
+                output.add(each.write(getattr(value, name)))
             else:
-                yield from compiled.write(getattr(value, name), output)
-        if has_end:
-            yield from _write_tagged(tagged, value, output)
+                yield from each.in_steps.write(getattr(value, name), output)
+        if end.exists:
+            output.add(end.write(value))
 
-    return Stepped(read, write, _size(fields, NO_TAGS if has_end else b""))
-
-
-def _read_tagged(
-    reader: BodyReader, tagged: Mapping[int, _Field], values: dict[str, Any]
-) -> Steps[None]:
-    for tag, start, end in reader.tags():
-        field = tagged.get(tag)
-        if field is None:
-            continue
-        if field.name in values:
-            raise DecodeError(f"tag {tag}: expected at most one, found another", start)
-        place = reader.enter(start, end)
-        values[field.name] = yield from _read(field.type, reader, field.name)
-        reader.expect_end(f"tag {tag}")
-        reader.enter(*place)
+    return read_in_steps, write_in_steps
 
 
-def _write(compiled: Compiled, value: Any, output: Output) -> Steps[None]:  # noqa: ANN401
-    if isinstance(compiled, Plain):
-        output.add(compiled.write(value))
-    else:
-        yield from compiled.write(value, output)
+def _generate(
+    make: Callable[..., Any], types: Mapping[str, Type], absent: Mapping[str, object], end: _End
+) -> tuple[Callable[..., Any], Callable[[Any], bytes], Callable[[Any], bool]]:
+    """Return functions that read and write a structure at once, and that find out if it is small.
 
+    They are compiled from text, like the methods of a dataclass: loops over the fields would take
+    up to twice as long.
+    """
+    scope: dict[str, Any] = {"make": make, "absent": absent, "end": end}
+    arguments, parts, small = [], [], ["True"]
+    is_in_order = getattr(make, "__match_args__", ()) == tuple(types)
+    for name, each in types.items():
+        scope |= {f"read_{name}": each.read, f"write_{name}": each.write}
+        value = f"read_{name}(reader, {name!r})"
+        arguments.append(value if is_in_order else f"{name}={value}")
+        parts.append(f"write_{name}(value.{name})")
+        if each.in_steps is not None:
+            scope[f"is_small_{name}"] = each.in_steps.is_small
+            small.append(f"is_small_{name}(value.{name})")
+    if absent:
+        arguments.append("**absent")
+    if end.has_fields:
+        arguments.append("**end.read(reader)")
+        parts.append("end.write(value)")
+    elif end.exists:
+        parts.append(repr(NO_TAGS))
+    made = f"make({', '.join(arguments)})"
+    if end.exists and not end.has_fields:
+        made = f"({made}, reader.end_structure())[0]"
 
-def _write_tagged(tagged: Mapping[int, _Field], value: object, output: Output) -> Steps[None]:
-    values = {
-        tag: (field, field_value)
-        for tag, field in sorted(tagged.items())
-        # Kafka leaves out tagged fields that have their defaults.
-        if (field_value := getattr(value, field.name, field.default)) != field.default
-    }
-    output.add(wire.unsigned_varint(len(values)))
-    for tag, (field, field_value) in values.items():
-        output.add(wire.unsigned_varint(tag))
-        part = output.begin_part()
-        yield from _write(field.type, field_value, part)
-        output.add_part(wire.unsigned_varint, part)
+    def compile_function(text: str) -> Any:  # noqa: ANN401 - a function
+        return eval(text, scope)  # noqa: S307 - of the names that a class declares
+
+    return (
+        compile_function(f"lambda reader, _: {made}"),
+        compile_function(f"lambda value: b''.join([{', '.join(parts)}])"),
+        compile_function(f"lambda value: {' and '.join(small)}"),
+    )

@@ -13,12 +13,11 @@ import msgspec
 
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, ApiKey, has_response_tags
 from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place, nullable_string, string
 from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.envelope import PRINCIPAL_VERSION
 from authorizerd.protocol.kafka.messages import encode_request
-from authorizerd.protocol.kafka.requested_apis import has_response_tags
 from authorizerd.protocol.kafka.requests import EnvelopeRequest
 
 _HEAD: Final = struct.Struct(">hhi")

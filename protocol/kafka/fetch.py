@@ -1,14 +1,18 @@
-"""Fetch as an observer of the metadata quorum sends it, and the leader's answer.
+"""Fetch and FetchSnapshot as an observer of the metadata quorum sends them, and the answers.
 
 An observer has no vote and no id: it fetches with replica id -1 and without a directory id. Its
 position tells the leader what it has. The answer has the records that follow, or the place where
 the logs diverge, or the snapshot that replaces the records.
 
+The pieces of a snapshot are cut anywhere, also in the middle of a record. Joined, they are the
+checkpoint's file. Up to 4.3.1, Kafka fails to write the errors of a partition, such as
+SNAPSHOT_NOT_FOUND, and answers UNKNOWN_SERVER_ERROR for the whole request instead.
+
 **Invariant:** for any bytes, the result is an answer about the metadata log, or a DecodeError that
 names the field. Records are not copied.
 
 Source: KIP-595, KIP-630, KIP-853; KIP-1166 for the high watermark in version 18; Kafka 4.3
-FetchRequest.json, FetchResponse.json, KafkaRaftClient.
+FetchRequest.json, FetchSnapshotRequest.json, KafkaRaftClient.
 """
 
 from __future__ import annotations
@@ -24,11 +28,20 @@ from msgspec.structs import replace
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import quorum_messages
+from authorizerd.protocol.kafka.api import QuorumKey
 from authorizerd.protocol.kafka.body_reader import cut_in_place
 from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.messages import decode_response, encode_request
-from authorizerd.protocol.kafka.quorum_messages import FetchPartition, FetchRequest, FetchTopic
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.kafka.quorum_messages import (
+    EpochEnd,
+    FetchPartition,
+    FetchRequest,
+    FetchSnapshotRequest,
+    FetchTopic,
+    SnapshotId,
+    SnapshotPartition,
+    SnapshotTopic,
+)
 
 T = TypeVar("T")
 
@@ -63,20 +76,6 @@ class FetchPosition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     high_watermark: int = -1
 
 
-class EpochEnd(msgspec.Struct, frozen=True, gc=False):
-    """The last epoch that both logs have, and its end offset in the leader's log (exclusive)."""
-
-    epoch: int
-    end_offset: int
-
-
-class SnapshotId(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot: the offset after its last record, and that record's epoch."""
-
-    end_offset: int
-    epoch: int
-
-
 class FetchAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a Fetch. An answer with an error may have a leader and its endpoint, too.
 
@@ -107,6 +106,38 @@ class FetchAnswer(msgspec.Struct, frozen=True, kw_only=True):
             f"FetchAnswer(error_code={self.error_code}, high_watermark={self.high_watermark},"
             f" leader_id={self.leader_id}, leader_epoch={self.leader_epoch},"
             f" diverging={self.diverging}, snapshot={self.snapshot}, {len(self.records)} bytes)"
+        )
+
+
+class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a FetchSnapshot. An answer with an error may have a leader, too.
+
+    Attributes:
+        error_code: the error of the whole answer, or else that of the partition.
+        leader_id: -1 if it is not known, like ``leader_epoch``.
+        snapshot: the snapshot that the piece belongs to.
+        size: the size of the whole snapshot in bytes.
+        position: the piece's position in the snapshot, in bytes.
+        data: the piece.
+        endpoints: where the leader is, if the answer says so.
+    """
+
+    error_code: int
+    leader_id: int = -1
+    leader_epoch: int = -1
+    snapshot: SnapshotId | None = None
+    size: int = 0
+    position: int = 0
+    data: bytes | bytearray = b""
+    endpoints: Endpoints = {}
+    throttle_ms: int = 0
+
+    def __repr__(self) -> str:
+        """Return a text without the data, which may contain SCRAM credentials."""
+        return (
+            f"SnapshotAnswer(error_code={self.error_code}, leader_id={self.leader_id},"
+            f" leader_epoch={self.leader_epoch}, snapshot={self.snapshot}, size={self.size},"
+            f" position={self.position}, {len(self.data)} bytes)"
         )
 
 
@@ -158,10 +189,10 @@ def decode_fetch(version: int, body: bytes | bytearray) -> FetchAnswer:
         decode_response(QuorumKey.FETCH, version, body, items_max=ITEMS_MAX, is_exact=True)
     )
     found, records = FetchAnswer(error_code=0), _NO_RECORDS
-    topic = find_only(answer.responses, "responses", may_lack=answer.error_code != 0)
+    topic = _find_only(answer.responses, "responses", may_lack=answer.error_code != 0)
     if topic is not None:
-        expect("topic_id", topic.topic_id, METADATA_TOPIC_ID)
-        found, records = _read_partition(find_partition(topic.partitions))
+        _expect("topic_id", topic.topic_id, METADATA_TOPIC_ID)
+        found, records = _read_partition(_find_partition(topic.partitions))
     return replace(
         found,
         error_code=answer.error_code or found.error_code,
@@ -171,7 +202,64 @@ def decode_fetch(version: int, body: bytes | bytearray) -> FetchAnswer:
     )
 
 
-def find_only(items: Items[T], what: str, *, may_lack: bool = False) -> T | None:
+def encode_fetch_snapshot(
+    version: int,
+    *,
+    cluster_id: str | None,
+    snapshot: SnapshotId,
+    position: int,
+    leader_epoch: int,
+    max_bytes: int,
+) -> bytes:
+    """Return the body of a FetchSnapshot for the piece at ``position``.
+
+    Args:
+        cluster_id: the cluster that is expected, or None.
+        leader_epoch: the epoch of the leader that is asked; -1 if it is not known.
+        max_bytes: maximum size of the piece.
+
+    Raises:
+        ValueError: the cluster id exceeds Kafka's maximum for strings.
+    """
+    partition = SnapshotPartition(
+        partition=METADATA_PARTITION,
+        current_leader_epoch=leader_epoch,
+        snapshot_id=snapshot,
+        position=position,
+    )
+    request = FetchSnapshotRequest(
+        cluster_id=cluster_id,
+        replica_id=OBSERVER_ID,
+        max_bytes=max_bytes,
+        topics=(SnapshotTopic(name=METADATA_TOPIC, partitions=(partition,)),),
+    )
+    return finish(encode_request(QuorumKey.FETCH_SNAPSHOT, version, request))
+
+
+def decode_fetch_snapshot(version: int, body: bytes | bytearray) -> SnapshotAnswer:
+    """Return the answer in ``body``. A bytearray is consumed: it becomes the data.
+
+    Raises:
+        DecodeError: the bytes are not an answer about the metadata log.
+    """
+    answer: quorum_messages.FetchSnapshotAnswer = finish(
+        decode_response(QuorumKey.FETCH_SNAPSHOT, version, body, items_max=ITEMS_MAX, is_exact=True)
+    )
+    found, data = SnapshotAnswer(error_code=0), _NO_RECORDS
+    topic = _find_only(answer.topics, "topics", may_lack=answer.error_code != 0)
+    if topic is not None:
+        _expect("topic", topic.name, METADATA_TOPIC)
+        found, data = _read_piece(_find_partition(topic.partitions))
+    return replace(
+        found,
+        error_code=answer.error_code or found.error_code,
+        data=cut_in_place(body, *data),
+        endpoints={each.node_id: (each.host, each.port) for each in answer.node_endpoints},
+        throttle_ms=answer.throttle_time // timedelta(milliseconds=1),
+    )
+
+
+def _find_only(items: Items[T], what: str, *, may_lack: bool = False) -> T | None:
     """Return the only item of an array.
 
     Args:
@@ -183,14 +271,14 @@ def find_only(items: Items[T], what: str, *, may_lack: bool = False) -> T | None
     return found[0] if found else None
 
 
-def find_partition(partitions: Items[T]) -> T:
+def _find_partition(partitions: Items[T]) -> T:
     """Return the only partition."""
-    found = find_only(partitions, "partitions")
+    found = _find_only(partitions, "partitions")
     assert found is not None, "an empty array is an error"
     return found
 
 
-def expect(what: str, found: object, expected: object) -> None:
+def _expect(what: str, found: object, expected: object) -> None:
     """Raise DecodeError if a field has another value."""
     if found != expected:
         raise DecodeError(f"{what}: expected {expected}, found {found!r}", 0)
@@ -200,7 +288,7 @@ def _read_partition(
     partition: quorum_messages.FetchedPartition,
 ) -> tuple[FetchAnswer, tuple[int, int]]:
     """Return the answer without its records, and the bounds of the records."""
-    expect("partition_index", partition.partition_index, METADATA_PARTITION)
+    _expect("partition_index", partition.partition_index, METADATA_PARTITION)
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     answer = FetchAnswer(
         error_code=partition.error_code,
@@ -208,21 +296,36 @@ def _read_partition(
         log_start_offset=partition.log_start_offset,
         leader_id=partition.current_leader.leader_id,
         leader_epoch=partition.current_leader.leader_epoch,
-        diverging=EpochEnd(diverging.epoch, diverging.end_offset)
-        if _is_set("diverging_epoch", diverging.epoch, diverging.end_offset)
-        else None,
-        snapshot=SnapshotId(snapshot.end_offset, snapshot.epoch)
-        if _is_set("snapshot_id", snapshot.epoch, snapshot.end_offset)
-        else None,
+        diverging=diverging if _is_set("diverging_epoch", diverging) else None,
+        snapshot=snapshot if _is_set("snapshot_id", snapshot) else None,
     )
     return answer, partition.records or _NO_RECORDS
 
 
-def _is_set(what: str, epoch: int, end_offset: int) -> bool:
+def _read_piece(piece: quorum_messages.FetchedPiece) -> tuple[SnapshotAnswer, tuple[int, int]]:
+    """Return the answer without its data, and the bounds of the data."""
+    _expect("partition_index", piece.index, METADATA_PARTITION)
+    size, position, data = piece.size, piece.position, piece.unaligned_records
+    end = position + data[1] - data[0]
+    if piece.error_code == 0 and not 0 <= position <= end <= size:
+        raise DecodeError(f"position: bytes {position} to {end} of a snapshot of {size}", 0)
+    answer = SnapshotAnswer(
+        error_code=piece.error_code,
+        # A missing tag would mean leader 0 of epoch 0 to Kafka, but the first epoch is 1.
+        leader_id=piece.current_leader.leader_id,
+        leader_epoch=piece.current_leader.leader_epoch,
+        snapshot=piece.snapshot_id,
+        size=size,
+        position=position,
+    )
+    return answer, data
+
+
+def _is_set(what: str, end: EpochEnd | SnapshotId) -> bool:
     """Return False for Kafka's default, of which both numbers are negative."""
-    if (epoch < 0) != (end_offset < 0):
-        raise DecodeError(f"{what}: found epoch {epoch} with end offset {end_offset}", 0)
-    return epoch >= 0
+    if (end.epoch < 0) != (end.end_offset < 0):
+        raise DecodeError(f"{what}: found epoch {end.epoch} with end offset {end.end_offset}", 0)
+    return end.epoch >= 0
 
 
 def _port(port: int) -> int:

@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from authorizerd.acl.steps import Steps
 from authorizerd.protocol.kafka import acls, codec, quorum_messages, requests, responses
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, REQUESTED_APIS, ApiKey, RequestedKey
 from authorizerd.protocol.kafka.body_reader import ARRAY_ITEMS_MAX
 from authorizerd.protocol.kafka.chunked_output import Chunk
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, RequestedKey
 
 REQUEST_ITEMS_MAX: Final = 10_000
 """The maximum number of items, such as topics, in one request. Each of them adds to the answer."""

@@ -1,4 +1,4 @@
-"""The messages about a quorum, and with which replicas fetch its log. See ``declarations``.
+"""The messages about a quorum, and with which replicas fetch its log. See ``wire_types``.
 
 Source: KIP-595, KIP-630, KIP-853; FetchRequest.json, FetchResponse.json and others of Kafka 4.4.
 """
@@ -12,10 +12,10 @@ from typing import Annotated
 import msgspec
 
 from authorizerd.protocol.kafka.chunked_output import Items
-from authorizerd.protocol.kafka.declarations import Only
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.responses import NOT_THROTTLED
 from authorizerd.protocol.kafka.wire_types import (
+    Only,
     byte_range,
     duration,
     int8,
@@ -128,15 +128,17 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
     rack_id: text = ""
 
 
-class RequestedSnapshotId(msgspec.Struct, frozen=True):
-    end_offset: int64
-    epoch: int32
+class SnapshotId(msgspec.Struct, frozen=True, gc=False):
+    """A snapshot: the offset after its last record, and that record's epoch."""
+
+    end_offset: int64 = -1
+    epoch: int32 = -1
 
 
 class SnapshotPartition(msgspec.Struct, frozen=True, kw_only=True):
     partition: int32
     current_leader_epoch: int32
-    snapshot_id: RequestedSnapshotId
+    snapshot_id: SnapshotId
     position: int64
     replica_directory_id: Annotated[uuid, Only(since=1, tag=0)] = None
 
@@ -155,7 +157,7 @@ class FetchSnapshotRequest(msgspec.Struct, frozen=True, kw_only=True):
     topics: Sequence[SnapshotTopic]
 
 
-class LogEnd(msgspec.Struct, frozen=True):
+class EpochEnd(msgspec.Struct, frozen=True, gc=False):
     """The last epoch that both logs have, and its end offset in the leader's log (exclusive)."""
 
     epoch: int32 = -1
@@ -167,11 +169,6 @@ class LeaderAndEpoch(msgspec.Struct, frozen=True):
 
     leader_id: int32 = -1
     leader_epoch: int32 = -1
-
-
-class FetchedSnapshotId(msgspec.Struct, frozen=True):
-    end_offset: int64 = -1
-    epoch: int32 = -1
 
 
 class AbortedTransaction(msgspec.Struct, frozen=True):
@@ -190,9 +187,9 @@ class FetchedPartition(msgspec.Struct, frozen=True, kw_only=True):
     aborted_transactions: Items[AbortedTransaction] | None = None
     preferred_read_replica: int32 = -1
     records: byte_range | None = None
-    diverging_epoch: Annotated[LogEnd, Only(tag=0)] = LogEnd()
+    diverging_epoch: Annotated[EpochEnd, Only(tag=0)] = EpochEnd()
     current_leader: Annotated[LeaderAndEpoch, Only(tag=1)] = LeaderAndEpoch()
-    snapshot_id: Annotated[FetchedSnapshotId, Only(tag=2)] = FetchedSnapshotId()
+    snapshot_id: Annotated[SnapshotId, Only(tag=2)] = SnapshotId()
 
 
 class FetchedTopic(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,7 +219,7 @@ class FetchedPiece(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int32
     error_code: int16
-    snapshot_id: FetchedSnapshotId
+    snapshot_id: SnapshotId
     size: int64
     position: int64
     unaligned_records: byte_range

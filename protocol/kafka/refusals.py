@@ -15,11 +15,9 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from authorizerd.acl.steps import Steps
-from authorizerd.protocol.kafka.acl_types import FilterResult
-from authorizerd.protocol.kafka.acls import ErrorTexts
+from authorizerd.protocol.kafka.acls import ErrorTexts, FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
-from authorizerd.protocol.kafka.declarations import Field, fields_of
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
 from authorizerd.protocol.kafka.messages import (
     MESSAGES,
@@ -28,6 +26,7 @@ from authorizerd.protocol.kafka.messages import (
     encode_response,
 )
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from authorizerd.protocol.kafka.wire_types import Field, fields_of
 
 _COUNTED: Final = (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS)
 _NAMES: Final = frozenset(("group_id", "key", "user"))

@@ -1,4 +1,4 @@
-"""Kafka's requests, each with the fields of all versions. See ``declarations``.
+"""Kafka's requests, each with the fields of all versions. See ``wire_types``.
 
 The ACL requests are in ``acls``.
 
@@ -13,8 +13,9 @@ from typing import Annotated
 
 import msgspec
 
-from authorizerd.protocol.kafka.declarations import NEVER, Only
 from authorizerd.protocol.kafka.wire_types import (
+    NEVER,
+    Only,
     boolean,
     data,
     int8,

@@ -1,4 +1,4 @@
-"""Kafka's responses, each with the fields of all versions. See ``declarations``.
+"""Kafka's responses, each with the fields of all versions. See ``wire_types``.
 
 The ACL responses are in ``acls``. ``error_message`` is None or empty where a broker says so.
 
@@ -14,9 +14,9 @@ import msgspec
 
 from authorizerd.acl.operations import NOT_REQUESTED
 from authorizerd.protocol.kafka.chunked_output import Items
-from authorizerd.protocol.kafka.declarations import Only
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.wire_types import (
+    Only,
     boolean,
     data,
     duration,

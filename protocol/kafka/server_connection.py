@@ -16,12 +16,11 @@ import msgspec
 
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame, frame_chunks
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, ApiKey, has_response_tags
 from authorizerd.protocol.kafka.api_names import API_NAMES
 from authorizerd.protocol.kafka.body_reader import BodyReader
 from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.requested_apis import has_response_tags
 
 _HEAD: Final = struct.Struct(">hhih")
 """API key, version, correlation id, and the size of the client id."""

@@ -59,5 +59,6 @@ def _read_level(data: bytes, start: int, end: int) -> int:
     with suppress(DecodeError):
         match decode_foreign(data, start, end):
             case BrokerRegistered(features=features) | ControllerRegistered(features=features):
-                return features.get(METADATA_VERSION_FEATURE, (0, UNKNOWN_LEVEL))[1]
+                levels = {each.name: each.highest for each in features}
+                return levels.get(METADATA_VERSION_FEATURE, UNKNOWN_LEVEL)
     return UNKNOWN_LEVEL

@@ -17,8 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka.api import ApiKey
-from authorizerd.protocol.kafka.requested_apis import has_response_tags
+from authorizerd.protocol.kafka.api import ApiKey, has_response_tags
 from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.rig import Rig
 from tests.conformance.generated_requests import TOPICS, USERS, Fields, Request, grants, request_of

@@ -10,9 +10,8 @@ import struct
 from typing import Final
 
 from authorizerd.protocol.framing import SIZE_BYTES, frame
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, ApiKey, has_response_tags
 from authorizerd.protocol.kafka.codec import NO_TAGS
-from authorizerd.protocol.kafka.requested_apis import has_response_tags
 
 SECONDS_MAX = 10.0
 CORRELATION_ID: Final = 7

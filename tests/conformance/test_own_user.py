@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.serialization import (
 from authorizerd.acl.filters import filter_of
 from authorizerd.acl.steps import finish
 from authorizerd.config.properties import parse_properties
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.kafka.api import QuorumKey
 from ops.kafka_rig.admin import Admin
 from ops.kafka_rig.broker import ADMIN
 from ops.kafka_rig.cluster import FIRST_BROKER, FIRST_CONTROLLER, Cluster, running_cluster

@@ -32,8 +32,8 @@ from authorizerd.protocol.kafka.acl_client import (
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.envelope_client import InnerRequest
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from ops.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, format_storage, running_broker
 from ops.kafka_rig.properties import find_lasting_ports
 from ops.kafka_rig.rig import Program, Rig

@@ -18,17 +18,16 @@ from authorizerd.actors.published import Published
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.sasl import SaslSettings
 from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
+from authorizerd.daemon.kafka.cluster import Cluster, Node
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.listener import Handlers, KafkaListener
 from authorizerd.daemon.kafka.login_credentials import LoginCredentials
-from authorizerd.daemon.kafka.served_cluster import Cluster, Node
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, ApiKey, has_response_tags
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.requested_apis import has_response_tags
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from tests.support.kio_codec import decode_response, encode_request
 from tests.support.sasl import LoadedCredentials, sasl_settings

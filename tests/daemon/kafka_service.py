@@ -31,10 +31,10 @@ from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.values import SecurityProtocol
+from authorizerd.daemon.kafka.cluster import Cluster, Node
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers, Session
 from authorizerd.daemon.kafka.quorum import Leadership
 from authorizerd.daemon.kafka.request_latency import RequestTimes
-from authorizerd.daemon.kafka.served_cluster import Cluster, Node
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.changes import ClusterChange
 from authorizerd.protocol.kafka.acl_client import (
@@ -45,7 +45,7 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.server_connection import KafkaRequest

@@ -25,7 +25,7 @@ from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import DISK
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.kafka.api import QuorumKey
 from tests.support.copies import read_ids
 from tests.support.daemon_process import DaemonProcess, ask, run, running, wait_until, write_config
 from tests.support.log_files import added, removed

@@ -20,7 +20,7 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     encode_create_acls_request,
 )
-from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.batch import encode_batch
@@ -225,7 +225,8 @@ def test_acl_requests_of_others_are_refused(alice: Client, version: int) -> None
     assert alice.describe(version) == REFUSED
     assert alice.create(CREATED, READABLE, version=version) == [REFUSED, REFUSED]
     assert (
-        alice.delete(AclFilter(), AclFilter(), version=version) == [FilterResult([], REFUSED)] * 2
+        alice.delete(AclFilter(), AclFilter(), version=version)
+        == [FilterResult(matches=[], error=REFUSED)] * 2
     )
 
 

@@ -15,9 +15,8 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     encode_create_acls_request,
 )
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from tests.end_to_end.follower_daemon import Follower, following
 from tests.end_to_end.worker_processes import children, is_alive
 from tests.support.daemon_process import SECONDS_MAX, run, wait_until

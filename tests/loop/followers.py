@@ -28,11 +28,10 @@ from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import NO_FEATURES, Call, Node
 from authorizerd.kafka_client.errors import RequestFailedError
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from authorizerd.protocol.records.batch import ControlType
 from tests.loop.acl_sets import literals_of_one_principal
 from tests.loop.meter import IS_CLIENT, Meter

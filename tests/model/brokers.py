@@ -17,9 +17,8 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
 )
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from tests.daemon.kafka_cluster import answer
 from tests.model.story import Event
 from tests.support.acl_messages import DescribeAclsBody

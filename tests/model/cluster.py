@@ -14,9 +14,8 @@ import trio
 from authorizerd.acl.model import AclAdded, AclRemoved, Operation
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import Stage, UnservedError
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.envelope import Forwarded
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from tests.model import brokers
 from tests.model.brokers import Broker
 from tests.model.network import MemoryStream, Network

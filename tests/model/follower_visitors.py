@@ -7,7 +7,7 @@ from itertools import product
 from typing import Final
 
 from authorizerd.acl.model import Acl, Operation
-from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.model.following import Follower
 from tests.model.invariants import check

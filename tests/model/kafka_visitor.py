@@ -24,7 +24,7 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.faults.workload import BrokenInvariantError

@@ -12,7 +12,7 @@ import trio
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.forced_end import ForcedEnd
-from authorizerd.daemon.kafka.served_cluster import Cluster
+from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.stages import Stage

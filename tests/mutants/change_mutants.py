@@ -47,8 +47,8 @@ CHANGE_MUTANTS: Final = (
     Mutant(
         name="a follower takes requests that expect an offset",
         file="daemon/kafka/acls.py",
-        text="        return self._authorizer.acl_offset() is None\n",
-        becomes="        return False\n",
+        text="if expected_offset != ANY_OFFSET and self._authorizer.acl_offset() is None:",
+        becomes="if not self:",
         found_by="tests/daemon/kafka/test_guarded_acls.py::test_custom_authorizer_checks_no_offset_by_default",
     ),
     Mutant(

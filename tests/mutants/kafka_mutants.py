@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 KAFKA_MUTANTS: Final = (
     Mutant(
         name="a null host of a creation is read as an empty one",
-        file="protocol/kafka/usual_creations.py",
+        file="protocol/kafka/acl_types.py",
         text="            if tags or not (name_size and principal_size and host_size):\n",
         becomes="            if tags:\n",
         found_by="tests/protocol/kafka/test_acl_requests.py::test_null_host_of_a_creation_is_rejected",
@@ -50,8 +50,8 @@ KAFKA_MUTANTS: Final = (
     Mutant(
         name="the items of nested arrays are read in one step",
         file="protocol/kafka/arrays.py",
-        text="            if ends_step():\n",
-        becomes="            if ends_step() and not keeps:\n",
+        text="        if ends_step():\n",
+        becomes="        if ends_step() and not reader.keeps_items:\n",
         found_by="tests/protocol/kafka/test_codec.py::test_nested_arrays_are_read_checked_and_written_in_steps",
     ),
     Mutant(
@@ -114,39 +114,23 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="ACLs are created without ALTER",
-        file="daemon/kafka/acls.py",
-        text=(
-            "Operation.ALTER):\n"
-            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
-            "        asked: CreateAclsRequest"
-        ),
-        becomes=(
-            "Operation.DESCRIBE):\n"
-            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
-            "        asked: CreateAclsRequest"
-        ),
+        file="daemon/kafka/dispatch.py",
+        text="_Handler(acls.create, Operation.ALTER)",
+        becomes="_Handler(acls.create, Operation.DESCRIBE)",
         found_by="tests/daemon/kafka/test_acls.py::test_cluster_describe_and_alter_are_required",
     ),
     Mutant(
         name="ACLs are deleted without any right",
-        file="daemon/kafka/acls.py",
-        text=(
-            "if not self._rights.may(context, Operation.ALTER):\n"
-            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
-            "        asked: DeleteAclsRequest"
-        ),
-        becomes=(
-            "if not self:\n"
-            "            return await refuse_all(request, _NOT_AUTHORIZED), 0.0\n"
-            "        asked: DeleteAclsRequest"
-        ),
+        file="daemon/kafka/dispatch.py",
+        text="_Handler(acls.delete, Operation.ALTER)",
+        becomes="_Handler(acls.delete)",
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
         name="ACLs are described without DESCRIBE",
-        file="daemon/kafka/acls.py",
-        text="if not self._rights.may(context, Operation.DESCRIBE):",
-        becomes="if not self:",
+        file="daemon/kafka/dispatch.py",
+        text="_Handler(acls.describe, Operation.DESCRIBE)",
+        becomes="_Handler(acls.describe)",
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
@@ -212,7 +196,7 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="a client that may alter configs can become a super user",
-        file="daemon/kafka/config_plan.py",
+        file="daemon/kafka/config_change.py",
         text="if guarded and not self._is_super_user():",
         becomes="if guarded and not self:",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_only_a_super_user_may_alter_guarded_keys",
@@ -250,16 +234,16 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="SCRAM credentials are changed with DESCRIBE",
-        file="daemon/kafka/scram_credentials.py",
-        text="if not self._rights.may(context, Operation.ALTER):",
-        becomes="if not self._rights.may(context, Operation.DESCRIBE):",
+        file="daemon/kafka/dispatch.py",
+        text="_Handler(scram.alter, Operation.ALTER)",
+        becomes="_Handler(scram.alter, Operation.DESCRIBE)",
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_altering_requires_alter_on_the_cluster",
     ),
     Mutant(
         name="SCRAM users are listed without DESCRIBE",
-        file="daemon/kafka/scram_credentials.py",
-        text="if not self._rights.may(context, Operation.DESCRIBE):",
-        becomes="if not self:",
+        file="daemon/kafka/dispatch.py",
+        text="scram.describe, Operation.DESCRIBE, UNEXPLAINED",
+        becomes="scram.describe",
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_describing_requires_describe_on_the_cluster",
     ),
     Mutant(

@@ -52,12 +52,12 @@ NODE_MUTANTS: Final = (
     Mutant(
         name="an answer about another topic is taken for the metadata log",
         file="protocol/kafka/fetch.py",
-        text='        expect("topic_id", topic.topic_id, METADATA_TOPIC_ID)\n',
+        text='        _expect("topic_id", topic.topic_id, METADATA_TOPIC_ID)\n',
         found_by="tests/protocol/kafka/test_fetch.py::test_answer_about_something_else_is_rejected",
     ),
     Mutant(
         name="a piece may lie outside of its snapshot",
-        file="protocol/kafka/fetch_snapshot.py",
+        file="protocol/kafka/fetch.py",
         text="    if piece.error_code == 0 and not 0 <= position <= end <= size:\n",
         becomes="    if False:\n",
         found_by="tests/protocol/kafka/test_fetch_snapshot.py::test_piece_outside_of_the_snapshot_is_rejected",

@@ -135,7 +135,7 @@ SETTING_MUTANTS: Final = (
     ),
     Mutant(
         name="any client that may alter configs can replace certificates",
-        file="daemon/kafka/config_plan.py",
+        file="daemon/kafka/config_change.py",
         text="        if guarded and not self._is_super_user():\n",
         becomes="        if guarded.keys() - self._store_keys and not self._is_super_user():\n",
         found_by="tests/daemon/kafka/test_store_configs.py::test_only_a_super_user_may_change_stores",
@@ -163,7 +163,7 @@ SETTING_MUTANTS: Final = (
     ),
     Mutant(
         name="passwords of keystores are written to the log",
-        file="daemon/kafka/config_plan.py",
+        file="daemon/kafka/config_change.py",
         text="if key not in self._store_keys or (value is None and key in before)\n",
         becomes="if key not in self._store_keys or value is not None\n",
         found_by="tests/daemon/kafka/test_store_configs.py::test_stores_are_not_logged_and_end_with_a_reload",

@@ -21,7 +21,7 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_delete_acls_response,
     decode_describe_acls_response,
 )
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey, names_software
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.messages import decode_request, encode_response
@@ -194,7 +194,7 @@ def test_deletes_are_answered_as_by_a_broker(
     request = the_request(captured)
     assert request.api_key is ApiKey.DELETE_ACLS
     assert finish(decode_delete_acls(request.api_version, request.body)) == ([filter], None)
-    results = [FilterResult([MatchingAcl(acl) for acl in acls])]
+    results = [FilterResult(matches=[MatchingAcl(acl=acl) for acl in acls])]
     body = finish(encode_delete_acls(request.api_version, results))
     assert b"".join(frame_response(request, body)).hex() == answer
     assert decode_delete_acls_response(request.api_version, body_of(answer, 5)) == results
@@ -224,7 +224,9 @@ def test_version_1_is_answered_as_by_a_broker() -> None:
         "0000000000000000000000010200017403000000010006557365723a6100012a0303"
     )
     refused = FilterResult(error=ApiError(42, "Unknown patternFilter."))
-    deleted = b"".join(finish(encode_delete_acls(1, [refused, FilterResult([MatchingAcl(acl)])])))
+    deleted = b"".join(
+        finish(encode_delete_acls(1, [refused, FilterResult(matches=[MatchingAcl(acl=acl)])]))
+    )
     assert deleted.hex() == (
         "0000000000000002002a0016556e6b6e6f776e207061747465726e46696c7465722e000000000000ffff00000001"
         "0000ffff02000174030006557365723a6100012a0303"
@@ -282,7 +284,7 @@ def test_wildcard_and_address_are_read() -> None:
             "000000160003000d00000004000772646b61666b610001000000",
             13,
             {
-                "topics": (),
+                "topics": [],
                 "allow_auto_topic_creation": False,
                 "include_topic_authorized_operations": False,
             },
@@ -291,7 +293,7 @@ def test_wildcard_and_address_are_read() -> None:
             "000000170003000a00000007000772646b61666b61000100010000",
             10,
             {
-                "topics": (),
+                "topics": [],
                 "allow_auto_topic_creation": False,
                 "include_cluster_authorized_operations": True,
                 "include_topic_authorized_operations": False,
@@ -301,7 +303,7 @@ def test_wildcard_and_address_are_read() -> None:
             "0000001c0003000d00000001000d61646d696e636c69656e742d310001010000",
             13,
             {
-                "topics": (),
+                "topics": [],
                 "allow_auto_topic_creation": True,
                 "include_topic_authorized_operations": False,
             },

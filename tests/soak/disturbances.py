@@ -19,7 +19,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from authorizerd.acl.model import AclAdded, Question
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.kafka.api import QuorumKey
 from tests.soak.disk import Disk
 from tests.soak.load import as_evaluation
 from tests.soak.sites import HOSTS, FollowerSite, OwnLogSite, Site, wait_until

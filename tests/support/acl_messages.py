@@ -9,7 +9,6 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.protocol.kafka.acl_client import decode_results
 from authorizerd.protocol.kafka.acl_groups import AclGroups
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.acls import (
     CreateAclsAnswer,
     CreateAclsRequest,
@@ -17,6 +16,8 @@ from authorizerd.protocol.kafka.acls import (
     DeleteAclsRequest,
     DescribeAclsAnswer,
     ErrorTexts,
+    FilterResult,
+    MatchingAcl,
 )
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk, Items, Repeated
@@ -116,8 +117,8 @@ def encode_delete_acls(
     limited = []
     for each in results:
         error = limit(each.error)
-        matches = [MatchingAcl(match.acl, limit(match.error)) for match in each.matches]
-        limited.append(FilterResult(matches, error))
+        matches = [MatchingAcl(acl=match.acl, error=limit(match.error)) for match in each.matches]
+        limited.append(FilterResult(matches=matches, error=error))
     answer = DeleteAclsAnswer(results=limited, offset=offset)
     return encode_response(ApiKey.DELETE_ACLS, version, answer)
 

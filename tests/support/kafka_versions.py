@@ -1,12 +1,12 @@
-"""The versions that controllers of each Kafka know: the table of ``requested_apis``."""
+"""The versions that controllers of each Kafka know: the table of ``protocol.kafka.api``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from authorizerd.protocol.kafka import requested_apis
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, RequestedKey
+from authorizerd.protocol.kafka import api
+from authorizerd.protocol.kafka.api import REQUESTED_APIS, RequestedKey
 
 Versions = Mapping[RequestedKey, tuple[int, int]]
 
@@ -25,7 +25,7 @@ def read_table() -> dict[str, Versions]:
 
 
 def _table() -> str:
-    return requested_apis.__doc__ or ""
+    return api.__doc__ or ""
 
 
 def _read_range(cell: str) -> tuple[int, int]:

@@ -7,9 +7,13 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from authorizerd.protocol.kafka.fetch import METADATA_TOPIC, METADATA_TOPIC_ID, FetchAnswer
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.kafka.api import QuorumKey
+from authorizerd.protocol.kafka.fetch import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    FetchAnswer,
+    SnapshotAnswer,
+)
 from tests.support.kio_messages import response_module, written_by_kio
 
 FETCH_VERSION_WITH_ENDPOINTS: Final = 16

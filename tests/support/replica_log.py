@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.image.changes import CredentialAdded, CredentialRemoved
-from authorizerd.protocol.kafka.fetch import EpochEnd, FetchPosition, SnapshotId
+from authorizerd.protocol.kafka.fetch import FetchPosition
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from authorizerd.protocol.records.batch import RecordBatch, decode_batch, encode_batch
 from authorizerd.protocol.records.control import Record, leader_change
 from authorizerd.protocol.records.metadata import MetadataRecord, encode_value

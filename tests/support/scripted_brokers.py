@@ -18,9 +18,8 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.errors import ConnectionFailedError
 from authorizerd.protocol.framing import Frames, frame
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, ApiKey, has_response_tags
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.requested_apis import has_response_tags
 from tests.daemon.kafka_cluster import answer
 from tests.support.acl_messages import DescribeAclsBody, encode_describe_acls_error
 from tests.support.kio_codec import encode_response

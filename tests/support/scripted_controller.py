@@ -25,24 +25,23 @@ from authorizerd.acl.validation import validate_filter, validate_new_acl
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import Frames, frame
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
-from authorizerd.protocol.kafka.api import ApiKey
-from authorizerd.protocol.kafka.envelope import encode_envelope_response, open_envelope
-from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.fetch import (
-    METADATA_TOPIC,
-    EpochEnd,
-    FetchAnswer,
-    FetchPosition,
-    SnapshotId,
-)
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
-from authorizerd.protocol.kafka.requested_apis import (
+from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.api import (
     REQUESTED_APIS,
+    ApiKey,
     QuorumKey,
     RequestedKey,
     has_response_tags,
 )
+from authorizerd.protocol.kafka.envelope import encode_envelope_response, open_envelope
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.fetch import (
+    METADATA_TOPIC,
+    FetchAnswer,
+    FetchPosition,
+    SnapshotAnswer,
+)
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from tests.daemon.kafka_cluster import answer, cluster_of
 from tests.support.acl_messages import (
     decode_create_acls,
@@ -389,8 +388,8 @@ class Controller:
             removed = dict.fromkeys(chain.from_iterable(found))
             error = await self._append([AclRemoved(key) for key in removed])
         results = [
-            FilterResult((), error or fault) if error or fault
-            else FilterResult([MatchingAcl(held[key]) for key in keys])
+            FilterResult(matches=(), error=error or fault) if error or fault
+            else FilterResult(matches=[MatchingAcl(acl=held[key]) for key in keys])
             for keys, fault in zip(found, faults, strict=True)
         ]  # fmt: skip
         return b"".join(finish(encode_delete_acls(version, results)))

@@ -22,7 +22,7 @@ from trio.testing import memory_stream_pair
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import Stage, UnservedError
 from authorizerd.protocol.kafka.envelope import Forwarded
-from authorizerd.protocol.kafka.fetch import SnapshotId
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from tests.support.kafka_versions import read_table
 from tests.support.log_files import METADATA_VERSION
 from tests.support.replica_log import AnyRecord

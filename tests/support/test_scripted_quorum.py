@@ -27,12 +27,11 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_create_acls_request,
     encode_delete_acls_request,
 )
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.envelope_client import InnerRequest
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, FetchPosition, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
+from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from authorizerd.protocol.records.metadata import encode_value
 from tests.support.acls import acl
 from tests.support.envelopes import envelope_call

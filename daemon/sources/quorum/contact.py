@@ -28,8 +28,7 @@ from authorizerd.daemon.sources.quorum.retries import Retries
 from authorizerd.daemon.sources.quorum.route import NODES_MAX, UNKNOWN, Route
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.fetch import FetchAnswer
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotAnswer
 
 OLD_EPOCH_SECONDS: Final = 60.0
 """If a node claims to lead an older epoch for so long, it is not merely a deposed leader.

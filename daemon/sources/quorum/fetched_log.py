@@ -15,7 +15,7 @@ from typing import Final
 from authorizerd.daemon.sources.quorum.errors import GarbageError, RestoredClusterError
 from authorizerd.metadata.epochs import epoch_fault
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.fetch import EpochEnd
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd
 from authorizerd.protocol.records.batch import BatchMark, ControlType, RecordBatch, control_types
 
 

@@ -32,9 +32,8 @@ from authorizerd.kafka_client.errors import (
 from authorizerd.kafka_client.quorum_calls import fetch_call, fetch_snapshot_call
 from authorizerd.metadata.meta_properties import is_cluster_id
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from authorizerd.protocol.kafka.requests import DescribeClusterRequest
 from authorizerd.protocol.kafka.responses import CONTROLLER_ENDPOINTS, DescribeClusterAnswer
 from authorizerd.protocol.records.fetched import read_fetched_batches

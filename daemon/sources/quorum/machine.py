@@ -52,8 +52,8 @@ from authorizerd.daemon.sources.quorum.messages import (
 from authorizerd.daemon.sources.quorum.snapshot_fetch import SnapshotFetch
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from authorizerd.protocol.records.batch import BatchMark, RecordBatch
 
 FETCH_BYTES: Final = 1 << 20

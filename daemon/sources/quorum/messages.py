@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from authorizerd.kafka_client.address import Address
-from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from authorizerd.protocol.records.batch import RecordBatch
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from authorizerd.daemon.sources.quorum.errors import GarbageError
 from authorizerd.daemon.sources.quorum.messages import SendFetchSnapshot
-from authorizerd.protocol.kafka.fetch import SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.kafka.fetch import SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 
 
 class SnapshotFetch:

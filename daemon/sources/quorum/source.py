@@ -60,7 +60,7 @@ from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
 from authorizerd.metadata.errors import CopyConflictError, MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
-from authorizerd.protocol.kafka.fetch import SnapshotId
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from authorizerd.protocol.records.voters import Voters
 
 PENDING_BYTES_MAX: Final = 64 << 20

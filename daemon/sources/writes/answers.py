@@ -16,9 +16,9 @@ from authorizerd.acl.updates import Deleted
 from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.daemon.sources.writes.evidence import Removals
 from authorizerd.daemon.sources.writes.requests import Creations, Results, Update
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 UNREAD: Final = RejectedUpdateError(
     ErrorCode.REQUEST_TIMED_OUT,

@@ -11,7 +11,7 @@ from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import RejectedUpdateError
-from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 

@@ -35,9 +35,9 @@ from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import decode_results
-from authorizerd.protocol.kafka.acl_types import FilterResult
-from authorizerd.protocol.kafka.acls import CreateAclsRequest, DeleteAclsRequest
+from authorizerd.protocol.kafka.acls import CreateAclsRequest, DeleteAclsRequest, FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP
 from authorizerd.protocol.kafka.envelope_client import (
     InnerRequest,
     decode_envelope,
@@ -45,7 +45,6 @@ from authorizerd.protocol.kafka.envelope_client import (
 )
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.messages import encode_request
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 
 _CORRELATION_ID_MAX: Final = 2**31 - 1
 _NOT_FORWARDED: Final[Mapping[int, str]] = {

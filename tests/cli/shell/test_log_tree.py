@@ -291,7 +291,7 @@ def test_record_that_cannot_be_read_is_reported(tmp_path: Path, record: bytes, n
         ([changed()], "broker 1 is not registered in epoch 5"),
         ([broker(), changed(epoch=6)], "broker 1 is not registered in epoch 6"),
         ([removed(1)], "no ACL has the removed id"),
-        ([frame(ForeignType.REMOVE_DELEGATION_TOKEN, b"\x09a")], "token id: 8 bytes announced"),
+        ([frame(ForeignType.REMOVE_DELEGATION_TOKEN, b"\x09a")], "id: 8 bytes announced"),
     ],
 )
 def test_record_that_does_not_fit_is_an_error(

@@ -24,8 +24,7 @@ from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, RejectedUpdateError
 from authorizerd.protocol import primitives as wire
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
-from authorizerd.protocol.kafka.acls import TEXTS_BYTES_MAX
+from authorizerd.protocol.kafka.acls import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.daemon.kafka_service import (
@@ -189,7 +188,7 @@ async def test_request_above_10_000_new_acls_is_refused_whole(service: KafkaServ
     assert await service.create([acls[0]]) == [None]
     assert await service.create(acls) == [None] * len(acls)  # a duplicate does not count
     over = AclFilter(), AclFilter(resource_name="none")
-    too_many = FilterResult([], invalid(TOO_MANY_REMOVED))
+    too_many = FilterResult(matches=[], error=invalid(TOO_MANY_REMOVED))
     assert await service.delete(over) == [too_many] * 2
     assert len(service.acls) == len(acls)
 
@@ -272,7 +271,7 @@ async def test_stored_unknown_codes_are_described_and_deleted(nursery: trio.Nurs
     service = await start(nursery, odd)
     assert await service.describe() == {odd}
     (deleted,) = await service.delete([ANYTHING])
-    assert deleted == FilterResult([MatchingAcl(odd)])
+    assert deleted == FilterResult(matches=[MatchingAcl(acl=odd)])
     assert service.acls == set()
 
 
@@ -288,7 +287,7 @@ async def test_caller_without_the_right_changes_and_sees_nothing(
     )
     assert (
         await service.delete([ANYTHING] * 3, version=version, principal=ALICE)
-        == [FilterResult([], NOT_AUTHORIZED)] * 3
+        == [FilterResult(matches=[], error=NOT_AUTHORIZED)] * 3
     )
     assert await service.describe(version=version, principal=ALICE) == NOT_AUTHORIZED
     assert service.acls == {LITERAL}
@@ -378,7 +377,7 @@ async def test_finished_items_keep_their_result_after_a_timeout(
     assert "may still apply" in str(first.message)
     assert last == first
     assert bad == invalid("Invalid empty resource name")
-    assert deleted == FilterResult([], first)
+    assert deleted == FilterResult(matches=[], error=first)
     assert trio.current_time() >= 60
     assert service.purgatory.requests_waiting == 0
     await wait_all_tasks_blocked()
@@ -410,7 +409,7 @@ async def test_too_many_waiting_updates_are_refused(nursery: trio.Nursery) -> No
                 asking.start_soon(service.create, [acl(name)])
                 await wait_all_tasks_blocked()
             assert await service.create([LITERAL, OTHER]) == [full] * 2
-            assert await service.delete([ANYTHING]) == [FilterResult([], full)]
+            assert await service.delete([ANYTHING]) == [FilterResult(matches=[], error=full)]
     assert service.acls == {acl("a"), acl("b")}
 
 

@@ -12,7 +12,7 @@ from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.record_applier import Suspend
 from authorizerd.config.values import SecurityProtocol
-from authorizerd.protocol.kafka.acl_types import FilterResult
+from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.responses import BROKER_ENDPOINTS
@@ -49,7 +49,7 @@ async def test_acl_requests_are_refused_before_loading(
         await unloaded.create([acl(), acl("")], version=version, principal=ALICE) == [REFUSED] * 2
     )
     deleted = await unloaded.delete([ANYTHING] * 2, version=version, principal=ALICE)
-    assert deleted == [FilterResult([], REFUSED)] * 2
+    assert deleted == [FilterResult(matches=[], error=REFUSED)] * 2
     await unloaded.load()
     assert unloaded.acls == set()
     assert unloaded.running.log.appends == []

@@ -28,13 +28,17 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_describe_acls_response,
 )
 from authorizerd.protocol.kafka.acl_listing import read_listing_head, read_placed_listing
-from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.api import APIS, REQUESTED_APIS, ApiKey, QuorumKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.envelope_client import InnerRequest, decode_envelope
-from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, SnapshotId, decode_fetch
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer, decode_fetch_snapshot
+from authorizerd.protocol.kafka.fetch import (
+    FetchAnswer,
+    SnapshotAnswer,
+    decode_fetch,
+    decode_fetch_snapshot,
+)
 from authorizerd.protocol.kafka.messages import decode_response
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from authorizerd.protocol.records.fetched import read_fetched_batches
 from tests.daemon.sources.quorum.quorum_model import leader_change_batch
 from tests.fuzz.target import SECRET, Check, Target, alone, rejected_with

@@ -16,7 +16,7 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
     encode_describe_acls_request,
 )
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.error_codes import ApiError
 from tests.protocol.decoding import check_any
 from tests.support.acl_messages import (
@@ -106,10 +106,11 @@ def test_results_of_creations_arrive(version: int, results: list[ApiError | None
     results=st.lists(
         st.builds(
             FilterResult,
-            st.lists(
-                st.builds(MatchingAcl, acls(unknown_codes=True), st.none() | errors), max_size=3
+            matches=st.lists(
+                st.builds(MatchingAcl, acl=acls(unknown_codes=True), error=st.none() | errors),
+                max_size=3,
             ),
-            st.none() | errors,
+            error=st.none() | errors,
         ),
         max_size=3,
     )
@@ -124,7 +125,7 @@ def test_answers_of_version_0_have_literal_patterns() -> None:
     body = DescribeAclsBody(0)
     body.add([acl])
     assert decode_describe_acls_response(0, b"".join(finish(body.encode()))) == [acl]
-    results = [FilterResult([MatchingAcl(acl)])]
+    results = [FilterResult(matches=[MatchingAcl(acl=acl)])]
     deleted = b"".join(finish(encode_delete_acls(0, results)))
     assert decode_delete_acls_response(0, deleted) == results
 

@@ -15,7 +15,7 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_create_acls_request,
     encode_delete_acls_request,
 )
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.error_codes import ApiError
 from tests.support.acl_messages import (
     decode_created,
@@ -31,8 +31,8 @@ from tests.support.strategies import acls, texts
 some_examples = settings(max_examples=25)
 each_version = pytest.mark.parametrize("version", range(1, 4))
 errors = st.none() | st.builds(ApiError, st.sampled_from([-1, 31, 41, 77, 801]), texts)
-matches = st.builds(MatchingAcl, acls(unknown_codes=True), errors)
-results = st.builds(FilterResult, st.lists(matches, max_size=3), errors)
+matches = st.builds(MatchingAcl, acl=acls(unknown_codes=True), error=errors)
+results = st.builds(FilterResult, matches=st.lists(matches, max_size=3), error=errors)
 
 
 @each_version
@@ -70,8 +70,10 @@ def test_answer_with_another_number_of_results_is_rejected(version: int, count: 
 def test_answer_that_is_cut_is_rejected(version: int) -> None:
     error = ApiError(42, "no")
     created = b"".join(finish(encode_create_acls(version, [None, error])))
-    match = MatchingAcl(acl(), error)
-    deleted = b"".join(finish(encode_delete_acls(version, [FilterResult([match], error)])))
+    match = MatchingAcl(acl=acl(), error=error)
+    deleted = b"".join(
+        finish(encode_delete_acls(version, [FilterResult(matches=[match], error=error)]))
+    )
     decoders: list[tuple[Any, bytes, int]] = [
         (decode_created, created, 2),
         (decode_deleted, deleted, 1),
@@ -99,7 +101,7 @@ def test_offset_is_read_from_answers_that_have_it(version: int) -> None:
     created = b"".join(finish(encode_create_acls(version, [None], 7)))
     deleted = b"".join(finish(encode_delete_acls(version, [FilterResult()], 8)))
     assert finish(decode_created(version, created, 1)) == ([None], 7)
-    assert finish(decode_deleted(version, deleted, 1)) == ([FilterResult([])], 8)
+    assert finish(decode_deleted(version, deleted, 1)) == ([FilterResult(matches=[])], 8)
 
 
 def test_version_without_tagged_fields_cannot_expect_an_offset() -> None:
@@ -112,10 +114,11 @@ def test_version_without_tagged_fields_cannot_expect_an_offset() -> None:
 
 def test_large_messages_are_handled_in_steps() -> None:
     asked = [acl(f"User:{number}") for number in range(1000)]
-    many = [FilterResult([MatchingAcl(each)]) for each in asked]
+    many = [FilterResult(matches=[MatchingAcl(acl=each)]) for each in asked]
     created = b"".join(finish(encode_create_acls(3, [None] * 1000)))
     deleted = b"".join(finish(encode_delete_acls(3, many)))
-    one = b"".join(finish(encode_delete_acls(3, [FilterResult(list(map(MatchingAcl, asked)))])))
+    many_in_one = FilterResult(matches=[MatchingAcl(acl=each) for each in asked])
+    one = b"".join(finish(encode_delete_acls(3, [many_in_one])))
     steps: list[Any] = [
         encode_creations(3, asked),
         encode_deletions(3, [AclFilter()] * 1000),

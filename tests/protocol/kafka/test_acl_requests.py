@@ -14,7 +14,7 @@ from kio.serial import entity_writer
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka import usual_creations
+from authorizerd.protocol.kafka import acl_types
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.messages import count_items
 from tests.protocol.decoding import check_any, check_cuts
@@ -159,7 +159,7 @@ def test_usual_creations_are_read_as_any_others(
         except DecodeError as error:
             return str(error)
 
-    with patch.object(usual_creations, "_WINDOW_BYTES", 0):
+    with patch.object(acl_types, "_WINDOW_BYTES", 0):
         expected = read()
     assert read() == expected
 
@@ -236,8 +236,8 @@ def test_large_request_is_read_in_steps(version: int) -> None:
     acl = Acl(2, "topic", 3, "User:a", "*", 3, 3)
     create = create_body(version, [acl] * 1000)
     assert finish(decode_create_acls(version, bytearray(create))) == ([acl] * 1000, None)
-    # A step reads at most 4096 bytes: about 190 of these.
-    assert len(list(decode_create_acls(version, create))) >= 1000 // 200
+    # A step reads at most 8192 bytes: about 390 of these.
+    assert len(list(decode_create_acls(version, create))) >= 1000 // 400
     delete = delete_body(version, [AclFilter()] * 1000)
     assert len(list(decode_delete_acls(version, delete))) >= 1000 // 64
 

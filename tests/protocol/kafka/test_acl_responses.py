@@ -12,8 +12,7 @@ from kio.serial import entity_reader, entity_writer
 
 from authorizerd.acl.model import Acl, PatternType
 from authorizerd.acl.steps import Steps, finish
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
-from authorizerd.protocol.kafka.acls import TEXTS_BYTES_MAX
+from authorizerd.protocol.kafka.acls import TEXTS_BYTES_MAX, FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, Chunk
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -131,9 +130,9 @@ def test_all_created_is_written_like_single_results(version: int, count: int) ->
     assert joined(encode_all_created(version, count)) == expected
 
 
-matches = st.builds(MatchingAcl, acls(unknown_codes=True), st.none() | errors)
-filter_results = st.builds(FilterResult, st.lists(matches, max_size=4)) | st.builds(
-    FilterResult, st.just([]), errors
+matches = st.builds(MatchingAcl, acl=acls(unknown_codes=True), error=st.none() | errors)
+filter_results = st.builds(FilterResult, matches=st.lists(matches, max_size=4)) | st.builds(
+    FilterResult, matches=st.just([]), error=errors
 )
 
 
@@ -146,8 +145,11 @@ def test_delete_has_a_result_per_filter_and_match(
     """Results are in order. As from a broker, the text of a success is null."""
     told = [
         FilterResult(
-            [MatchingAcl(literal(match.acl, version), match.error) for match in result.matches],
-            result.error,
+            matches=[
+                MatchingAcl(acl=literal(match.acl, version), error=match.error)
+                for match in result.matches
+            ],
+            error=result.error,
         )
         for result in results
     ]
@@ -155,8 +157,11 @@ def test_delete_has_a_result_per_filter_and_match(
     response = read_by_kio(ApiKey.DELETE_ACLS, version, body)
     read = [
         FilterResult(
-            [MatchingAcl(the_acl(match, match), error_of(match)) for match in each.matching_acls],
-            error_of(each),
+            matches=[
+                MatchingAcl(acl=the_acl(match, match), error=error_of(match))
+                for match in each.matching_acls
+            ],
+            error=error_of(each),
         )
         for each in response.filter_results
     ]
@@ -219,7 +224,7 @@ def test_too_long_name_is_rejected(version: int) -> None:
     with pytest.raises(ValueError, match="found 32768"):
         described(version, [Acl(2, "x", 3, acl.resource_name, "*", 3, 3)])
     with pytest.raises(ValueError, match="found 32768"):
-        finish(encode_delete_acls(version, [FilterResult([MatchingAcl(acl)])]))
+        finish(encode_delete_acls(version, [FilterResult(matches=[MatchingAcl(acl=acl)])]))
 
 
 @each_version
@@ -234,7 +239,7 @@ def test_large_response_is_written_in_steps_and_chunks(version: int, resources: 
     steps = description.encode()
     yields = len(list(steps))
     assert yields >= resources // 64
-    matched = [FilterResult([MatchingAcl(acl) for acl in found])]
+    matched = [FilterResult(matches=[MatchingAcl(acl=acl) for acl in found])]
     assert len(list(encode_delete_acls(version, matched))) >= 3000 // 128
     response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, described(version, found))
     told = Counter(the_acl(each, acl) for each in response.resources for acl in each.acls)

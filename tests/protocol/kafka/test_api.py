@@ -8,7 +8,13 @@ from kio.schema.index import api_key_map
 
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import APIS, ApiKey, names_software, served_apis
+from authorizerd.protocol.kafka.api import (
+    APIS,
+    ApiKey,
+    has_response_tags,
+    names_software,
+    served_apis,
+)
 from authorizerd.protocol.kafka.messages import (
     REQUEST_ITEMS_MAX,
     decode_request,
@@ -16,7 +22,6 @@ from authorizerd.protocol.kafka.messages import (
     encode_request,
     encode_response,
 )
-from authorizerd.protocol.kafka.requested_apis import has_response_tags
 from authorizerd.protocol.kafka.requests import SaslHandshakeRequest
 from authorizerd.protocol.kafka.responses import SaslHandshakeAnswer
 from tests.support.kio_messages import request_type, response_type
@@ -104,7 +109,7 @@ def test_bodies_are_messages_of_their_api() -> None:
     assert finish(encode_request(ApiKey.SASL_HANDSHAKE, 1, request)) == body
     answer = bytes.fromhex("0021 00000001 0005 504c41494e")
     response = finish(decode_response(ApiKey.SASL_HANDSHAKE, 0, answer))
-    assert response == SaslHandshakeAnswer(33, ("PLAIN",))
+    assert response == SaslHandshakeAnswer(33, ["PLAIN"])
     assert finish(encode_response(ApiKey.SASL_HANDSHAKE, 0, response)) == [answer]
     with pytest.raises(DecodeError):
         finish(decode_request(ApiKey.SASL_HANDSHAKE, 1, body[:-1]))

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, LazyItems, Output
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
+from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, ITEMS_PER_STEP, LazyItems, Output
 
 
 @given(st.lists(st.binary(max_size=CHUNK_BYTES // 4) | st.just(b"x" * (CHUNK_BYTES + 1))))

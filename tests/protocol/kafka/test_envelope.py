@@ -23,6 +23,7 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
 )
 from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP
 from authorizerd.protocol.kafka.envelope import (
     FORWARDABLE,
     EnvelopeError,
@@ -33,7 +34,6 @@ from authorizerd.protocol.kafka.envelope import (
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, KafkaServerConnection
-from authorizerd.protocol.kafka.step_sizes import ITEMS_PER_STEP
 from tests.protocol.decoding import check_cuts
 from tests.support.acl_messages import decode_create_acls, encode_envelope_error
 from tests.support.envelopes import (

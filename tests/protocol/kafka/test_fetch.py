@@ -9,18 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.api import REQUESTED_APIS, QuorumKey
 from authorizerd.protocol.kafka.fetch import (
     ITEMS_MAX,
     METADATA_TOPIC_ID,
     Endpoints,
-    EpochEnd,
     FetchAnswer,
     FetchPosition,
-    SnapshotId,
     decode_fetch,
     encode_fetch,
 )
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from tests.protocol.decoding import check_any, check_cuts, decode_measured
 from tests.support.kio_messages import read_by_kio, response_module
 from tests.support.quorum_answers import FETCH_VERSION_WITH_ENDPOINTS, write_fetch

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.fetch import METADATA_TOPIC, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import (
+from authorizerd.protocol.kafka.api import REQUESTED_APIS, QuorumKey
+from authorizerd.protocol.kafka.fetch import (
+    METADATA_TOPIC,
     SnapshotAnswer,
     decode_fetch_snapshot,
     encode_fetch_snapshot,
 )
-from authorizerd.protocol.kafka.requested_apis import REQUESTED_APIS, QuorumKey
+from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from tests.protocol.decoding import check_any, check_cuts, decode_measured
 from tests.support.kio_messages import read_by_kio
 from tests.support.quorum_answers import write_fetch_snapshot

@@ -20,7 +20,8 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_describe_acls_request,
 )
 from authorizerd.protocol.kafka.acl_listing import read_placed_listing
-from authorizerd.protocol.kafka.acl_types import OFFSET_TAG, FilterResult
+from authorizerd.protocol.kafka.acl_types import OFFSET_TAG
+from authorizerd.protocol.kafka.acls import FilterResult
 from tests.support.acl_messages import (
     DescribeAclsBody,
     decode_create_acls,
@@ -136,7 +137,7 @@ def test_clients_of_kafka_read_answers_with_an_offset(version: int) -> None:
     assert created == b"".join(encode_all_created(version, 1, 11))
     assert decode_create_acls_response(version, created) == [None]
     deleted = b"".join(finish(encode_delete_acls(version, [FilterResult()], 11)))
-    assert decode_delete_acls_response(version, deleted) == [FilterResult([])]
+    assert decode_delete_acls_response(version, deleted) == [FilterResult(matches=[])]
 
 
 @pytest.mark.parametrize("version", FLEXIBLE)

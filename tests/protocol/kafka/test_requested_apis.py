@@ -3,9 +3,10 @@
 import pytest
 from kio.index import load_request_schema, load_response_schema
 
-from authorizerd.protocol.kafka.api import APIS, ApiKey
-from authorizerd.protocol.kafka.requested_apis import (
+from authorizerd.protocol.kafka.api import (
+    APIS,
     REQUESTED_APIS,
+    ApiKey,
     QuorumKey,
     RequestedKey,
     choose_version,

@@ -42,7 +42,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     Wait,
 )
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.fetch import EpochEnd
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd
 from authorizerd.protocol.records.batch import RecordBatch
 from tests.daemon.sources.quorum.quorum_model import (
     ModelNode,

@@ -15,8 +15,8 @@ from random import Random
 
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, FetchPosition, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from authorizerd.protocol.records.batch import RecordBatch, decode_batch, encode_batch
 from authorizerd.protocol.records.control import leader_change
 

@@ -44,8 +44,8 @@ from authorizerd.daemon.sources.quorum.retries import ELECTION_SECONDS, SECONDS_
 from authorizerd.daemon.sources.quorum.route import NODES_MAX
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.fetch import EpochEnd, FetchAnswer, FetchPosition, SnapshotId
-from authorizerd.protocol.kafka.fetch_snapshot import SnapshotAnswer
+from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
+from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from authorizerd.protocol.records.batch import RecordBatch
 from tests.daemon.sources.quorum.quorum_model import leader_change_batch, new_batch
 

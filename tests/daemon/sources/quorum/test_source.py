@@ -26,10 +26,9 @@ from authorizerd.kafka_client.connection import Node
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.log_copy import LogCopy
-from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer
-from authorizerd.protocol.kafka.requested_apis import QuorumKey
 from authorizerd.protocol.records.batch import (
     ControlType,
     RecordBatch,

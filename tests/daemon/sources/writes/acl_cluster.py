@@ -26,7 +26,7 @@ from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.opening import open_node
-from authorizerd.protocol.kafka.acl_types import FilterResult, MatchingAcl
+from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.envelope import Forwarded, encode_envelope_response, open_envelope
@@ -181,7 +181,9 @@ def to_api_error(error: Exception | None) -> ApiError | None:
 
 
 def to_result(deleted: Deleted) -> FilterResult:
-    return FilterResult([MatchingAcl(acl) for acl in deleted.acls], to_api_error(deleted.error))
+    return FilterResult(
+        matches=[MatchingAcl(acl=acl) for acl in deleted.acls], error=to_api_error(deleted.error)
+    )
 
 
 class Follower:
