@@ -49,14 +49,16 @@ def resource_patterns(text: str) -> ResourcePatterns:
         if type_name not in RESOURCE_TYPES:
             raise invalid(type_name, f"one of {', '.join(RESOURCE_TYPES)}", what="resource type")
         by_type[RESOURCE_TYPES[type_name]].append(name)
-    return ResourcePatterns({each: name_patterns(names) for each, names in by_type.items()})
+    return ResourcePatterns(
+        {resource_type: name_patterns(names) for resource_type, names in by_type.items()}
+    )
 
 
 def share(text: str) -> float:
     """Return a share, written as a decimal number or as 1/N: above 0, and at most 1."""
-    found = _SHARE.fullmatch(text)
-    if found:
-        divisor, decimal = found.groups()
+    match = _SHARE.fullmatch(text)
+    if match:
+        divisor, decimal = match.groups()
         rate = float(decimal) if decimal else 1 / int(divisor) if int(divisor) else 0.0
         if rate >= RATE_MIN:
             return rate

@@ -114,34 +114,34 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     connections = configuration.max_connections
     http_each = CONNECTION_BYTES + HTTP_GROWTH * FREE_BYTES + SEND_BYTES
     room = HTTP_GROWTH * http_memory_bytes(configuration)
-    each = http_each + EVALUATIONS_BYTES_MAX + _tls_bytes(configuration.decision_http)
-    yield Bound("decision HTTP, connections", connections, each)
+    connection_bytes = http_each + EVALUATIONS_BYTES_MAX + _tls_bytes(configuration.decision_http)
+    yield Bound("decision HTTP, connections", connections, connection_bytes)
     yield Bound("decision HTTP, requests and answers", 1, room)
-    each = http_each + _tls_bytes(configuration.admin_http)
-    yield Bound("admin HTTP, connections", ADMIN_CONNECTIONS_MAX, each)
+    connection_bytes = http_each + _tls_bytes(configuration.admin_http)
+    yield Bound("admin HTTP, connections", ADMIN_CONNECTIONS_MAX, connection_bytes)
     yield Bound("admin HTTP, requests and answers", 1, room)
     if configuration.console:
         yield Bound("console, pages", CONSOLE_PAGES_AT_ONCE_MAX, CONSOLE_PAGE_BYTES_MAX)
-        each = CONSOLE_DOWNLOAD_BYTES_MAX
-        yield Bound("console, downloads", CONSOLE_DOWNLOADS_AT_ONCE_MAX, each)
+        connection_bytes = CONSOLE_DOWNLOAD_BYTES_MAX
+        yield Bound("console, downloads", CONSOLE_DOWNLOADS_AT_ONCE_MAX, connection_bytes)
     if configuration.metrics_http is not None:
-        each = http_each + _tls_bytes(configuration.metrics_http)
-        yield Bound("metrics HTTP, connections", METRICS_CONNECTIONS_MAX, each)
+        connection_bytes = http_each + _tls_bytes(configuration.metrics_http)
+        yield Bound("metrics HTTP, connections", METRICS_CONNECTIONS_MAX, connection_bytes)
         yield Bound("metrics HTTP, requests and answers", 1, room)
     if configuration.decision_stream is not None:
-        each = CONNECTION_BYTES + STREAM_GROWTH * FREE_BYTES + SEND_BYTES
-        each += _tls_bytes(configuration.decision_stream)
-        yield Bound("decision stream, connections", connections, each)
+        connection_bytes = CONNECTION_BYTES + STREAM_GROWTH * FREE_BYTES + SEND_BYTES
+        connection_bytes += _tls_bytes(configuration.decision_stream)
+        yield Bound("decision stream, connections", connections, connection_bytes)
         room = STREAM_GROWTH * stream_memory_bytes(configuration)
         yield Bound("decision stream, requests and answers", 1, room)
     yield Bound("journal of changes", 1, configuration.watch_journal_bytes)
     yield Bound("TLS sessions", _tls_ports(configuration) * TLS_SESSIONS_MAX, TLS_SESSION_BYTES)
     for listener in configuration.listeners:
         name = listener.listener_name
-        each = CONNECTION_BYTES + KAFKA_GROWTH * FREE_BYTES + SEND_BYTES
-        each += TLS_BYTES * (name in configuration.listener_tls)
+        connection_bytes = CONNECTION_BYTES + KAFKA_GROWTH * FREE_BYTES + SEND_BYTES
+        connection_bytes += TLS_BYTES * (name in configuration.listener_tls)
         most = listener_connections_max(configuration, name)
-        yield Bound(f"{name}, connections", most, each)
+        yield Bound(f"{name}, connections", most, connection_bytes)
         room = KAFKA_GROWTH * kafka_memory_bytes(configuration)
         yield Bound(f"{name}, requests and answers", 1, room)
         list_bytes = max(answer_bytes_max, LIST_BYTES_MAX)

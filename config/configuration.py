@@ -93,10 +93,10 @@ class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
             listener_creation_rates=joined_rules.parse_listener_creation_rates(texts),
         )
 
-    def with_reloadable(self, other: Configuration) -> Configuration:
+    def with_reloadable(self, reloaded: Configuration) -> Configuration:
         """Return these settings with the reloadable ones of ``other``."""
         names = (*_RELOADABLE, "listener_creation_rates")
-        return replace(self, **{name: getattr(other, name) for name in names})
+        return replace(self, **{name: getattr(reloaded, name) for name in names})
 
 
 SETTINGS: Final = select_settings(Configuration, {**KAFKA_SETTINGS, **KAFKA_LIMITS, **OWN_SETTINGS})

@@ -114,7 +114,7 @@ class Layers:
     def merge(self) -> dict[str, str]:
         """Return the trimmed value in force of every key that has one."""
         values = {name: self.look_up(name) for name in self.names()}
-        return {name: trim(found[0].value) for name, found in values.items() if found}
+        return {name: trim(layers[0].value) for name, layers in values.items() if layers}
 
 
 def _value(layer: Mapping[str, str], name: str, source: ConfigSource) -> list[ConfigValue]:

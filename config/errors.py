@@ -45,7 +45,7 @@ class ConfigurationError(Exception):
     def of_all(cls, faults: Sequence[ConfigurationError]) -> ConfigurationError:
         """Return one error for at least one fault, in the order of the file."""
         # Overrides and missing keys have no line, and come last.
-        first, *others = sorted(faults, key=lambda each: (each.line is None, each.line or 0))
+        first, *others = sorted(faults, key=lambda fault: (fault.line is None, fault.line or 0))
         return cls(first.source, first.line, first.key, first.reason, others)
 
     @property

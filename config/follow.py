@@ -112,7 +112,7 @@ def servers(text: str) -> tuple[Server, ...]:
 
 def voters(text: str) -> tuple[Server, ...]:
     """Return the voters of a comma list of id@host:port. Each id occurs once."""
-    found: dict[int, Server] = {}
+    servers: dict[int, Server] = {}
     for entry in words(text):
         number, at, address = entry.partition("@")
         try:
@@ -121,10 +121,10 @@ def voters(text: str) -> tuple[Server, ...]:
             at = ""
         if not at:
             raise invalid(entry, "id@host:port", what="voter")
-        if node_id in found:
+        if node_id in servers:
             raise InvalidValueError(f"the voter {node_id} occurs twice")
-        found[node_id] = _server(trim(address), "id@host:port", node_id)
-    return tuple(found.values())
+        servers[node_id] = _server(trim(address), "id@host:port", node_id)
+    return tuple(servers.values())
 
 
 def _server(text: str, shape: str, node_id: int | None = None) -> Server:

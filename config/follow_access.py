@@ -111,7 +111,7 @@ def _read_mechanism(keys: KeyValues, key: str) -> str:
 
 
 def _read_log_in(keys: KeyValues, names: tuple[str, ...], mechanism: str) -> LogIn:
-    name = next((each for each in names if each in keys.properties), None)
+    name = next((key for key in names if key in keys.properties), None)
     if name is None:
         reason = "required for the log-in: set it to a JAAS line with username and password"
         raise keys.refusal(names[0], reason)

@@ -174,7 +174,7 @@ def check_log_ins(
     if source is not SourceKind.BROKERS:
         return
     for name, sasl in sasl_listeners.items():
-        scram = [each for each in sasl.mechanisms if each != PLAIN]
+        scram = [mechanism for mechanism in sasl.mechanisms if mechanism != PLAIN]
         if scram:
             own = f"{listener_prefix(name)}sasl.enabled.mechanisms"
             reason = (
@@ -213,7 +213,7 @@ def _check_forwarded(keys: KeyValues, sasl_listeners: Mapping[str, SaslSettings]
     if not forwarded:
         reason = f"required with {WRITES}=forward: add a line {FORWARD_PRINCIPALS}=User:NAME"
         raise keys.refusal(FORWARD_PRINCIPALS, reason)
-    local = {f"User:{user}" for each in sasl_listeners.values() for user in each.users.passwords}
+    local = {f"User:{user}" for sasl in sasl_listeners.values() for user in sasl.users.passwords}
     for kind, principals, what in (
         (Privileged.ANONYMOUS, {_ANONYMOUS}, "every client that has not logged in"),
         (Privileged.SUPER_USERS, keys.values["super.users"], "a super user"),

@@ -72,4 +72,4 @@ def _find_list_hints(key: str, text: str, *, is_mapped: bool) -> Iterator[str]:
         if _COMMA_AND_TYPE.search(principal):
             yield f"{key}: '{principal}' is one principal: separate entries by semicolons"
         surprises = find_principal_surprises(principal, is_mapped=is_mapped)
-        yield from (f"{key}: {each}" for each in surprises)
+        yield from (f"{key}: {surprise}" for surprise in surprises)

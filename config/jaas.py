@@ -49,7 +49,7 @@ class PlainUsers:
 
     def __post_init__(self) -> None:
         # Hash once, here: then each log-in computes one digest, whether or not its user exists.
-        digests = {user: password_digest(each) for user, each in self.passwords.items()}
+        digests = {user: password_digest(password) for user, password in self.passwords.items()}
         object.__setattr__(self, "digests", MappingProxyType(digests))
 
 
@@ -127,7 +127,7 @@ def parse_login(text: str, modules: Sequence[str] = ()) -> tuple[str, dict[str, 
         raise InvalidValueError(f"expected the login module {' or '.join(modules) or 'first'}")
     # Like Java's, Python's upper case of some other characters is ASCII: of U+0131, it is "I".
     if (next(tokens, _END).text or "").upper() not in _FLAGS:
-        flags = ", ".join(each.lower() for each in _FLAGS)
+        flags = ", ".join(flag.lower() for flag in _FLAGS)
         raise InvalidValueError(f"expected one of {flags} after the login module")
     options: dict[str, str] = {}
     number = 1

@@ -29,14 +29,14 @@ from authorizerd.config.values import (
     SecurityProtocol,
 )
 
-_JAAS_OF_MECHANISMS: Final = {f"{each.lower()}.{JAAS}" for each in SASL_MECHANISMS}
+_JAAS_OF_MECHANISMS: Final = {f"{mechanism.lower()}.{JAAS}" for mechanism in SASL_MECHANISMS}
 _OF_LISTENERS: Final = {
     "max.connections",
     CREATION_RATE,
     MECHANISMS,
     SESSION_MS,
     *_JAAS_OF_MECHANISMS,
-    *(f"{each.lower()}.{SESSION_MS}" for each in SASL_MECHANISMS),
+    *(f"{mechanism.lower()}.{SESSION_MS}" for mechanism in SASL_MECHANISMS),
     *(key.name for key in ssl_keys()),
 }
 """The keys that may be set for one listener."""

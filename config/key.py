@@ -98,7 +98,7 @@ def list_keys(owner: type, prefix: str = "", *, of: str = "") -> Mapping[str, Ke
 
 def select_settings(owner: type, keys: Mapping[str, Key]) -> Mapping[str, Key]:
     """Return those of ``keys`` that are fields of a class, by the name of the field."""
-    return {each.name: keys[each.name] for each in fields(owner) if each.name in keys}
+    return {field.name: keys[field.name] for field in fields(owner) if field.name in keys}
 
 
 def _find_key(value: object) -> object:
@@ -115,7 +115,7 @@ def _read_texts(module: str) -> Mapping[tuple[str, str], str]:
     """Return the text below each attribute of each class, which Python does not keep."""
     texts = {}
     stated = ast.parse(inspect.getsource(sys.modules[module])).body
-    for owner in (each for each in stated if isinstance(each, ast.ClassDef)):
+    for owner in (node for node in stated if isinstance(node, ast.ClassDef)):
         for statement, below in pairwise(owner.body):
             match statement, below:
                 case (

@@ -86,7 +86,7 @@ class KeyValues:
         After a fault, the result may only be passed to another rule, by ``attempt``, which then
         skips it. ``check`` raises the fault in the end.
         """
-        if not any(each is _UNKNOWN for each in (*arguments, *named.values())):
+        if not any(value is _UNKNOWN for value in (*arguments, *named.values())):
             try:
                 return rule(self, *arguments, **named)
             except ConfigurationError as fault:
@@ -104,7 +104,7 @@ class KeyValues:
             KnownFaultError: a rule has failed.
         """
         results = {name: self.attempt(rule, name) for name in names}
-        if any(each is _UNKNOWN for each in results.values()):
+        if any(result is _UNKNOWN for result in results.values()):
             raise KnownFaultError
         return results
 

@@ -78,8 +78,8 @@ def _edits(name: str, known: str) -> int:
     row = list(range(len(known) + 1))
     for count, letter in enumerate(name, 1):
         before, row[0] = row[0], count
-        for index, other in enumerate(known, 1):
-            replaced = before + (letter != other)
+        for index, known_letter in enumerate(known, 1):
+            replaced = before + (letter != known_letter)
             before = row[index]
             row[index] = min(replaced, row[index] + 1, row[index - 1] + 1)
     return row[-1]

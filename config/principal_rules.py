@@ -85,7 +85,7 @@ def _change_case(principal: str, case: str) -> str:
             f"with rules of its own: remove L from the rule, or {_SIGMA} from the name"
         )
     if not principal.isascii() and (
-        _NEW_CASES.search(principal) or any(category(each) == "Cn" for each in principal)
+        _NEW_CASES.search(principal) or any(category(character) == "Cn" for character in principal)
     ):
         raise PrincipalMappingError(
             f"the case of '{principal}' depends on Java's release, because some characters of it "
@@ -104,8 +104,8 @@ def parse_rules(text: str) -> Iterator[Rule | None]:
     rules = trim(text)
     if rules.endswith(LINE_ENDS):
         raise InvalidValueError("expected a rule, found a line terminator at the end: remove it")
-    for found in find_all(_SPLITTER, rules):
-        rule = found[1]
+    for match in find_all(_SPLITTER, rules):
+        rule = match[1]
         if not rule:
             continue
         parsed = _PARSER.match(rule)
@@ -137,20 +137,20 @@ def _escape_unknown_references(replacement: str, groups: int) -> str:
     Source: Kafka 4.3 SslPrincipalMapper.Rule.escapeLiteralBackReferences.
     """
     escaped = replacement
-    for found in _BACK_REFERENCE.finditer(replacement) if groups else ():
-        digits = found[1]
+    for reference in _BACK_REFERENCE.finditer(replacement) if groups else ():
+        digits = reference[1]
         if digits.startswith("0"):
             continue
         if len(digits) > len(str(_INTEGER_MAX)) or int(digits) > _INTEGER_MAX:
             raise InvalidValueError(
-                f"invalid replacement '{replacement}': '{found[0]}' at character "
-                f"{found.start() + 1}: expected a number below 2^31"
+                f"invalid replacement '{replacement}': '{reference[0]}' at character "
+                f"{reference.start() + 1}: expected a number below 2^31"
             )
         number = int(digits)
         while number > groups and number >= 10:
             number //= 10
         if number > groups:
-            escaped = f"{escaped[: found.start()]}\\{escaped[found.start() :]}"
+            escaped = f"{escaped[: reference.start()]}\\{escaped[reference.start() :]}"
     return escaped
 
 

@@ -73,8 +73,8 @@ def parse_override(override: str) -> Property:
     key, equals, value = override.partition("=")
     key = key.strip()
     if not (key and equals):
-        found = "a text without a key" if equals else "a text without '='"
-        reason = f"expected KEY=VALUE, found {found} (not shown, since it may hold a secret)"
+        shown = "a text without a key" if equals else "a text without '='"
+        reason = f"expected KEY=VALUE, found {shown} (not shown, since it may hold a secret)"
         raise ConfigurationError(OVERRIDE_SOURCE, None, "", reason)
     try:
         value = _join_surrogates(value)

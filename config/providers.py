@@ -131,7 +131,7 @@ class _Resolution:
                     f"found a placeholder, but no provider: set {PROVIDERS}, or put a text that"
                     " is meant literally into a file, and refer to it by FileConfigProvider"
                 )
-            names = ", ".join(f"'{each}'" for each in self._providers)
+            names = ", ".join(f"'{name}'" for name in self._providers)
             raise InvalidValueError(f"no provider '{name}': {PROVIDERS} has {names}")
         try:
             value = provider(match["path"] or "", match["key"])
@@ -193,13 +193,13 @@ class _AllowedPaths:
         if not text:
             return _AllowedPaths(None)
         paths = []
-        for each in text.rstrip(",").split(",") if text.strip(",") else ():
-            if not each.startswith("/"):
-                raise InvalidValueError(f"expected absolute paths, found '{each}'")
+        for name in text.rstrip(",").split(",") if text.strip(",") else ():
+            if not name.startswith("/"):
+                raise InvalidValueError(f"expected absolute paths, found '{name}'")
             try:
-                paths.append(os.path.realpath(each, strict=True))
+                paths.append(os.path.realpath(name, strict=True))
             except (OSError, ValueError) as error:
-                raise InvalidValueError(f"{each}: {_reason(error)}") from None
+                raise InvalidValueError(f"{name}: {_reason(error)}") from None
         return _AllowedPaths(tuple(paths))
 
     def check(self, path: str) -> str:
@@ -214,7 +214,7 @@ class _AllowedPaths:
             real = os.path.realpath(path, strict=True)
         except (OSError, ValueError) as error:
             raise InvalidValueError(_reason(error)) from None
-        if not any(os.path.commonpath((real, each)) == each for each in self.paths):
+        if not any(os.path.commonpath((real, allowed)) == allowed for allowed in self.paths):
             raise InvalidValueError(f"{_ALLOWED_PATHS} does not allow {real}")
         return real
 
@@ -230,8 +230,8 @@ def _new_file_provider(limit: str | None) -> Provider:
             raise InvalidValueError(f"line {error.line}: {error.reason}") from None
 
     def get(path: str, key: str) -> str | None:
-        found = read(path).get(key) if path else None
-        return None if found is None else found.value
+        value = read(path).get(key) if path else None
+        return None if value is None else value.value
 
     return get
 

@@ -59,7 +59,7 @@ def read_sasl_listeners(
         ConfigurationError: a key is invalid, or PLAIN has no users.
     """
     listeners: tuple[Listener, ...] = keys.values["listeners"]
-    names = [each.name for each in listeners if protocols[each.name] in SASL_PROTOCOLS]
+    names = [listener.name for listener in listeners if protocols[listener.name] in SASL_PROTOCOLS]
     return keys.attempt_each(names, _read_settings)
 
 
@@ -75,7 +75,9 @@ def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:
         else:
             # Checked but not used: Kafka requires this key, for the broker's log-ins elsewhere.
             keys.read(login_key, _parse_scram_login)
-    session_ms = {each: _read_session_ms(keys, listener_name, each) for each in mechanisms}
+    session_ms = {
+        mechanism: _read_session_ms(keys, listener_name, mechanism) for mechanism in mechanisms
+    }
     return SaslSettings(mechanisms=mechanisms, users=users, session_ms=MappingProxyType(session_ms))
 
 
@@ -95,5 +97,5 @@ def _read_session_ms(keys: KeyValues, listener_name: str, mechanism: str) -> int
     set_here = [
         keys.read_own(listener_name, SESSION_MS, part) for part in (f"{mechanism.lower()}.", "")
     ]
-    lengths: list[int] = [each for each in set_here if each is not None]
+    lengths: list[int] = [length for length in set_here if length is not None]
     return max(0, *lengths[:1] or [keys.values[SESSION_MS]])  # as in Kafka, negative means none

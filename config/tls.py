@@ -137,11 +137,11 @@ def check_server(settings: TlsSettings, names: Mapping[str, str]) -> None:
 def _keystore(values: Mapping[str, Any], names: Mapping[str, str]) -> Store | None:
     location = values.get("ssl.keystore.location")
     chain, key = values.get("ssl.keystore.certificate.chain"), values.get("ssl.keystore.key")
-    for name, value, other in (
+    for name, value, partner in (
         ("ssl.keystore.certificate.chain", chain, key),
         ("ssl.keystore.key", key, chain),
     ):
-        if other is not None and value is None:
+        if partner is not None and value is None:
             raise InvalidTlsError(
                 names[name], "the certificate chain and the key must be set together"
             )

@@ -41,7 +41,7 @@ def read_listener_tls(
     does not apply to SASL_SSL listeners (KIP-684).
     """
     listeners: tuple[Listener, ...] = keys.values["listeners"]
-    names = [each.name for each in listeners if protocols[each.name] in TLS_PROTOCOLS]
+    names = [listener.name for listener in listeners if protocols[listener.name] in TLS_PROTOCOLS]
     return keys.attempt_each(names, lambda keys, name: _read_listener(keys, name, protocols[name]))
 
 
@@ -147,8 +147,8 @@ def check_metrics_http(keys: KeyValues) -> None:
 
 
 def _check_unused(keys: KeyValues, key: str, endpoint: HttpEndpoint, *others: str) -> None:
-    for other in others:
-        used: HttpEndpoint = keys.values[other]
+    for other_key in others:
+        used: HttpEndpoint = keys.values[other_key]
         # Port 0 selects another free port for each endpoint.
         if endpoint.port != 0 and (endpoint.host, endpoint.port) == (used.host, used.port):
-            raise keys.refusal(key, f"already used by {other}: choose another port")
+            raise keys.refusal(key, f"already used by {other_key}: choose another port")

@@ -54,7 +54,7 @@ class Tokens:
     @property
     def principals(self) -> frozenset[str]:
         """The principals of all entries."""
-        return frozenset(each.principal for each in self._by_id.values())
+        return frozenset(token.principal for token in self._by_id.values())
 
     def __len__(self) -> int:
         return len(self._by_id)

@@ -114,8 +114,8 @@ def invalid(text: str, expected: str, *, what: str = "") -> InvalidValueError:
     """Return the error for a value, or for a part of one, that is not as expected."""
     if what:
         return InvalidValueError(f"invalid {what} '{text}': expected {expected}")
-    found = f"'{text}'" if text else "an empty value"
-    return InvalidValueError(f"expected {expected}, found {found}")
+    shown = f"'{text}'" if text else "an empty value"
+    return InvalidValueError(f"expected {expected}, found {shown}")
 
 
 # Why not a closure, like the other parsers? ``config.dynamic`` gets a key's type from the bounds.

@@ -37,8 +37,8 @@ def plan_image_differences(
     """Return, in steps, the changes from ``before`` to ``after``; none if they are equal."""
     changes: list[ClusterChange] = []
     compared = _compare(before, after)
-    while some := list(islice(compared, ITEMS_PER_STEP)):
-        changes += [change for change in some if change is not None]
+    while chunk := list(islice(compared, ITEMS_PER_STEP)):
+        changes += [change for change in chunk if change is not None]
         yield
     return changes
 

@@ -83,7 +83,7 @@ def new_client_context(settings: TlsSettings, material: Material) -> ssl.SSLCont
 
 def _new_context(protocol: int, settings: TlsSettings, material: Material) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
-    versions = [_VERSIONS[each] for each in settings.protocols]
+    versions = [_VERSIONS[protocol] for protocol in settings.protocols]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     try:

@@ -55,8 +55,8 @@ def read_element(data: bytes, tag: int) -> bytes:
     elements = read_elements(data)
     element = next(elements, None)
     if element is None or element.tag != tag or len(element.encoded) != len(data):
-        found = "nothing" if element is None else f"tag 0x{element.tag:02x}"
-        raise InvalidDerError(f"expected one element of tag 0x{tag:02x}, found {found}")
+        shown = "nothing" if element is None else f"tag 0x{element.tag:02x}"
+        raise InvalidDerError(f"expected one element of tag 0x{tag:02x}, found {shown}")
     return element.content
 
 

@@ -108,7 +108,7 @@ def _read_some(content: bytes) -> list[Element]:
 
 def _relative_name_text(attributes: Sequence[Element]) -> str:
     """Return the text of one part of a name: its attributes in the order of their encoding."""
-    return "+".join(_attribute_text(each.encoded) for each in attributes)
+    return "+".join(_attribute_text(attribute.encoded) for attribute in attributes)
 
 
 def _attribute_text(encoded: bytes) -> str:
@@ -126,7 +126,7 @@ def _attribute_text(encoded: bytes) -> str:
 
 def _check_bmp_string(content: bytes) -> None:
     """Raise an error for a surrogate or an odd last byte, which Java reads as U+FFFD."""
-    surrogates = any(each & 0xF8 == 0xD8 for each in content[::2])
+    surrogates = any(byte & 0xF8 == 0xD8 for byte in content[::2])
     if surrogates or len(content) % 2:
         raise InvalidDerError("invalid BMPString: expected two bytes for each character")
 

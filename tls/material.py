@@ -126,7 +126,7 @@ def find_other_name(before: bytes, after: bytes, settings: TlsSettings) -> str |
 
     Source: KIP-978; Kafka 4.3 SslFactory.CertificateEntries.ensureCompatible.
     """
-    old, new = (x509.load_der_x509_certificate(each) for each in (before, after))
+    old, new = (x509.load_der_x509_certificate(encoded) for encoded in (before, after))
     if not settings.allows_dn_changes and old.subject != new.subject:
         return (
             f"the certificate is for {new.subject.rfc4514_string()}, not for"
@@ -148,7 +148,7 @@ def _alternative_names(certificate: x509.Certificate) -> set[str]:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, *CERTIFICATE_ERRORS):
         return set()
-    return {str(each.value) for each in names}
+    return {str(name.value) for name in names}
 
 
 def _read_keystore(store: Store) -> tuple[tuple[bytes, ...], bytes]:
@@ -162,7 +162,10 @@ def _read_keystore(store: Store) -> tuple[tuple[bytes, ...], bytes]:
     if opened.key is None or opened.cert is None:
         raise _unusable(store, "has no private key with its certificate")
     key = opened.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
-    others = [each.certificate.public_bytes(Encoding.DER) for each in opened.additional_certs]
+    others = [
+        certificate.certificate.public_bytes(Encoding.DER)
+        for certificate in opened.additional_certs
+    ]
     chain = _order_chain(opened.cert.certificate.public_bytes(Encoding.DER), others)
     return chain, key
 
@@ -174,12 +177,12 @@ def _read_truststore(store: Store) -> tuple[bytes, ...]:
     if store_type is StoreType.PEM:
         return _pem_certificates(store, data)
     opened = _open_pkcs12(store, data)
-    found = [each.certificate for each in opened.additional_certs]
+    chain = [each.certificate for each in opened.additional_certs]
     if opened.cert is not None:
-        found.insert(0, opened.cert.certificate)
-    if not found:
+        chain.insert(0, opened.cert.certificate)
+    if not chain:
         raise _unusable(store, "has no certificate")
-    return tuple(each.public_bytes(Encoding.DER) for each in found)
+    return tuple(certificate.public_bytes(Encoding.DER) for certificate in chain)
 
 
 def _read_file(store: Store) -> tuple[bytes, StoreType]:
@@ -287,7 +290,7 @@ def _normalize(block: re.Match[bytes], label: bytes | None = None) -> bytes:
 
 def _order_chain(leaf: bytes, others: list[bytes]) -> tuple[bytes, ...]:
     """Return the leaf and its issuers, each after the certificate that it issued."""
-    issuers = {x509.load_der_x509_certificate(each).subject: each for each in others}
+    issuers = {x509.load_der_x509_certificate(encoded).subject: encoded for encoded in others}
     chain = [leaf]
     while len(chain) <= len(others):
         newest = x509.load_der_x509_certificate(chain[-1])

@@ -133,8 +133,10 @@ def describe_settings(explanation: Explanation) -> str:
         return f"{key} is {value}, and no ACL of any principal matches {resource}"
     if default.is_set is False:
         return f"{key} is false"
-    patterns = ", ".join(name_pattern(each.pattern_type, each.name) for each in default.patterns)
-    shown = sum(each.acl_count for each in default.patterns)
+    patterns = ", ".join(
+        name_pattern(pattern.pattern_type, pattern.name) for pattern in default.patterns
+    )
+    shown = sum(pattern.acl_count for pattern in default.patterns)
     more = ", …" if shown < default.acl_count else ""
     counted = count_of(default.acl_count, "ACL")
     verb = "matches" if default.acl_count == 1 else "match"

@@ -79,12 +79,12 @@ def find_near_misses(
 def _find_releases(probe: Probe) -> list[NearMiss]:
     """Return that another release allows it, if it is not known which one judges."""
     snapshots = list_releases(probe.snapshot)
-    allowing = [each for each in snapshots if is_allowed(each, probe.settings, probe.question)]
+    allowing = [state for state in snapshots if is_allowed(state, probe.settings, probe.question)]
     if not allowing:
         return []
     rule = explain(allowing[0], probe.settings, probe.question).rule
-    names = [" and ".join(each.rules.releases) for each in allowing]
-    denying = [" and ".join(each.rules.releases) for each in snapshots if each not in allowing]
+    names = [" and ".join(state.rules.releases) for state in allowing]
+    denying = [" and ".join(state.rules.releases) for state in snapshots if state not in allowing]
     text = (
         f"Kafka {join_words(names)} allows it, and Kafka {join_words(denying)} does not. It is not"
         " known which of them judges."
@@ -134,7 +134,7 @@ def _find_operations(probe: Probe) -> list[NearMiss]:
         return []
     instead = replace(question, operation=int(allowed[0]))
     resource = name_resource(question.resource_type, question.resource_name)
-    names = join_words([each.name for each in allowed])
+    names = join_words([operation.name for operation in allowed])
     asked = name_operation(question.operation)
     text = f"{question.principal} is allowed {names} on {resource}, but not {asked}."
     return [

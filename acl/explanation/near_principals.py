@@ -33,12 +33,12 @@ def find_near_principal(probe: Probe, unsearched: list[str]) -> NearMiss | None:
     principals = chain(probe.settings.super_users, probe.index.principals)
     searched, trials = 0, Counter[Likeness]()
     closest: tuple[Likeness, str] | None = None
-    while some := list(islice(principals, PRINCIPALS_AT_ONCE)):
-        searched += len(some)
+    while chunk := list(islice(principals, PRINCIPALS_AT_ONCE)):
+        searched += len(chunk)
         if searched > PRINCIPALS_SEARCHED_MAX:
             unsearched.append(f"Only {PRINCIPALS_SEARCHED_MAX} principals were compared.")
             break
-        for likeness, principal in _compare_all(lookalikes, some):
+        for likeness, principal in _compare_all(lookalikes, chunk):
             trials[likeness] += 1
             if trials[likeness] > TRIALS_MAX or (closest is not None and closest[0] <= likeness):
                 continue

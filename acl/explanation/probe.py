@@ -59,8 +59,8 @@ class Probe:
             if host in rules.hosts:
                 yield principal, host, rules.hosts[host]
             if self.snapshot.rules.range_allows:
-                for each in filter(is_certain, rules.ranges.find_hosts(host)):
-                    yield principal, each, rules.hosts[each]
+                for place in filter(is_certain, rules.ranges.find_hosts(host)):
+                    yield principal, place, rules.hosts[place]
 
     def is_allowed(self, asked: Question) -> bool:
         """Return the answer to a similar question. Its principal is not ``User:*``."""

@@ -49,7 +49,7 @@ def find_actions(
     for rules in (index.everyone, rules_of(index, principal)):
         hosts = find_host_bits(rules.hosts, places, mask, snapshot.rules)
         sources.append((look_up_at(rules.any_host, places), hosts))
-    found: list[ActionAccess] = []
+    accesses: list[ActionAccess] = []
     for operation in operations:
         joined = NOTHING_APPLIES
         if settings.allow_everyone_if_no_acl_found and not places.has_acl:
@@ -58,8 +58,8 @@ def find_actions(
             joined = join_bits(joined, operation, any_host, hosts)
         access = find_access(joined, snapshot.rules)
         if not access.is_nowhere:
-            found.append(ActionAccess(int(operation), access))
-    return tuple(found)
+            accesses.append(ActionAccess(int(operation), access))
+    return tuple(accesses)
 
 
 def _join_masks(operations: tuple[Operation, ...]) -> int:

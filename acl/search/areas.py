@@ -124,18 +124,18 @@ def divide(places: Collection[Place]) -> list[Area]:
     nested = nest(places)
     ranges: dict[int, _Open] = {}
     outermost: list[tuple[int, int]] = []
-    for number, each in enumerate(nested, 1):
-        if each.outer:
-            ranges[each.outer].occupy(each)
+    for number, inner in enumerate(nested, 1):
+        if inner.outer:
+            ranges[inner.outer].occupy(inner)
         else:
-            outermost.append((each.start, each.end))
-        if isinstance(each.place, HostRange):
-            ranges[number] = _Open(each)
+            outermost.append((inner.start, inner.end))
+        if isinstance(inner.place, HostRange):
+            ranges[number] = _Open(inner)
     areas = [Area(None, 0, _find_outside(outermost, places))]
-    for number, each in enumerate(nested, 1):
-        place = each.place
+    for number, inner in enumerate(nested, 1):
+        place = inner.place
         example = ranges[number].find_example(places) if isinstance(place, HostRange) else place
-        areas.append(Area(place, each.outer, example))
+        areas.append(Area(place, inner.outer, example))
     return areas
 
 
@@ -170,7 +170,7 @@ def list_examples(addresses: HostRange) -> list[str]:
     """Return the first and the last address in a range, which is not empty."""
     first = _skip(addresses.key << addresses.shift)
     last = ((addresses.key + 1) << addresses.shift) - 1
-    return list(dict.fromkeys(_write_address(each) for each in (first, last)))
+    return list(dict.fromkeys(_write_address(address) for address in (first, last)))
 
 
 def _write_address(marked: int) -> str:

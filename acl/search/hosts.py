@@ -47,7 +47,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         allowed = (host in self.hosts) != self.others
         marked = mark_address(host) if self.ranges else None
         if marked is not None:
-            allowed ^= sum(each.contains(marked) for each in self.ranges) % 2 == 1
+            allowed ^= sum(host_range.contains(marked) for host_range in self.ranges) % 2 == 1
         return allowed
 
     def may_allow(self, host: str | None) -> bool:
@@ -67,13 +67,15 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
     @property
     def count(self) -> int:
         """The number of hosts and ranges that it names."""
-        return len(self.hosts) + len(self.ranges) + sum(each.count for _, each in self.by_release)
+        return (
+            len(self.hosts) + len(self.ranges) + sum(access.count for _, access in self.by_release)
+        )
 
     @property
     def characters(self) -> int:
         """About the number of characters of these hosts and ranges."""
         own = sum(map(len, self.hosts)) + RANGE_CHARACTERS * len(self.ranges)
-        return own + sum(each.characters for _, each in self.by_release)
+        return own + sum(access.characters for _, access in self.by_release)
 
     def in_release(self, release: Release) -> HostAccess:
         """Return the hosts from which one release allows, of those that may judge."""
@@ -119,7 +121,9 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         """Return a phrase such as ``from any host except 10.0.0.9``."""
         if self.by_release:
-            return ", or ".join(f"{each} by Kafka {release}" for release, each in self.by_release)
+            return ", or ".join(
+                f"{access} by Kafka {release}" for release, access in self.by_release
+            )
         listed = ", ".join(self.describe_places())
         if self.others:
             return f"from any host except {listed}" if listed else "from any host"
@@ -131,7 +135,7 @@ class HostAccess(msgspec.Struct, frozen=True, gc=False):
         Args:
             host: None: any host at all.
         """
-        allowing = [release for release, each in self.by_release if each.may_allow(host)]
+        allowing = [release for release, access in self.by_release if access.may_allow(host)]
         if len(allowing) == len(self.by_release):
             return ""
         return f"by Kafka {' and '.join(allowing)} only"
@@ -155,7 +159,7 @@ def read_places(others: bool, places: Iterable[str]) -> HostAccess:
             hosts.append(text)
         else:
             ranges.append(addresses)
-    ranges.sort(key=lambda each: (each.key << each.shift, -each.shift))
+    ranges.sort(key=lambda host_range: (host_range.key << host_range.shift, -host_range.shift))
     return HostAccess(others, tuple(sorted(hosts)), tuple(ranges))
 
 
@@ -208,14 +212,15 @@ def _covers(wider: HostAccess, narrower: HostAccess) -> bool:
 
 
 def _covers_areas(wider: HostAccess, narrower: HostAccess) -> bool:
-    places: list[set[Place]] = [{*each.hosts, *each.ranges} for each in (wider, narrower)]
+    places: list[set[Place]] = [{*access.hosts, *access.ranges} for access in (wider, narrower)]
     areas = divide(places[0] | places[1])
     answers = [(wider.others, narrower.others)]
     for number, area in enumerate(areas):
         if number:
             outer = answers[area.outer]
             is_wider, is_narrower = (
-                allowed ^ (area.place in each) for allowed, each in zip(outer, places, strict=True)
+                allowed ^ (area.place in places_there)
+                for allowed, places_there in zip(outer, places, strict=True)
             )
             answers.append((is_wider, is_narrower))
         if answers[number] == (False, True) and area.example is not None:

@@ -175,17 +175,17 @@ def _find_access_with_ranges(rules: JoinedRules, releases: ReleaseRules) -> Host
         bits[place] = bits.get(place, 0) | (bit << 2 if isinstance(place, HostRange) else bit)
     areas = divide(bits)
     sums = _add_up(areas, bits, _ALLOWED if rules.allows else 0)
-    found: list[HostAccess] = []
+    accesses: list[HostAccess] = []
     answers: list[list[bool]] = []
     for release in releases.releases:
         # The rules of a single release count all ranges or none.
         answers.append(_judge_areas(sums, RULES[release].range_denies))
-        found.append(join_areas(areas, answers[-1]))
-    if all(each == found[0] for each in found):
-        return found[0]
+        accesses.append(join_areas(areas, answers[-1]))
+    if all(access == accesses[0] for access in accesses):
+        return accesses[0]
     by_any = [*map(any, zip(*answers, strict=True))]
     united = join_areas(areas, by_any)
-    return replace(united, by_release=tuple(zip(releases.releases, found, strict=True)))
+    return replace(united, by_release=tuple(zip(releases.releases, accesses, strict=True)))
 
 
 def _add_up(areas: Sequence[Area], bits: Mapping[Place, int], outermost: int) -> list[int]:

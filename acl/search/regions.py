@@ -174,8 +174,8 @@ class RegionWalk:
 
     def visit(self, rules: Iterator[PatternRule]) -> None:
         """Find the regions of all patterns."""
-        for (name, is_literal), some in groupby(rules, _get_pattern):
-            any_host, hosts = self._gather(some)
+        for (name, is_literal), rules_there in groupby(rules, _get_pattern):
+            any_host, hosts = self._gather(rules_there)
             outer = self._leave_until(name)
             if self._results.next_after is not None:
                 if self._is_page_complete():

@@ -66,10 +66,10 @@ class Subjects(msgspec.Struct, frozen=True, gc=False):
         Args:
             is_listed: returns whether these hosts are enough for what was asked.
         """
-        listed = [each for each in self.named if is_listed(each.hosts)]
+        listed = [access for access in self.named if is_listed(access.hosts)]
         if not is_listed(self.everyone):
             return listed, []
-        return listed, [each for each in self.excluded if not is_listed(each.hosts)]
+        return listed, [access for access in self.excluded if not is_listed(access.hosts)]
 
 
 def find_subjects(

@@ -47,9 +47,9 @@ class CharacterReader:
 
     def match(self, expected: re.Pattern[str]) -> re.Match[str] | None:
         """Consume what ``expected`` matches here, and return the match."""
-        found = expected.match(self.pattern, self.at)
-        self.at = self.at if found is None else found.end()
-        return found
+        match = expected.match(self.pattern, self.at)
+        self.at = self.at if match is None else match.end()
+        return match
 
     def skip(self, text: str) -> bool:
         """Consume ``text`` and return True if it comes next."""
@@ -65,9 +65,9 @@ class CharacterReader:
     def error(self, start: int, reason: str) -> InvalidValueError:
         """Return the error for the construct between ``start`` and the position."""
         construct = self.pattern[start : max(self.at, start + 1)]
-        found = f"'{construct}'" if construct else "the end"
+        shown = f"'{construct}'" if construct else "the end"
         return InvalidValueError(
-            f"invalid pattern '{self.pattern}': {found} at character {start + 1}: {reason}"
+            f"invalid pattern '{self.pattern}': {shown} at character {start + 1}: {reason}"
         )
 
     def write_literal(self, code_point: int) -> str:
@@ -147,11 +147,11 @@ class CharacterReader:
         raise self.error(start, "this escape has no meaning here, or is not supported")
 
     def _read_property(self, start: int, letter: str) -> str:
-        found = self.match(_CLASS_NAME)
-        if found is None:
+        match = self.match(_CLASS_NAME)
+        if match is None:
             self.at = len(self.pattern)
             raise self.error(start, "expected } after the name of a class")
-        name = found[found.lastindex or 0]
+        name = match[match.lastindex or 0]
         if "i" in self.flags and name in _OF_ONE_CASE:
             raise self.error(start, "classes of one case are not supported with the flag i")
         if name in _POSIX:
@@ -166,11 +166,11 @@ class CharacterReader:
         )
 
     def _read_number(self, start: int) -> int:
-        found = self.match(_NUMBER)
-        if found is None:
+        match = self.match(_NUMBER)
+        if match is None:
             self.at += 1
             raise self.error(start, "expected digits: \\xhh, \\x{h…h} or \\uhhhh")
-        code_point = int(found[1] or found[2] or found[3], 16)
+        code_point = int(match[1] or match[2] or match[3], 16)
         if code_point > sys.maxunicode or 0xD800 <= code_point < 0xE000:
             raise self.error(
                 start, "expected a Unicode character: write \\x{h…h} for one above FFFF"

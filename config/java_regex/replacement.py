@@ -31,20 +31,20 @@ def parse_replacement(text: str, translation: Translation) -> Replacement:
     parts: list[str | int] = []
     position = 0
     while position < len(text):
-        found = _PART.match(text, position)
-        if found is None:
+        part = _PART.match(text, position)
+        if part is None:
             raise _error(
                 text, position, "write \\$ or \\\\ for the character, or $n or ${name} for a group"
             )
-        if found["digits"]:
-            parts += _parse_digits(text, position, found["digits"], translation.pattern.groups)
-        elif found["name"]:
-            if found["name"] not in translation.group_names:
-                raise _error(text, position, f"the pattern has no group '{found['name']}'")
-            parts.append(translation.group_names[found["name"]])
+        if part["digits"]:
+            parts += _parse_digits(text, position, part["digits"], translation.pattern.groups)
+        elif part["name"]:
+            if part["name"] not in translation.group_names:
+                raise _error(text, position, f"the pattern has no group '{part['name']}'")
+            parts.append(translation.group_names[part["name"]])
         else:
-            parts.append(found["literal"] or found["escaped"])
-        position = found.end()
+            parts.append(part["literal"] or part["escaped"])
+        position = part.end()
     return tuple(parts)
 
 
@@ -72,18 +72,18 @@ def find_all(pattern: Pattern, text: str) -> Iterator[re.Match[str]]:
     After an empty match, Java searches from the next character; ``re.finditer`` does not.
     """
     position = 0
-    while position <= len(text) and (found := pattern.search(text, position)) is not None:
-        yield found
-        position = found.end() + (not found[0])
+    while position <= len(text) and (match := pattern.search(text, position)) is not None:
+        yield match
+        position = match.end() + (not match[0])
 
 
 def replace(matches: Iterable[re.Match[str]], replacement: Replacement, text: str) -> str:
     """Return ``text`` with each match replaced."""
     written: list[str] = []
     position = 0
-    for found in matches:
-        written.append(text[position : found.start()])
-        written += (part if isinstance(part, str) else found[part] or "" for part in replacement)
-        position = found.end()
+    for match in matches:
+        written.append(text[position : match.start()])
+        written += (part if isinstance(part, str) else match[part] or "" for part in replacement)
+        position = match.end()
     written.append(text[position:])
     return "".join(written)

@@ -162,25 +162,25 @@ class _Parser(CharacterReader):
     def _open_group(self) -> bool:
         """Consume the head of a group, or the flags of ``(?i)``; False if there is neither."""
         start, flags = self.at, self.flags
-        if (found := self.match(_GROUP)) is not None:
+        if (match := self.match(_GROUP)) is not None:
             self._groups += 1
-            if found[1] in self.group_names:
+            if match[1] in self.group_names:
                 raise self.error(start, "expected (?<name> with letters and digits, once")
-            if found[1] is not None:
-                self.group_names[found[1]] = self._groups
-        elif (found := self.match(_FLAGS)) is not None:
-            on, off = found[1], found[2] or ""
+            if match[1] is not None:
+                self.group_names[match[1]] = self._groups
+        elif (match := self.match(_FLAGS)) is not None:
+            on, off = match[1], match[2] or ""
             for letter in on:
                 if letter not in _FLAG_NAMES:
                     raise self.error(start, f"the flag {letter} is not supported: use i or s")
             self.flags = flags.union(on).difference(off)
-            if found[3] == ")":
+            if match[3] == ")":
                 return True
         else:
             return False
         if len(self._open) > _DEPTH_MAX:
             raise self.error(start, f"groups are nested more than {_DEPTH_MAX} deep")
-        self._open.append(_Group(start, "(?:" if found.re is _FLAGS else "(", flags))
+        self._open.append(_Group(start, "(?:" if match.re is _FLAGS else "(", flags))
         return True
 
     def _close_group(self) -> None:
@@ -255,21 +255,21 @@ class _Parser(CharacterReader):
         """Return the quantifier as RE2 reads it, or an empty text."""
         if self.pattern[self.at : self.at + 1] not in ("?", "*", "+", "{"):
             return ""
-        found = self.match(_QUANTIFIER)
-        if found is None:
+        match = self.match(_QUANTIFIER)
+        if match is None:
             self.at += 1
             raise self.error(start, "expected {n}, {n,} or {n,m}")
-        if found[5] == "+":
+        if match[5] == "+":
             raise self.error(start, "possessive quantifiers are not supported")
-        if found[1]:
-            return found[1] + found[5]
-        if max(len(found[2]), len(found[4] or "")) > len(str(_REPETITIONS_MAX)):
+        if match[1]:
+            return match[1] + match[5]
+        if max(len(match[2]), len(match[4] or "")) > len(str(_REPETITIONS_MAX)):
             raise self.error(start, "the numbers of this quantifier are too large")
-        least, most = int(found[2]), int(found[4] or found[2])
+        least, most = int(match[2]), int(match[4] or match[2])
         if not least <= most <= _REPETITIONS_MAX:
             raise self.error(start, "expected {n,m} with n not above m, and m up to 1000")
-        rest = f",{most if found[4] else ''}" if found[3] else ""
-        return f"{{{least}{rest}}}{found[5]}"
+        rest = f",{most if match[4] else ''}" if match[3] else ""
+        return f"{{{least}{rest}}}{match[5]}"
 
     def _add_escape(self, start: int) -> None:
         """Add what follows a backslash outside of brackets."""

@@ -102,7 +102,7 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     Mutant(
         name="the case of an unassigned character is guessed",
         file="config/principal_rules.py",
-        text=' or any(category(each) == "Cn" for each in principal)',
+        text=' or any(category(character) == "Cn" for character in principal)',
         becomes="",
         found_by="tests/config/test_principal_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",

@@ -52,8 +52,8 @@ SETTING_MUTANTS: Final = (
     Mutant(
         name="an override without = is printed",
         file="config/properties.py",
-        text='found = "a text without a key" if equals',
-        becomes="found = override if equals is not None",
+        text='shown = "a text without a key" if equals',
+        becomes="shown = override if equals is not None",
         found_by="tests/config/test_properties.py::test_malformed_override_is_rejected_without_its_text",
     ),
     Mutant(
