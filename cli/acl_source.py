@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.as_of import Moment
+from authorizerd.acl.as_of import Moment, format_time
 from authorizerd.acl.builder import build
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.catalogue import FORMAT_NAMES
@@ -27,26 +27,12 @@ from authorizerd.acl.model import AclAdded
 from authorizerd.acl.release_in_force import Evidence
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
-from authorizerd.cli import flags
+from authorizerd.cli import flags, source_settings
 from authorizerd.cli.acl_file import is_log, read_acl_file
 from authorizerd.cli.configuration_file import read_configuration
 from authorizerd.cli.offline import read_log
 from authorizerd.cli.profile import Profile, use_profile
 from authorizerd.cli.question_words import MOMENT_HELP, read_moment, warn_of
-from authorizerd.cli.source_settings import (
-    USE_CONFIG,
-    Setting,
-    add_setting_arguments,
-    apply_flags,
-    apply_profile,
-    check_authorizer,
-    check_flags,
-    describe_settings,
-    find_setting_hints,
-    parse_settings,
-    read_broker_settings,
-    read_file_settings,
-)
 from authorizerd.config.configuration import Configuration
 
 
@@ -78,7 +64,7 @@ class AclSource(msgspec.Struct, frozen=True):
 
     snapshot: AclSnapshot
     settings: KnownSettings
-    stated: tuple[Setting, ...]
+    stated: tuple[source_settings.Setting, ...]
     topics: tuple[str, ...]
     place: Place
     name: str
@@ -93,6 +79,19 @@ class AclSource(msgspec.Struct, frozen=True):
         from authorizerd.acl.explanation.description import ANY_SERVER  # only few answers name it
 
         return self.name if self.place is Place.BROKERS else ANY_SERVER
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The field ``source`` of an answer in JSON, which docs/questions.md describes."""
+        return {
+            "place": self.place,
+            "name": self.name,
+            "offset": self.offset,
+            "as_of": None if self.moment is None else format_time(self.moment.time_ms),
+            "acls": len(self.snapshot.acls),
+            "settings": self.stated,
+            "unread": self.unread,
+        }
 
     def describe(self) -> Iterator[str]:
         """Yield the lines that end an answer: which ACLs these are, and the settings."""
@@ -111,7 +110,9 @@ class AclSource(msgspec.Struct, frozen=True):
 
     def describe_settings(self) -> str:
         """Return a line with each setting and its origin."""
-        return describe_settings(self.stated, "" if self.place is Place.BROKERS else USE_CONFIG)
+        return source_settings.describe_settings(
+            self.stated, "" if self.place is Place.BROKERS else source_settings.USE_CONFIG
+        )
 
 
 class LogPlace(msgspec.Struct, frozen=True):
@@ -119,13 +120,13 @@ class LogPlace(msgspec.Struct, frozen=True):
 
     path: Path
     settings: KnownSettings
-    stated: tuple[Setting, ...]
+    stated: tuple[source_settings.Setting, ...]
     evidence: Evidence | None = None
     release: Release | None = None
 
     def describe_settings(self) -> str:
         """Return the line about the settings that ends an answer."""
-        return describe_settings(self.stated, USE_CONFIG)
+        return source_settings.describe_settings(self.stated, source_settings.USE_CONFIG)
 
 
 class SourceRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +180,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
         help="answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one "
         "that the log, the configuration or the brokers show; else by each that may judge)",
     )
-    add_setting_arguments(group)
+    source_settings.add_setting_arguments(group)
 
 
 def add_log_arguments(parser: argparse.ArgumentParser) -> None:
@@ -192,7 +193,7 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where the log is: --log-dir or --config")
     flags.add_log_dir_argument(group)
     flags.add_config_arguments(group, required=False)
-    add_setting_arguments(group)
+    source_settings.add_setting_arguments(group)
 
 
 _EXPECTED: Final = (
@@ -222,7 +223,6 @@ def open_source(request: SourceRequest) -> AclSource:
 
 
 def _check_flags(request: SourceRequest, expected: str) -> None:
-    """End the command if the flags cannot be combined."""
     refuse, others = request.refuse, (request.log_dir, request.acls, request.config)
     if request.bootstrap_server is not None:
         for flag, value in zip(("--log-dir", "--acls", "--config"), others, strict=True):
@@ -236,7 +236,7 @@ def _check_flags(request: SourceRequest, expected: str) -> None:
         refuse("--acls: expected either --acls or --log-dir, found both")
     if request.config is None and request.override:
         refuse("--override: expected --config as well")
-    check_flags(request.settings, refuse)
+    source_settings.check_flags(request.settings, refuse)
     if all(each is None for each in (request.bootstrap_server, *others)):
         refuse(expected)
 
@@ -256,17 +256,19 @@ def read_log_place(
     configuration: Configuration | None = None
     if request.config is not None:
         configuration = read_configuration(request.config, request.override)
-        check_authorizer(configuration)
-    told = read_file_settings(configuration, str(request.config))
-    stated = apply_flags(request.settings, told)
-    warn_of(find_setting_hints(stated))
+        source_settings.check_authorizer(configuration)
+    told = source_settings.read_file_settings(configuration, str(request.config))
+    stated = source_settings.apply_flags(request.settings, told)
+    warn_of(source_settings.find_setting_hints(stated))
     path = request.log_dir or request.acls
     evidence, release = None, request.kafka_release
     if configuration is not None:
         path = path or Path(configuration.metadata_log_dir)
         evidence = configuration.evidence if request.log_dir is None else None
         release = release or configuration.kafka_release.chosen
-    return LogPlace(path or Path(), parse_settings(stated), stated, evidence, release)
+    return LogPlace(
+        path or Path(), source_settings.parse_settings(stated), stated, evidence, release
+    )
 
 
 def _open_log(request: SourceRequest, place: LogPlace) -> AclSource:
@@ -310,12 +312,14 @@ def _open_brokers(request: SourceRequest, servers: str, profile: Profile | None)
     from authorizerd.cli.broker_acls import read_brokers
 
     answer = read_brokers(servers, request.command_config)
-    told = read_broker_settings(servers, answer.values, answer.failure)
-    stated = apply_flags(request.settings, apply_profile(profile, told))
-    warn_of(find_setting_hints(stated))
+    told = source_settings.read_broker_settings(servers, answer.values, answer.failure)
+    stated = source_settings.apply_flags(
+        request.settings, source_settings.apply_profile(profile, told)
+    )
+    warn_of(source_settings.find_setting_hints(stated))
     return AclSource(
         snapshot=_with_release(answer.snapshot, request.kafka_release),
-        settings=parse_settings(stated),
+        settings=source_settings.parse_settings(stated),
         stated=stated,
         topics=answer.topics,
         place=Place.BROKERS,

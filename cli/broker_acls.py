@@ -32,16 +32,8 @@ from authorizerd.cli.output import warn
 from authorizerd.cli.profile import name_servers
 from authorizerd.cli.source_settings import SETTING_KEYS
 from authorizerd.config.values import STANDARD_AUTHORIZER
-from authorizerd.image.changes import (
-    UNKNOWN_LEVEL,
-    ClusterChange,
-    FeatureLevel,
-    NodeRegistered,
-)
-from authorizerd.image.cluster import (
-    EMPTY_IMAGE,
-    apply_cluster_changes,
-)
+from authorizerd.image.changes import UNKNOWN_LEVEL, ClusterChange, FeatureLevel, NodeRegistered
+from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
@@ -50,6 +42,7 @@ from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import HTTP_FOUND
+from authorizerd.protocol.kafka import responses
 from authorizerd.protocol.kafka.acl_listing import read_listing_head, read_placed_listing
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
@@ -57,11 +50,6 @@ from authorizerd.protocol.kafka.requests import (
     DescribeConfigsRequest,
     MetadataRequest,
     ResourceToDescribe,
-)
-from authorizerd.protocol.kafka.responses import (
-    DescribeConfigsAnswer,
-    DescribedResource,
-    MetadataAnswer,
 )
 
 T = TypeVar("T")
@@ -179,7 +167,7 @@ class BrokerReader:
         told = {key: value for key, value in values.items() if key in SETTING_KEYS}
         return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure, self._user)
 
-    async def _find_release(self, metadata: MetadataAnswer) -> ReleaseInForce:
+    async def _find_release(self, metadata: responses.MetadataAnswer) -> ReleaseInForce:
         """Return by the rules of which releases the brokers judge. They are asked for it."""
         addresses = {each.node_id: Address(each.host, each.port) for each in metadata.brokers}
         found = await self.client.read_features(addresses.values())
@@ -229,7 +217,7 @@ class BrokerReader:
         except DecodeError as error:
             raise CommandError(_describe(self._place, f"DescribeAcls: {error}")) from error
 
-    async def read_metadata(self) -> MetadataAnswer:
+    async def read_metadata(self) -> responses.MetadataAnswer:
         """Return the brokers of the cluster, and its topics."""
         try:
             return await self.client.request(_METADATA_CALL, name="listTopics", errors=_no_errors)
@@ -291,7 +279,7 @@ def _describe(place: str, reason: str, advice: str = "") -> str:
     return f"{text}\n{advice.rstrip()}" if advice else text
 
 
-def _describe_refusal(results: Iterable[DescribedResource]) -> str:
+def _describe_refusal(results: Iterable[responses.DescribedResource]) -> str:
     """Return why no broker described its configs."""
     refused = [ApiError(each.error_code, each.error_message) for each in results]
     for each in refused:
@@ -323,13 +311,13 @@ def find_listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]
 _METADATA_CALL: Final = message_call(
     ApiKey.METADATA,
     MetadataRequest(topics=None, allow_auto_topic_creation=False),  # all topics
-    MetadataAnswer,
+    responses.MetadataAnswer,
 )
 
 
 def configs_call(
     resources: Iterable[tuple[int, str]], keys: Sequence[str] | None = None
-) -> Call[DescribeConfigsAnswer]:
+) -> Call[responses.DescribeConfigsAnswer]:
     """Return the call that asks for these keys, by default all, of resources: types and names."""
     asked = DescribeConfigsRequest(
         resources=[
@@ -337,4 +325,4 @@ def configs_call(
             for kind, name in resources
         ]
     )
-    return message_call(ApiKey.DESCRIBE_CONFIGS, asked, DescribeConfigsAnswer)
+    return message_call(ApiKey.DESCRIBE_CONFIGS, asked, responses.DescribeConfigsAnswer)

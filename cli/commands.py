@@ -100,10 +100,10 @@ COMMANDS: Final[dict[str, Command]] = {
         "questions.what_can", "add_what_can_arguments", "show what a principal may do, and where"
     ),
     "can": Command(
-        "questions.can", "add_can_arguments", "show what a principal may do to one resource"
+        "questions.who_can", "add_can_arguments", "show what a principal may do to one resource"
     ),
     "test": Command(
-        "policy.arguments",
+        "policy.command",
         "add_test_arguments",
         "run policy tests: assertions about access in YAML files",
     ),

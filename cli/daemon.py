@@ -6,7 +6,6 @@ import argparse
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run ``serve``."""
     from authorizerd.cli.flags import add_config_arguments, add_file
 
     parser.set_defaults(run=_serve)
@@ -23,7 +22,6 @@ def _serve(given: argparse.Namespace) -> int:
 
 
 def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run ``worker``."""
     from authorizerd.daemon.workers.spawn import FEED_FLAG, QUESTIONS_FLAG
 
     parser.set_defaults(run=_work)

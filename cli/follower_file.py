@@ -9,52 +9,20 @@ Source: Kafka 4.3 KafkaConfig, QuorumConfig; java.util.Properties.store.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.config import follow, jaas, providers, values
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.follow import (
-    BOOTSTRAP_SERVERS,
-    CLUSTER_ID,
-    CONTROLLER_MECHANISM,
-    CONTROLLER_NAMES,
-    REQUEST_TIMEOUT,
-    SOURCE_SSL_KEYS,
-    VOTERS,
-    WRITE_TIMEOUT,
-)
 from authorizerd.config.follow_access import controller_jaas_keys
-from authorizerd.config.jaas import (
-    PLAIN_LOGIN_MODULE,
-    SCRAM_LOGIN_MODULE,
-    parse_log_in,
-    quote_option,
-)
 from authorizerd.config.joined_rules import read_security_protocols
 from authorizerd.config.key import Key
 from authorizerd.config.key_values import read_key_values
 from authorizerd.config.keys import KEYS_BY_NAME, listener_prefix
 from authorizerd.config.properties import Property
-from authorizerd.config.providers import (
-    PROVIDERS,
-    find_providers,
-    is_placeholder,
-    is_supported,
-    list_provider_keys,
-)
 from authorizerd.config.tls_keys import is_secret_ssl_key
-from authorizerd.config.values import (
-    PLAIN,
-    SASL_MECHANISMS,
-    SASL_PROTOCOLS,
-    STANDARD_AUTHORIZER,
-    TLS_PROTOCOLS,
-    SecurityProtocol,
-    trim,
-    words,
-)
 
 LISTENER_PORT: Final = 9096
 
@@ -63,7 +31,7 @@ _BUILDER: Final = "principal.builder.class"
 _PROTOCOLS: Final = "listener.security.protocol.map"
 _ZOOKEEPER: Final = "zookeeper.connect"
 _EXPORT: Final = "authorizerd acls export --from zookeeper://HOST:PORT --to FILE"
-_PLACES: Final = ("node.id", "listeners", CONTROLLER_NAMES, _PROTOCOLS)
+_PLACES: Final = ("node.id", "listeners", follow.CONTROLLER_NAMES, _PROTOCOLS)
 _WIDTH: Final = 98
 
 
@@ -140,23 +108,30 @@ class _Import:
     def __init__(self, properties: Mapping[str, Property], source: str) -> None:
         self._properties = properties
         self._source = source
-        self._texts = {name: trim(each.value) for name, each in properties.items()}
+        self._texts = {name: values.trim(each.value) for name, each in properties.items()}
         self._made = FollowerFile()
         self._known = {"node.id", "process.roles", "log.dirs", "log.dir", "metadata.log.dir"}
 
     def run(self, node_id: int | None, log_dir: str, cluster_id: str | None) -> FollowerFile:
         name = self._controllers()
         protocol = self._protocol(name)
-        self._add_node(node_id, log_dir)
+        if node_id is not None:
+            self._add("node.id", str(node_id))
+        self._add("log.dirs", log_dir)
         self._add_listeners(name, protocol)
         if cluster_id is not None:
-            self._add(CLUSTER_ID, cluster_id)
-        for key in (BOOTSTRAP_SERVERS, VOTERS, REQUEST_TIMEOUT, WRITE_TIMEOUT):
+            self._add(follow.CLUSTER_ID, cluster_id)
+        for key in (
+            follow.BOOTSTRAP_SERVERS,
+            follow.VOTERS,
+            follow.REQUEST_TIMEOUT,
+            follow.WRITE_TIMEOUT,
+        ):
             self._copy(KEYS_BY_NAME[key])
-        if protocol in SASL_PROTOCOLS:
+        if protocol in values.SASL_PROTOCOLS:
             self._add_log_in(name)
-        if protocol in TLS_PROTOCOLS:
-            for each in SOURCE_SSL_KEYS:
+        if protocol in values.TLS_PROTOCOLS:
+            for each in follow.SOURCE_SSL_KEYS:
                 self._copy(each, listener_prefix(name) + each.name, each.name)
         for key in ("super.users", "allow.everyone.if.no.acl.found"):
             self._copy(KEYS_BY_NAME[key])
@@ -171,16 +146,17 @@ class _Import:
         Raises:
             InvalidValueError: the file names no controllers.
         """
-        if not (self._texts.get(BOOTSTRAP_SERVERS) or self._texts.get(VOTERS)):
-            reason = f"expected {BOOTSTRAP_SERVERS} or {VOTERS}: this is not the file of a broker"
+        if not (self._texts.get(follow.BOOTSTRAP_SERVERS) or self._texts.get(follow.VOTERS)):
+            keys = f"{follow.BOOTSTRAP_SERVERS} or {follow.VOTERS}"
+            reason = f"expected {keys}: this is not the file of a broker"
             step = f". ZooKeeper has its ACLs: run {_EXPORT}" if _ZOOKEEPER in self._texts else ""
             raise InvalidValueError(f"{reason} in KRaft mode (Kafka 3.9 or newer){step}")
-        names = words(self._texts.get(CONTROLLER_NAMES, ""))
+        names = values.words(self._texts.get(follow.CONTROLLER_NAMES, ""))
         if not names:
-            raise InvalidValueError(f"expected {CONTROLLER_NAMES}, which every broker has")
+            raise InvalidValueError(f"expected {follow.CONTROLLER_NAMES}, which every broker has")
         return names[0]
 
-    def _protocol(self, name: str) -> SecurityProtocol:
+    def _protocol(self, name: str) -> values.SecurityProtocol:
         own = {key: self._properties[key] for key in _PLACES if key in self._properties}
         log_dirs = Property(key="log.dirs", value="/", source=self._source, line=None)
         node_id = Property(key="node.id", value="0", source=self._source, line=None)
@@ -190,25 +166,20 @@ class _Import:
         if protocol is not None:
             return protocol
         try:
-            return SecurityProtocol(name.upper())
+            return values.SecurityProtocol(name.upper())
         except ValueError:
             reason = f"{_PROTOCOLS} has no security protocol for {name}"
-            raise keys.refusal(CONTROLLER_NAMES, reason) from None
+            raise keys.refusal(follow.CONTROLLER_NAMES, reason) from None
 
     def _add(self, key: str, value: str, *, is_secret: bool = False) -> None:
         self._known.add(key)
         self._made.lines.append(Line(key=key, value=value, is_secret=is_secret))
 
-    def _add_node(self, node_id: int | None, log_dir: str) -> None:
-        if node_id is not None:
-            self._add("node.id", str(node_id))
-        self._add("log.dirs", log_dir)
-
-    def _add_listeners(self, name: str, protocol: SecurityProtocol) -> None:
+    def _add_listeners(self, name: str, protocol: values.SecurityProtocol) -> None:
         own = "LOCAL" if name != "LOCAL" else "DAEMON"
         self._add("listeners", f"{own}://127.0.0.1:{LISTENER_PORT}")
         self._add(_PROTOCOLS, f"{own}:PLAINTEXT,{name}:{protocol}")
-        self._add(CONTROLLER_NAMES, name)
+        self._add(follow.CONTROLLER_NAMES, name)
 
     def _copy(self, key: Key, *names: str) -> None:
         """Take over a key under the first of these names that is set; its own by default."""
@@ -217,8 +188,8 @@ class _Import:
         name = next((each for each in names if each in self._texts), None)
         if name is None or self._lacks_provider(name):
             return
-        if find_providers(self._texts[name]):
-            is_secret = is_secret_ssl_key(name) and not is_placeholder(self._texts[name])
+        if providers.find_providers(self._texts[name]):
+            is_secret = is_secret_ssl_key(name) and not providers.is_placeholder(self._texts[name])
             self._add(name, self._texts[name], is_secret=is_secret)
             return
         try:
@@ -238,8 +209,9 @@ class _Import:
         """Leave out a key with the placeholder of a provider that the daemon does not have."""
         lacking = [
             each
-            for each in sorted(find_providers(self._texts[name]))
-            if PROVIDERS in self._texts and not is_supported(self._properties, each)
+            for each in sorted(providers.find_providers(self._texts[name]))
+            if providers.PROVIDERS in self._texts
+            and not providers.is_supported(self._properties, each)
         ]
         if lacking:
             reason = f"the daemon cannot ask its provider {lacking[0]}: add the key with its value."
@@ -248,18 +220,20 @@ class _Import:
 
     def _add_providers(self) -> None:
         """Take over the providers that the lines refer to, and no others."""
-        names = {name for line in self._made.lines for name in find_providers(line.value)}
-        if PROVIDERS in self._texts and names:
-            self._add(PROVIDERS, ",".join(sorted(names)))
+        names = {name for line in self._made.lines for name in providers.find_providers(line.value)}
+        if providers.PROVIDERS in self._texts and names:
+            self._add(providers.PROVIDERS, ",".join(sorted(names)))
             for name in sorted(names):
-                for key in list_provider_keys(self._properties, name):
+                for key in providers.list_provider_keys(self._properties, name):
                     self._add(key, self._properties[key].value)
 
     def _add_log_in(self, name: str) -> None:
-        self._copy(KEYS_BY_NAME[CONTROLLER_MECHANISM])
-        mechanism = self._texts.get(CONTROLLER_MECHANISM, "GSSAPI")
-        if mechanism not in SASL_MECHANISMS:
-            remedy = f"set {CONTROLLER_MECHANISM} to one of {', '.join(SASL_MECHANISMS)}"
+        self._copy(KEYS_BY_NAME[follow.CONTROLLER_MECHANISM])
+        mechanism = self._texts.get(follow.CONTROLLER_MECHANISM, "GSSAPI")
+        if mechanism not in values.SASL_MECHANISMS:
+            remedy = (
+                f"set {follow.CONTROLLER_MECHANISM} to one of {', '.join(values.SASL_MECHANISMS)}"
+            )
             self._made.notes.append(
                 f"the brokers log in to controllers with {mechanism}, which is not supported:"
                 f" {remedy}, enable it on the controllers' listener, and add a JAAS line."
@@ -272,7 +246,7 @@ class _Import:
             self._made.notes.append(f"{names[0]} is missing: add a JAAS line.")
         elif self._lacks_provider(key):
             pass
-        elif is_placeholder(self._texts[key]):
+        elif providers.is_placeholder(self._texts[key]):
             self._add(names[0], self._texts[key])
         else:
             self._copy_log_in(key, names[0], mechanism)
@@ -280,7 +254,7 @@ class _Import:
     def _copy_log_in(self, key: str, name: str, mechanism: str) -> None:
         """Take over username and password alone: a JAAS line may have more users."""
         try:
-            user = parse_log_in(self._texts[key], mechanism)
+            user = jaas.parse_log_in(self._texts[key], mechanism)
         except InvalidValueError as error:
             self._leave_out(key, str(error))
             return
@@ -289,28 +263,26 @@ class _Import:
             " own, with CLUSTER_ACTION on the cluster and no other right. Even that right lets it"
             " act as anybody: authorizerd.source=brokers needs DESCRIBE alone."
         )
-        module = PLAIN_LOGIN_MODULE if mechanism == PLAIN else SCRAM_LOGIN_MODULE
-        options = f"username={quote_option(user.username)} password={quote_option(user.password)}"
-        is_secret = not is_placeholder(user.password)
+        module = jaas.PLAIN_LOGIN_MODULE if mechanism == values.PLAIN else jaas.SCRAM_LOGIN_MODULE
+        username, password = jaas.quote_option(user.username), jaas.quote_option(user.password)
+        options = f"username={username} password={password}"
+        is_secret = not providers.is_placeholder(user.password)
         self._add(name, f"{module} required {options};", is_secret=is_secret)
 
     def _add_notes(self) -> None:
-        self._known.update((_AUTHORIZER, _BUILDER, *self._made_keys()))
+        self._known.update((_AUTHORIZER, _BUILDER, *(each.key for each in self._made.lines)))
         authorizer, builder = self._texts.get(_AUTHORIZER, ""), self._texts.get(_BUILDER, "")
-        if authorizer != STANDARD_AUTHORIZER:
+        if authorizer != values.STANDARD_AUTHORIZER:
             found = (
                 f"the brokers use {authorizer}" if authorizer else "the broker has no authorizer"
             )
             note = f"{found}, so the cluster may have no ACLs to follow: expected"
-            self._made.notes.append(f"{note} {_AUTHORIZER}={STANDARD_AUTHORIZER}.")
+            self._made.notes.append(f"{note} {_AUTHORIZER}={values.STANDARD_AUTHORIZER}.")
         if builder and not builder.endswith(".DefaultKafkaPrincipalBuilder"):
             self._made.notes.append(
                 f"the brokers get the names of principals from {builder}, which the daemon cannot"
                 " load: principals at its own listeners may have other names."
             )
-
-    def _made_keys(self) -> Iterable[str]:
-        return (line.key for line in self._made.lines)
 
 
 def _comment(text: str) -> list[str]:

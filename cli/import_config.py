@@ -36,7 +36,6 @@ LOG_DIR: Final = "/var/lib/authorizerd/copy"
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument(
         "broker",
@@ -65,7 +64,6 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Write the configuration; return the exit code."""
     source = str(arguments.broker)
     properties = parse_properties(read_configuration_text(arguments.broker, ""), source=source)
     try:
@@ -150,7 +148,6 @@ def _find_warnings(properties: Mapping[str, Property], made: FollowerFile) -> It
 
 
 def _find_faults(made: FollowerFile, source: str) -> list[ConfigurationError]:
-    """Return what the configuration lacks."""
     faults = [ConfigurationError(source, None, key, _UNKNOWN) for key in made.unknown]
     try:
         parse(_to_ascii(made.write(with_secrets=True)), source=source)

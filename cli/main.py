@@ -16,13 +16,8 @@ from authorizerd.acl.errors import AclError
 from authorizerd.actors.errors import EndpointStartError, LogWriteError, UnfitChangeError
 from authorizerd.cli.commands import COMMANDS, DAEMONS, add_commands
 from authorizerd.cli.errors import CommandError
+from authorizerd.cli.program import ending
 from authorizerd.cli.program.command_parser import CommandParser
-from authorizerd.cli.program.ending import (
-    end_by_signal,
-    end_without_words,
-    is_interrupt,
-    obey_signals,
-)
 from authorizerd.cli.program.standard_streams import tolerate_lost_readers
 from authorizerd.config.errors import ConfigurationError, OutputError
 from authorizerd.daemon.early_signals import hold_sighup
@@ -45,7 +40,6 @@ _NAMED_ERRORS: Final = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
         code: int
@@ -57,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = parsed.run(parsed)
     # trio's nurseries raise groups, even for a single error.
     except BaseExceptionGroup as group:
-        if is_interrupt(group):
+        if ending.is_interrupt(group):
             raise KeyboardInterrupt from None
         return _report(group)
     except _NAMED_ERRORS as error:
@@ -125,14 +119,14 @@ def run_and_exit() -> NoReturn:
     code: int | str | None
     try:
         if not words or words[0] not in DAEMONS:
-            obey_signals()
+            ending.obey_signals()
         try:
             code = main()
         except SystemExit as end:  # argparse has already printed its message
             code = end.code
-        end_without_words()  # Python's own end would show a traceback
+        ending.end_without_words()  # Python's own end would show a traceback
     except KeyboardInterrupt:
-        end_by_signal()
+        ending.end_by_signal()
     try:
         # If Python's own flush at exit failed, the exit code would be 120.
         sys.stdout.flush()

@@ -110,6 +110,25 @@ def read_one_principal(text: str, word: str, refuse: Refuse) -> str:
     return read_principal(text, word, refuse)
 
 
+def add_principal_argument(parser: argparse.ArgumentParser) -> None:
+    """Add PRINCIPAL, which may also be a flag, as in ``explain``."""
+    parser.add_argument("principal", nargs="?", metavar="PRINCIPAL", help=PRINCIPAL_HELP)
+    text = "the same as a flag, as explain and history have it"
+    parser.add_argument("--principal", dest="principal_flag", metavar="PRINCIPAL", help=text)
+
+
+def read_asked_principal(arguments: argparse.Namespace, refuse: Refuse) -> str:
+    """Return the principal of ``add_principal_argument``."""
+    text, flag = arguments.principal, arguments.principal_flag
+    if text is None and flag is None:
+        refuse("the following arguments are required: PRINCIPAL")
+    if None not in (text, flag):
+        refuse("--principal: expected either PRINCIPAL or --principal, found both")
+    if text is None:
+        return read_one_principal(flag, "--principal", refuse)
+    return read_one_principal(text, "PRINCIPAL", refuse)
+
+
 def refuse_everyone(principal: str, word: str, refuse: Refuse) -> None:
     """End the command if the principal is ``User:*``, which means everyone."""
     if principal == WILDCARD_PRINCIPAL:

@@ -64,7 +64,9 @@ class Selection(msgspec.Struct, frozen=True):
         Flags of principals and of resources narrow each other. Flags of one kind add up. Invalid
         flags end the command with exit code 2.
         """
-        principals, resources = list(self._principals()), list(self._resources())
+        names = ("principal", "principal_prefix")
+        principals = [{name: text} for name in names for text in self.texts[name]]
+        resources = list(self._resources())
         if self.resource_pattern_type and not any("resource_name" in each for each in resources):
             self.refuse(
                 "--resource-pattern-type: expected the name of a resource as well, such as --topic"
@@ -80,17 +82,14 @@ class Selection(msgspec.Struct, frozen=True):
         warn_of_expanded(name for each in resources for name in each.values())
         for entry in entries:
             try:
-                _check_texts(entry)
+                for name, value in msgspec.structs.asdict(entry).items():
+                    if value and not is_utf8(value):
+                        raise PlanError(name, f"expected UTF-8, found {value!r}")
                 check_entry(entry)
             except PlanError as error:
                 field = error.place.rpartition(".")[2].replace("_", "-")
                 self.refuse(f"flags that select ACLs: {field}: {error.reason}")
         return entries
-
-    def _principals(self) -> Iterator[Fields]:
-        for field in ("principal", "principal_prefix"):
-            for text in self.texts[field]:
-                yield {field: text}
 
     def _resources(self) -> Iterator[Fields]:
         pattern: Fields = {}
@@ -113,10 +112,3 @@ def read_selection(given: argparse.Namespace) -> Selection:
     return read_request(
         Selection, given, texts={name: tuple(getattr(given, name)) for name in names}
     )
-
-
-def _check_texts(entry: Managed) -> None:
-    """Reject names that were not UTF-8."""
-    for name, value in msgspec.structs.asdict(entry).items():
-        if value and not is_utf8(value):
-            raise PlanError(name, f"expected UTF-8, found {value!r}")

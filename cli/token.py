@@ -31,7 +31,6 @@ _ID_BYTES: Final = 6
 
 
 def add_token_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument(
         "--principal",
@@ -47,7 +46,6 @@ def add_token_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Create a token and print it."""
     token_id: str = arguments.id or secrets.token_hex(_ID_BYTES)
     principal: str = arguments.principal
     if principal and ":" not in principal:

@@ -70,7 +70,7 @@ def _late(
         try:
             return reader(text)
         except AclTextError as error:
-            from authorizerd.acl.formats.positions import add_position
+            from authorizerd.acl.formats.parsing import add_position
 
             raise add_position(error, text) from error
 
@@ -95,7 +95,7 @@ _FORMATS: Final = (
     Format(
         "json-lines",
         "an ACL in each line, in JSON, as the web console downloads them",
-        *_late("formats.json_lines", "read", "write"),
+        *_late("formats.document", "read_lines", "write_lines"),
     ),
     Format(
         "listing",
@@ -127,7 +127,7 @@ _FORMATS: Final = (
     Format(
         "zookeeper",
         "a dump of ZooKeeper: a znode in each line",
-        *_late("zookeeper.dump", "read_dump", "write_dump"),
+        *_late("zookeeper.export", "read_dump", "write_dump"),
     ),
 )
 FORMATS: Final[Mapping[str, Format]] = {each.name: each for each in _FORMATS}
@@ -167,12 +167,7 @@ def detect_format(text: str, suffix: str) -> Format:
 def read_acl_text(
     text: str, suffix: str, formats: Sequence[Format] = tuple(FORMATS.values())
 ) -> AclsRead:
-    """Return the ACLs of a text in one of ``formats``.
-
-    Raises:
-        AclTextError: the text has another form. The error names the step that makes one that is
-            read, or the formats if it is like none of them.
-    """
+    """Return the ACLs of a text in one of ``formats``."""
     found = detect_format(text, suffix)
     expected = f"expected one of the formats {', '.join(each.name for each in formats)}"
     if found not in formats:

@@ -21,31 +21,30 @@ from typing import Final
 
 from msgspec.structs import astuple
 
-from authorizerd.acl.formats.limits import why_not_creatable
+from authorizerd.acl.formats import values
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Scope
-from authorizerd.acl.formats.values import read_named_acl
-from authorizerd.acl.formats.writing import keep_writable
-from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import Acl
 
-_COLUMNS: Final = (
-    "Principal",
-    "ResourceType",
-    "PatternType",
-    "ResourceName",
-    "Operation",
-    "PermissionType",
-    "Host",
+_SHAPE: Final = values.AclShape(
+    {
+        "Principal": "principal",
+        "ResourceType": "resource_type",
+        "PatternType": "pattern_type",
+        "ResourceName": "resource_name",
+        "Operation": "operation",
+        "PermissionType": "permission_type",
+        "Host": "host",
+    },
+    is_line=True,
 )
+_COLUMNS: Final = tuple(_SHAPE.keys)
+_TEXTS: Final = ("Principal", "ResourceName", "Host")
 _PATTERN_TYPE: Final = "PatternType"
 _OTHER_PRINCIPAL: Final = "KafkaPrincipal"
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs of a CSV.
-
-    Raises:
-        AclTextError: it has other columns, a line is malformed, or an ACL is invalid.
-    """
+    """Return the ACLs of a CSV."""
     acls = tuple(dict.fromkeys(_read_rows(text)))
     return AclsRead(acls, scope=None if acls else Scope())
 
@@ -80,36 +79,23 @@ def _read_row(place: str, columns: list[str], row: list[str]) -> Acl:
     if len(row) != len(columns):
         raise AclTextError(place, f"expected {len(columns)} values, found {len(row)}")
     cells = {_PATTERN_TYPE: "LITERAL", **dict(zip(columns, row, strict=True))}
-    for name in ("Principal", "ResourceName", "Host"):
-        if cells[name] != cells[name].strip(" \t"):
-            raise AclTextError(place, f"expected no blanks around {name}, found {cells[name]!r}")
-    kind, pattern_type = cells["ResourceType"].strip(), cells[_PATTERN_TYPE].strip()
-    return read_named_acl(
-        place,
-        principal=cells["Principal"],
-        host=cells["Host"],
-        resource=(kind, cells["ResourceName"], pattern_type),
-        operation=cells["Operation"].strip(),
-        permission_type=cells["PermissionType"].strip(),
-    )
+    for name, cell in cells.items():
+        if name not in _TEXTS:
+            cells[name] = cell.strip()
+        elif cell != cell.strip(" \t"):
+            raise AclTextError(place, f"expected no blanks around {name}, found {cell!r}")
+    return values.check_creatable(place, _SHAPE.read(place, cells))
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:
     """Return a line for each ACL, sorted, in the form of Kafka UI."""
-    kept, losses = keep_writable(acls, lambda acl: why_not_creatable(acl) or _why_not_cells(acl))
+    kept, losses = values.keep_writable(
+        acls, lambda acl: values.why_not_creatable(acl) or _why_not_cells(acl)
+    )
     file = io.StringIO(newline="")
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(_COLUMNS)
-    for acl in sorted(kept, key=astuple):
-        rows.writerow((
-            acl.principal,
-            ResourceType(acl.resource_type).name,
-            PatternType(acl.pattern_type).name,
-            acl.resource_name,
-            Operation(acl.operation).name,
-            PermissionType(acl.permission_type).name,
-            acl.host,
-        ))  # fmt: skip
+    rows.writerows(_SHAPE.write(acl).values() for acl in sorted(kept, key=astuple))
     return AclsWritten(file.getvalue(), losses)
 
 

@@ -1,5 +1,9 @@
 """ACLs in a YAML or JSON document of a small, strict form.
 
+    manages:                      # optional: the other ACLs that a plan may remove
+      - principal_prefix: "User:team-a-"
+      - resource_type: TOPIC      # the fields of an entry narrow each other
+        resource_name_prefix: team-a.
     acls:
       - principal: User:alice
         host: 10.0.0.7            # default: every host, "*"
@@ -9,12 +13,15 @@
         resource_name: orders
         pattern_type: PREFIXED    # default: LITERAL
 
-The optional block ``manages`` (see ``managed``) says which other ACLs a plan may remove.
 A written document has one entry for each principal, resource pattern, host and permission, sorted
 in this order, so that two documents differ only where their ACLs do.
 
+In lines of JSON, as the web console downloads them, each line is an entry, and an ACL may be
+repeated.
+
 **Invariant:** nothing is guessed. An unknown key, a value of the wrong type, a repeated key or ACL,
-and an ACL that Kafka would reject are errors that name their place.
+an ACL that Kafka would reject, and an entry of ``manages`` that says nothing or contradicts itself
+are errors that name their place. So no typo makes a plan manage more than it should.
 """
 
 from __future__ import annotations
@@ -24,84 +31,101 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from authorizerd.acl.formats.limits import check_creatable, why_not_creatable
-from authorizerd.acl.formats.managed import MANAGES, read_managed
-from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError
-from authorizerd.acl.formats.parsing import parse_json, parse_yaml
-from authorizerd.acl.formats.values import (
-    DOCUMENT,
-    Value,
-    check_code,
-    check_keys,
-    check_list,
-    check_text,
-)
-from authorizerd.acl.formats.writing import keep_writable
-from authorizerd.acl.formats.yaml_text import Node, write_yaml
-from authorizerd.acl.model import (
-    WILDCARD,
-    Acl,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+import msgspec
+from msgspec.structs import astuple
 
-_REQUIRED: Final = (
-    "principal",
-    "operation",
-    "permission_type",
-    "resource_type",
-    "resource_name",
+from authorizerd.acl.formats import values
+from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Scope
+from authorizerd.acl.formats.parsing import parse_json, parse_yaml
+from authorizerd.acl.formats.yaml_text import Node, write_yaml
+from authorizerd.acl.model import WILDCARD, Acl, Operation
+from authorizerd.acl.plan.errors import PlanError
+from authorizerd.acl.plan.names import CODES, name_acl
+from authorizerd.acl.plan.selector import Managed, check_entry
+
+MANAGES: Final = "manages"
+
+
+def read_managed(document: dict[str, values.Value]) -> Scope | None:
+    """Return what a document manages; None, which means everything, without the block."""
+    if MANAGES not in document:
+        return None
+    entries = tuple(
+        _read_entry(place, entry)
+        for place, entry in values.check_list(MANAGES, document[MANAGES], "entries")
+    )
+    if not entries:
+        raise AclTextError(
+            MANAGES,
+            "expected at least one entry, found none: without the block, all ACLs are managed",
+        )
+    return Scope(entries=entries)
+
+
+def _read_entry(place: str, entry: values.Value) -> Managed:
+    values.check_keys(place, entry, required=(), optional=Managed.__struct_fields__)
+    fields = {
+        name: values.check_code(f"{place}.{name}", value, CODES[name]).name
+        if name in CODES
+        else values.check_text(f"{place}.{name}", value)
+        for name, value in entry.items()
+    }
+    try:
+        managed = msgspec.convert(fields, Managed)
+        check_entry(managed, place)
+    except msgspec.ValidationError as error:  # UNKNOWN, or ANY where it has no meaning
+        raise AclTextError(place, str(error)) from error
+    except PlanError as error:
+        raise AclTextError(error.place, error.reason) from error
+    return managed
+
+
+_SHAPE: Final = values.AclShape(
+    {
+        field: field
+        for field in (
+            *("principal", "host", "operation", "permission_type"),
+            *("resource_type", "resource_name", "pattern_type"),
+        )
+    }
 )
 _OPTIONAL: Final = {"host": WILDCARD, "pattern_type": "LITERAL"}
+_REQUIRED: Final = ("principal", "operation", "permission_type", "resource_type", "resource_name")
 
 
 def read_yaml(text: str) -> AclsRead:
-    """Return the ACLs of a YAML document.
-
-    Raises:
-        AclTextError: the text is not YAML, or does not have the form above.
-    """
+    """Return the ACLs of a YAML document."""
     return _read(parse_yaml(text))
 
 
 def read_json(text: str) -> AclsRead:
-    """Return the ACLs of a JSON document.
-
-    Raises:
-        AclTextError: the text is not JSON, or does not have the form above.
-    """
+    """Return the ACLs of a JSON document."""
     return _read(parse_json(text))
 
 
-def _read(value: Value) -> AclsRead:
+def _read(value: values.Value) -> AclsRead:
     acls = tuple(read_document(value))
     return AclsRead(acls, scope=read_managed(value))
 
 
 def write_yaml_document(acls: Sequence[Acl]) -> AclsWritten:
     """Return the ACLs as YAML. The losses are those that Kafka cannot create."""
-    kept, losses = keep_writable(acls, why_not_creatable)
+    kept, losses = values.keep_writable(acls, values.why_not_creatable)
     return AclsWritten(write_yaml(make_document(kept)), losses)
 
 
 def write_json_document(acls: Sequence[Acl]) -> AclsWritten:
     """Return the ACLs as JSON. The losses are those that Kafka cannot create."""
-    kept, losses = keep_writable(acls, why_not_creatable)
+    kept, losses = values.keep_writable(acls, values.why_not_creatable)
     text = json.dumps(make_document(kept), indent=2, ensure_ascii=False)
     return AclsWritten(f"{text}\n", losses)
 
 
-def read_document(value: Value) -> Iterator[Acl]:
-    """Yield the ACLs of a parsed document, in its order.
-
-    Raises:
-        AclTextError: the document does not have the form above.
-    """
-    check_keys(DOCUMENT, value, required=("acls",), optional=(MANAGES,))
+def read_document(value: values.Value) -> Iterator[Acl]:
+    """Yield the ACLs of a parsed document, in its order."""
+    values.check_keys(values.DOCUMENT, value, required=("acls",), optional=(MANAGES,))
     places: dict[Acl, str] = {}
-    for place, entry in check_list("acls", value["acls"], "ACLs"):
+    for place, entry in values.check_list("acls", value["acls"], "ACLs"):
         for acl in read_entry(place, entry):
             if acl in places:
                 raise AclTextError(place, f"repeats {places[acl]}: {acl}")
@@ -109,52 +133,33 @@ def read_document(value: Value) -> Iterator[Acl]:
             yield acl
 
 
-def read_entry(place: str, entry: Value) -> Iterator[Acl]:
-    """Yield the ACLs of one entry, one for each operation.
-
-    Raises:
-        AclTextError: the entry does not have the form above.
-    """
-    check_keys(place, entry, required=_REQUIRED, optional=_OPTIONAL)
-    fields: Mapping[str, Value] = {**_OPTIONAL, **entry}
+def read_entry(place: str, entry: values.Value) -> Iterator[Acl]:
+    """Yield the ACLs of one entry, one for each operation."""
+    values.check_keys(place, entry, required=_REQUIRED, optional=_OPTIONAL)
+    fields: Mapping[str, values.Value] = {**_OPTIONAL, **entry}
     for operation_place, operation in _operations_of(place, fields["operation"]):
-        acl = Acl(
-            int(check_code(f"{place}.resource_type", fields["resource_type"], ResourceType)),
-            check_text(f"{place}.resource_name", fields["resource_name"]),
-            int(check_code(f"{place}.pattern_type", fields["pattern_type"], PatternType)),
-            check_text(f"{place}.principal", fields["principal"]),
-            check_text(f"{place}.host", fields["host"]),
-            int(check_code(operation_place, operation, Operation)),
-            int(check_code(f"{place}.permission_type", fields["permission_type"], PermissionType)),
-        )
-        yield check_creatable(place, acl)
+        code = int(values.check_code(operation_place, operation, Operation))
+        yield values.check_creatable(place, _SHAPE.read(place, fields, operation=code))
 
 
-def _operations_of(place: str, value: Value) -> Iterable[tuple[str, Value]]:
+def _operations_of(place: str, value: values.Value) -> Iterable[tuple[str, values.Value]]:
     """Return each operation of an entry, with its place."""
     place = f"{place}.operation"
     if not isinstance(value, list):
         return [(place, value)]
     if not value:
         raise AclTextError(place, "expected at least one operation, found an empty list")
-    return check_list(place, value, "operations")
+    return values.check_list(place, value, "operations")
 
 
 def make_document(acls: Sequence[Acl]) -> dict[str, Node]:
     """Return the document of ACLs that Kafka can create."""
     entries: list[Node] = []
     ordered = sorted(set(acls), key=lambda acl: (_entry_of(acl), acl.operation))
-    for entry, group in groupby(ordered, key=_entry_of):
-        principal, resource_type, resource_name, pattern_type, host, permission_type = entry
-        fields: dict[str, Node] = {
-            "principal": principal,
-            "host": host,
-            "operation": [Operation(acl.operation).name for acl in group],
-            "permission_type": PermissionType(permission_type).name,
-            "resource_type": ResourceType(resource_type).name,
-            "resource_name": resource_name,
-            "pattern_type": PatternType(pattern_type).name,
-        }
+    for _, group in groupby(ordered, key=_entry_of):
+        first, *others = group
+        names = [Operation(acl.operation).name for acl in (first, *others)]
+        fields: dict[str, Node] = {**_SHAPE.write(first), "operation": [*names]}
         entries.append({key: value for key, value in fields.items() if value != _OPTIONAL.get(key)})
     return {"acls": entries}
 
@@ -169,3 +174,29 @@ def _entry_of(acl: Acl) -> tuple[str, int, str, int, str, int]:
         acl.host,
         acl.permission_type,
     )
+
+
+def read_lines(text: str) -> AclsRead:
+    """Return the ACLs of the lines."""
+    acls = tuple(dict.fromkeys(_read_lines(text)))
+    return AclsRead(acls, scope=None if acls else Scope())
+
+
+def _read_lines(text: str) -> Iterator[Acl]:
+    # splitlines would also cut names at Unicode's line separators, which JSON may contain.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        place = f"line {number}"
+        try:
+            value = parse_json(line)
+        except AclTextError as error:
+            raise AclTextError(place, error.reason) from error
+        yield from read_entry(place, value)
+
+
+def write_lines(acls: Sequence[Acl]) -> AclsWritten:
+    """Return a line for each ACL. The losses are those that Kafka cannot create."""
+    kept, losses = values.keep_writable(acls, values.why_not_creatable)
+    lines = (msgspec.json.encode(name_acl(acl)).decode() for acl in sorted(kept, key=astuple))
+    return AclsWritten("".join(f"{line}\n" for line in lines), losses)

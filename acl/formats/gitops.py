@@ -16,28 +16,10 @@ from typing import Final
 
 from msgspec.structs import astuple, replace
 
+from authorizerd.acl.formats import values
 from authorizerd.acl.formats.gitops_roles import ROLES, SERVICES
-from authorizerd.acl.formats.limits import (
-    OLD_OPERATIONS,
-    OLD_RESOURCE_TYPES,
-    check_creatable,
-    why_not_creatable,
-    why_not_old,
-)
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
 from authorizerd.acl.formats.parsing import parse_document
-from authorizerd.acl.formats.values import (
-    DOCUMENT,
-    Value,
-    check_flag,
-    check_keys,
-    check_list,
-    check_mapping,
-    check_text,
-    check_word,
-    or_empty,
-)
-from authorizerd.acl.formats.writing import free_name, keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import (
@@ -57,18 +39,26 @@ _SECTIONS: Final = (
     "customServiceAcls",
     "customUserAcls",
 )
-_RESOURCE_TYPES: Final = {code.name: code for code in OLD_RESOURCE_TYPES}
-_OPERATIONS: Final = {code.name: code for code in OLD_OPERATIONS}
-_PATTERN_TYPES: Final = {code.name: code for code in (PatternType.LITERAL, PatternType.PREFIXED)}
-_PERMISSION_TYPES: Final = {code.name: code for code in (PermissionType.ALLOW, PermissionType.DENY)}
+_SHAPE: Final = values.AclShape(
+    {
+        "name": "resource_name",
+        "type": "resource_type",
+        "pattern": "pattern_type",
+        "host": "host",
+        "operation": "operation",
+        "permission": "permission_type",
+    },
+    {
+        "resource_type": values.by_name(*values.OLD_RESOURCE_TYPES),
+        "pattern_type": values.by_name(*values.PATTERN_TYPES),
+        "operation": values.by_name(*values.OLD_OPERATIONS),
+        "permission_type": values.by_name(*values.PERMISSION_TYPES),
+    },
+)
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs that kafka-gitops would make of a state file.
-
-    Raises:
-        AclTextError: kafka-gitops would reject the file, or it continues in other files.
-    """
+    """Return the ACLs that kafka-gitops would make of a state file."""
     state = _State(parse_document(text, merges=False))
     acls = tuple(dict.fromkeys((*state.read_services(), *state.read_users())))
     scope: Scope | None = Scope(frozenset(acl.principal for acl in acls))
@@ -80,10 +70,10 @@ def read(text: str) -> AclsRead:
 class _State:
     """A state file: its settings, which apply to every service, and its losses so far."""
 
-    def __init__(self, value: Value) -> None:
-        check_keys(DOCUMENT, value, required=(), optional=_SECTIONS)
-        self._sections: dict[str, dict[str, Value]] = {
-            key: check_mapping(key, or_empty(value.get(key), {})) for key in _SECTIONS
+    def __init__(self, value: values.Value) -> None:
+        values.check_keys(values.DOCUMENT, value, required=(), optional=_SECTIONS)
+        self._sections: dict[str, dict[str, values.Value]] = {
+            key: values.check_mapping(key, values.or_empty(value.get(key), {})) for key in _SECTIONS
         }
         both = self._sections["services"].keys() & self._sections["users"].keys()
         for name in sorted(both):
@@ -95,26 +85,34 @@ class _State:
         self._describes_topics = False
         self._read_settings(self._sections["settings"])
 
-    def _read_settings(self, settings: dict[str, Value]) -> None:
+    def _read_settings(self, settings: dict[str, values.Value]) -> None:
         place = "settings"
-        check_keys(place, settings, required=(), optional=("ccloud", "topics", "services", "files"))
+        values.check_keys(
+            place, settings, required=(), optional=("ccloud", "topics", "services", "files")
+        )
         if "ccloud" in settings:
-            check_keys(f"{place}.ccloud", settings["ccloud"], required=("enabled",))
-            self.is_cloud = check_flag(f"{place}.ccloud.enabled", settings["ccloud"]["enabled"])
+            values.check_keys(f"{place}.ccloud", settings["ccloud"], required=("enabled",))
+            self.is_cloud = values.check_flag(
+                f"{place}.ccloud.enabled", settings["ccloud"]["enabled"]
+            )
         if self.is_cloud:
             self._lose(
                 f"{place}.ccloud",
                 "kafka-gitops takes the ids of Confluent Cloud's service accounts as principals, "
                 "instead of those in this file",
             )
-        services = check_mapping(f"{place}.services", settings.get("services", {}))
-        check_keys(f"{place}.services", services, required=(), optional=("acls",))
-        acls = check_mapping(f"{place}.services.acls", services.get("acls", {}))
+        services = values.check_mapping(f"{place}.services", settings.get("services", {}))
+        values.check_keys(f"{place}.services", services, required=(), optional=("acls",))
+        acls = values.check_mapping(f"{place}.services.acls", services.get("acls", {}))
         key = "describeTopicEnabled"
-        check_keys(f"{place}.services.acls", acls, required=(), optional=(key,))
-        self._describes_topics = check_flag(f"{place}.services.acls.{key}", acls.get(key, False))
-        files = check_mapping(f"{place}.files", settings.get("files", {}))
-        check_keys(f"{place}.files", files, required=(), optional=("services", "topics", "users"))
+        values.check_keys(f"{place}.services.acls", acls, required=(), optional=(key,))
+        self._describes_topics = values.check_flag(
+            f"{place}.services.acls.{key}", acls.get(key, False)
+        )
+        files = values.check_mapping(f"{place}.files", settings.get("files", {}))
+        values.check_keys(
+            f"{place}.files", files, required=(), optional=("services", "topics", "users")
+        )
         for section in ("services", "users"):
             if section in files:
                 raise AclTextError(
@@ -133,32 +131,34 @@ class _State:
             yield from self._read_custom("customServiceAcls", name, None)
         self._lose_unlisted("customServiceAcls", custom, "services")
 
-    def _read_service(self, place: str, name: str, value: Value) -> Iterator[Acl]:
-        service = check_mapping(place, value)
-        make = check_word(f"{place}.type", service.get("type"), SERVICES)
+    def _read_service(self, place: str, name: str, value: values.Value) -> Iterator[Acl]:
+        service = values.check_mapping(place, value)
+        make = values.check_word(f"{place}.type", service.get("type"), SERVICES)
         principal = self._principal(place, service)
         for acl in make(place, name, service, self._describes_topics):
             if principal is not None:
-                yield check_creatable(place, replace(acl, principal=principal))
+                yield values.check_creatable(place, replace(acl, principal=principal))
 
     def read_users(self) -> Iterator[Acl]:
         custom = self._sections["customUserAcls"]
         for name, user in self._sections["users"].items():
             place = f"users.{name}"
-            check_keys(place, user, required=(), optional=("principal", "roles"))
+            values.check_keys(place, user, required=(), optional=("principal", "roles"))
             principal = self._principal(place, user)
-            for role_place, role in check_list(f"{place}.roles", user.get("roles", []), "roles"):
-                word = ascii_lower(check_text(role_place, role))
-                for acl in check_word(role_place, word, ROLES):
+            for role_place, role in values.check_list(
+                f"{place}.roles", user.get("roles", []), "roles"
+            ):
+                word = ascii_lower(values.check_text(role_place, role))
+                for acl in values.check_word(role_place, word, ROLES):
                     if principal is not None:
-                        yield check_creatable(place, replace(acl, principal=principal))
+                        yield values.check_creatable(place, replace(acl, principal=principal))
             yield from self._read_custom("customUserAcls", name, principal)
         self._lose_unlisted("customUserAcls", custom, "users")
 
-    def _principal(self, place: str, value: dict[str, Value]) -> str | None:
+    def _principal(self, place: str, value: dict[str, values.Value]) -> str | None:
         """Return the principal; None if it is missing, and Confluent Cloud would give it."""
         if "principal" in value:
-            return check_text(f"{place}.principal", value["principal"])
+            return values.check_text(f"{place}.principal", value["principal"])
         if not self.is_cloud:
             raise AclTextError(place, "missing key 'principal'")
         self._lose(place, "only Confluent Cloud knows its principal")
@@ -166,7 +166,9 @@ class _State:
 
     def _read_custom(self, section: str, name: str, inherited: str | None) -> Iterator[Acl]:
         place = f"{section}.{name}"
-        for key, value in check_mapping(place, self._sections[section].get(name, {})).items():
+        for key, value in values.check_mapping(
+            place, self._sections[section].get(name, {})
+        ).items():
             acl = _read_details(f"{place}.{key}", value)
             fields = (
                 {"principal": inherited}
@@ -175,9 +177,9 @@ class _State:
             )
             principal = self._principal(f"{place}.{key}", fields)
             if principal is not None:
-                yield check_creatable(f"{place}.{key}", replace(acl, principal=principal))
+                yield values.check_creatable(f"{place}.{key}", replace(acl, principal=principal))
 
-    def _lose_unlisted(self, section: str, custom: dict[str, Value], owners: str) -> None:
+    def _lose_unlisted(self, section: str, custom: dict[str, values.Value], owners: str) -> None:
         for name in sorted(custom.keys() - self._sections[owners].keys()):
             self._lose(
                 f"{section}.{name}",
@@ -185,40 +187,32 @@ class _State:
             )
 
 
-def _read_details(place: str, value: Value) -> Acl:
+def _read_details(place: str, value: values.Value) -> Acl:
     """Return one of the file's own ACLs; its principal is added later."""
-    check_keys(
+    values.check_keys(
         place,
         value,
         required=("name", "type", "pattern", "operation"),
         optional=("principal", "host", "permission"),
     )
-    permission_type = value.get("permission", PermissionType.ALLOW.name)
-    return Acl(
-        int(check_word(f"{place}.type", value["type"], _RESOURCE_TYPES)),
-        check_text(f"{place}.name", value["name"]),
-        int(check_word(f"{place}.pattern", value["pattern"], _PATTERN_TYPES)),
-        "",
-        check_text(f"{place}.host", value.get("host", WILDCARD)),
-        int(check_word(f"{place}.operation", value["operation"], _OPERATIONS)),
-        int(check_word(f"{place}.permission", permission_type, _PERMISSION_TYPES)),
-    )
+    defaults = {"host": WILDCARD, "permission": PermissionType.ALLOW.name}
+    return _SHAPE.read(place, {**defaults, **value}, principal="")
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:
     """Return a user for each principal, with its ACLs in ``customUserAcls``, all sorted."""
-    kept, losses = keep_writable(
-        acls, lambda acl: why_not_creatable(acl) or why_not_old(acl, "kafka-gitops")
+    kept, losses = values.keep_writable(
+        acls, lambda acl: values.why_not_creatable(acl) or values.why_not_old(acl, "kafka-gitops")
     )
     users: dict[str, Node] = {}
     custom: dict[str, Node] = {}
     ordered = sorted(kept, key=lambda acl: (acl.principal, astuple(acl)))
     for principal, group in groupby(ordered, key=lambda acl: acl.principal):
-        name = free_name(principal, users)
+        name = values.free_name(principal, users)
         users[name] = {"principal": principal}
         details: dict[str, Node] = {}
         for acl in group:
-            details[free_name(_describe(acl), details)] = _make_details(acl)
+            details[values.free_name(_describe(acl), details)] = {**_SHAPE.write(acl)}
         custom[name] = details
     return AclsWritten(write_yaml({"users": users, "customUserAcls": custom}), losses)
 
@@ -233,14 +227,3 @@ def _describe(acl: Acl) -> str:
     pattern = f" ({PatternType(acl.pattern_type).name})"
     host = "" if acl.host == WILDCARD else f" from {acl.host}"
     return " ".join(words) + pattern + host
-
-
-def _make_details(acl: Acl) -> Node:
-    return {
-        "name": acl.resource_name,
-        "type": ResourceType(acl.resource_type).name,
-        "pattern": PatternType(acl.pattern_type).name,
-        "host": acl.host,
-        "operation": Operation(acl.operation).name,
-        "permission": PermissionType(acl.permission_type).name,
-    }

@@ -11,24 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from authorizerd.acl.formats.values import (
-    Value,
-    check_keys,
-    check_list,
-    check_mapping,
-    check_text,
-)
-from authorizerd.acl.model import (
-    CLUSTER_NAME,
-    WILDCARD,
-    Acl,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
+from authorizerd.acl.formats import values
+from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Acl, Operation, PatternType, ResourceType
 
-ReadService: TypeAlias = Callable[[str, str, dict[str, Value], bool], Iterator[Acl]]
+ReadService: TypeAlias = Callable[[str, str, dict[str, values.Value], bool], Iterator[Acl]]
 """Takes the place, the name and the fields of a service, and whether to describe its topics."""
 
 _STREAMS_OPERATIONS: Final = (
@@ -43,113 +29,99 @@ _STREAMS_OPERATIONS: Final = (
 )
 
 
-def _allow(
-    operation: Operation,
-    resource_type: ResourceType,
-    name: str,
-    pattern_type: PatternType = PatternType.LITERAL,
-) -> Acl:
-    """Return an ACL of a generated kind; its principal is added later."""
-    return Acl(
-        int(resource_type),
-        name,
-        int(pattern_type),
-        "",
-        WILDCARD,
-        int(operation),
-        int(PermissionType.ALLOW),
-    )
-
-
 ROLES: Final[Mapping[str, tuple[Acl, ...]]] = {
     "reader": (
-        _allow(Operation.READ, ResourceType.TOPIC, WILDCARD),
-        _allow(Operation.READ, ResourceType.GROUP, WILDCARD),
+        values.allow("", Operation.READ, ResourceType.TOPIC, WILDCARD),
+        values.allow("", Operation.READ, ResourceType.GROUP, WILDCARD),
     ),
-    "writer": (_allow(Operation.WRITE, ResourceType.TOPIC, WILDCARD),),
+    "writer": (values.allow("", Operation.WRITE, ResourceType.TOPIC, WILDCARD),),
     "operator": (
-        _allow(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME),
-        _allow(Operation.DESCRIBE, ResourceType.TOPIC, WILDCARD),
-        _allow(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, WILDCARD),
-        _allow(Operation.READ, ResourceType.GROUP, WILDCARD),
-        _allow(Operation.DESCRIBE, ResourceType.GROUP, WILDCARD),
+        values.allow("", Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME),
+        values.allow("", Operation.DESCRIBE, ResourceType.TOPIC, WILDCARD),
+        values.allow("", Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, WILDCARD),
+        values.allow("", Operation.READ, ResourceType.GROUP, WILDCARD),
+        values.allow("", Operation.DESCRIBE, ResourceType.GROUP, WILDCARD),
     ),
 }
 """The roles of users."""
 
 
-def _texts(place: str, service: dict[str, Value], key: str) -> list[str]:
-    items = check_list(f"{place}.{key}", service.get(key, []), "topics")
-    return [check_text(item_place, item) for item_place, item in items]
+def _texts(place: str, service: dict[str, values.Value], key: str) -> list[str]:
+    items = values.check_list(f"{place}.{key}", service.get(key, []), "topics")
+    return [values.check_text(item_place, item) for item_place, item in items]
 
 
 def _topics(
-    place: str, service: dict[str, Value], describes_topics: bool
+    place: str, service: dict[str, values.Value], describes_topics: bool
 ) -> tuple[list[Acl], list[str]]:
     """Return the ACLs on the topics that are produced and consumed, and the topics consumed."""
     topic = ResourceType.TOPIC
     produced = _texts(place, service, "produces")
     consumed = _texts(place, service, "consumes")
-    acls = [_allow(Operation.WRITE, topic, name) for name in produced]
-    acls += [_allow(Operation.READ, topic, name) for name in consumed]
+    acls = [values.allow("", Operation.WRITE, topic, name) for name in produced]
+    acls += [values.allow("", Operation.READ, topic, name) for name in consumed]
     if describes_topics:
-        acls += [_allow(Operation.DESCRIBE, topic, name) for name in (*consumed, *produced)]
+        acls += [
+            values.allow("", Operation.DESCRIBE, topic, name) for name in (*consumed, *produced)
+        ]
     return acls, consumed
 
 
-def _named(place: str, service: dict[str, Value], key: str, default: str) -> str:
-    return check_text(f"{place}.{key}", service.get(key, default))
+def _named(place: str, service: dict[str, values.Value], key: str, default: str) -> str:
+    return values.check_text(f"{place}.{key}", service.get(key, default))
 
 
 def _read_application(
-    place: str, name: str, service: dict[str, Value], describes_topics: bool
+    place: str, name: str, service: dict[str, values.Value], describes_topics: bool
 ) -> Iterator[Acl]:
     optional = ("principal", "group-id", "produces", "consumes")
-    check_keys(place, service, required=("type",), optional=optional)
+    values.check_keys(place, service, required=("type",), optional=optional)
     acls, consumed = _topics(place, service, describes_topics)
     yield from acls
     if consumed:
         group = _named(place, service, "group-id", name)
-        yield _allow(Operation.READ, ResourceType.GROUP, group)
+        yield values.allow("", Operation.READ, ResourceType.GROUP, group)
 
 
 def _read_connect(
-    place: str, name: str, service: dict[str, Value], describes_topics: bool
+    place: str, name: str, service: dict[str, values.Value], describes_topics: bool
 ) -> Iterator[Acl]:
     optional = ("principal", "group-id", "storage-topics", "produces", "connectors")
-    check_keys(place, service, required=("type",), optional=optional)
+    values.check_keys(place, service, required=("type",), optional=optional)
     yield from _topics(place, service, describes_topics)[0]
     storage_place = f"{place}.storage-topics"
-    storage = check_mapping(storage_place, service.get("storage-topics", {}))
-    check_keys(storage_place, storage, required=(), optional=("config", "offset", "status"))
+    storage = values.check_mapping(storage_place, service.get("storage-topics", {}))
+    values.check_keys(storage_place, storage, required=(), optional=("config", "offset", "status"))
     for key, default in (("config", "configs"), ("offset", "offsets"), ("status", "status")):
         topic = _named(storage_place, storage, key, f"connect-{default}-{name}")
-        yield _allow(Operation.READ, ResourceType.TOPIC, topic)
-        yield _allow(Operation.WRITE, ResourceType.TOPIC, topic)
+        yield values.allow("", Operation.READ, ResourceType.TOPIC, topic)
+        yield values.allow("", Operation.WRITE, ResourceType.TOPIC, topic)
     group = _named(place, service, "group-id", name)
-    yield _allow(Operation.READ, ResourceType.GROUP, group)
-    connectors = check_mapping(f"{place}.connectors", service.get("connectors", {}))
+    yield values.allow("", Operation.READ, ResourceType.GROUP, group)
+    connectors = values.check_mapping(f"{place}.connectors", service.get("connectors", {}))
     for key, connector in connectors.items():
         connector_place = f"{place}.connectors.{key}"
-        check_keys(connector_place, connector, required=(), optional=("produces", "consumes"))
+        values.check_keys(
+            connector_place, connector, required=(), optional=("produces", "consumes")
+        )
         acls, consumed = _topics(connector_place, connector, describes_topics)
         yield from acls
         if consumed:
-            yield _allow(Operation.READ, ResourceType.GROUP, f"connect-{key}")
+            yield values.allow("", Operation.READ, ResourceType.GROUP, f"connect-{key}")
 
 
 def _read_streams(
-    place: str, name: str, service: dict[str, Value], describes_topics: bool
+    place: str, name: str, service: dict[str, values.Value], describes_topics: bool
 ) -> Iterator[Acl]:
     optional = ("principal", "application-id", "produces", "consumes")
-    check_keys(place, service, required=("type",), optional=optional)
+    values.check_keys(place, service, required=("type",), optional=optional)
     yield from _topics(place, service, describes_topics)[0]
     application = _named(place, service, "application-id", name)
     for operation in _STREAMS_OPERATIONS:
-        yield _allow(operation, ResourceType.TOPIC, application, PatternType.PREFIXED)
+        yield values.allow("", operation, ResourceType.TOPIC, application, PatternType.PREFIXED)
     for operation in (Operation.READ, Operation.DESCRIBE, Operation.DELETE):
-        yield _allow(operation, ResourceType.GROUP, application)
-    yield _allow(Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
+        yield values.allow("", operation, ResourceType.GROUP, application)
+    yield values.allow("", Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 SERVICES: Final[Mapping[str, ReadService]] = {

@@ -19,21 +19,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from authorizerd.acl.formats import julie_roles
-from authorizerd.acl.formats.julie_custom import USER_KEYS, CustomRoles, fill_in, read_roles
-from authorizerd.acl.formats.limits import check_creatable
+from authorizerd.acl.formats import julie_roles, values
+from authorizerd.acl.formats.julie_roles import USER_KEYS, CustomRoles, fill_in, read_roles
 from authorizerd.acl.formats.model import AclsRead, AclTextError, Loss, Scope
 from authorizerd.acl.formats.parsing import parse_documents
-from authorizerd.acl.formats.values import (
-    DOCUMENT,
-    Value,
-    check_flag,
-    check_keys,
-    check_list,
-    check_mapping,
-    check_text,
-    or_empty,
-)
 from authorizerd.acl.model import WILDCARD, Acl
 from authorizerd.acl.plan.selector import Managed
 
@@ -65,21 +54,21 @@ class _User(NamedTuple):
 
     place: str
     principal: str
-    fields: dict[str, Value]
+    fields: dict[str, values.Value]
 
     def text(self, key: str, default: str | None = None) -> str | None:
         value = self.fields.get(key)
-        return default if value is None else check_text(f"{self.place}.{key}", value)
+        return default if value is None else values.check_text(f"{self.place}.{key}", value)
 
     def named(self, key: str, default: str) -> str:
         return self.text(key, default) or ""
 
     def topics(self, key: str) -> list[str]:
         place = f"{self.place}.topics"
-        topics = check_mapping(place, or_empty(self.fields.get("topics"), {}))
-        check_keys(place, topics, required=(), optional=("read", "write"))
-        items = check_list(f"{place}.{key}", or_empty(topics.get(key), []), "topics")
-        return [check_text(*item) for item in items]
+        topics = values.check_mapping(place, values.or_empty(self.fields.get("topics"), {}))
+        values.check_keys(place, topics, required=(), optional=("read", "write"))
+        items = values.check_list(f"{place}.{key}", values.or_empty(topics.get(key), []), "topics")
+        return [values.check_text(*item) for item in items]
 
 
 _TopicUsers: TypeAlias = tuple[list[_User], list[_User]]
@@ -87,12 +76,8 @@ _TopicUsers: TypeAlias = tuple[list[_User], list[_User]]
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs that Julie Ops would make of a topology.
-
-    Raises:
-        AclTextError: Julie Ops would reject the topology, or it has unknown keys.
-    """
-    first, *others = parse_documents(text, merges=False) or [(DOCUMENT, None)]
+    """Return the ACLs that Julie Ops would make of a topology."""
+    first, *others = parse_documents(text, merges=False) or [(values.DOCUMENT, None)]
     if len(others) > 1:
         raise AclTextError(others[1][0], "expected at most a topology and its file of roles")
     topology = _Topology(read_roles(*others[0]) if others else None)
@@ -119,17 +104,19 @@ class _Topology:
         self.principals: set[str] = set()
         self.uncertain: set[str] = set()
 
-    def read(self, place: str, value: Value) -> Iterator[Acl]:
-        document = check_mapping(place, value)
-        prefix = [check_text("context", document.get("context"))]
-        prefix += (check_text(key, document[key]) for key in document if key not in _SECTIONS)
-        for place, project in check_list(
-            "projects", or_empty(document.get("projects"), []), "projects"
+    def read(self, place: str, value: values.Value) -> Iterator[Acl]:
+        document = values.check_mapping(place, value)
+        prefix = [values.check_text("context", document.get("context"))]
+        prefix += (
+            values.check_text(key, document[key]) for key in document if key not in _SECTIONS
+        )
+        for place, project in values.check_list(
+            "projects", values.or_empty(document.get("projects"), []), "projects"
         ):
-            yield from self._read_project(place, check_mapping(place, project), prefix)
-        yield from self._read_platform(or_empty(document.get("platform"), {}))
-        topics = check_list(
-            "special_topics", or_empty(document.get("special_topics"), []), "topics"
+            yield from self._read_project(place, values.check_mapping(place, project), prefix)
+        yield from self._read_platform(values.or_empty(document.get("platform"), {}))
+        topics = values.check_list(
+            "special_topics", values.or_empty(document.get("special_topics"), []), "topics"
         )
         for place, topic in topics:
             yield from self._read_topic(place, topic, None, ([], []))
@@ -141,15 +128,17 @@ class _Topology:
     def _check(self, user: _User, acls: Iterable[Acl]) -> Iterator[Acl]:
         self.principals.add(user.principal)
         for acl in acls:
-            yield check_creatable(user.place, acl)
+            yield values.check_creatable(user.place, acl)
 
     def _read_project(
-        self, place: str, project: dict[str, Value], prefix: list[str]
+        self, place: str, project: dict[str, values.Value], prefix: list[str]
     ) -> Iterator[Acl]:
-        name = check_text(f"{place}.name", project.get("name"))
+        name = values.check_text(f"{place}.name", project.get("name"))
         full = _SEPARATOR.join((*prefix, name, ""))
         users = self._read_users(place, project)
-        topics = check_list(f"{place}.topics", or_empty(project.get("topics"), []), "topics")
+        topics = values.check_list(
+            f"{place}.topics", values.or_empty(project.get("topics"), []), "topics"
+        )
         for item_place, topic in topics:
             yield from self._read_topic(item_place, topic, full, users)
         yield from self._read_streams(f"{place}.streams", project.get("streams"), full)
@@ -162,7 +151,7 @@ class _Topology:
         if project.get("rbac"):
             self._lose(f"{place}.rbac", "RBAC has no ACLs in Kafka")
 
-    def _read_custom(self, place: str, role: str, value: Value) -> Iterator[Acl]:
+    def _read_custom(self, place: str, role: str, value: values.Value) -> Iterator[Acl]:
         """Yield the ACLs of principals with a custom role; without the roles, they are lost."""
         users = list(_users(place, value, USER_KEYS))
         if self._roles is None:
@@ -177,7 +166,7 @@ class _Topology:
             acls = fill_in(self._roles[role], user.place, user.principal, user.fields)
             yield from self._check(user, acls)
 
-    def _read_users(self, place: str, value: dict[str, Value]) -> _TopicUsers:
+    def _read_users(self, place: str, value: dict[str, values.Value]) -> _TopicUsers:
         """Return the consumers and producers of a project or a topic."""
         consumers = list(_users(f"{place}.consumers", value.get("consumers"), ("group",)))
         keys = ("transactionId", "idempotence")
@@ -186,7 +175,7 @@ class _Topology:
         return consumers, producers
 
     def _read_topic(
-        self, place: str, value: Value, prefix: str | None, others: _TopicUsers
+        self, place: str, value: values.Value, prefix: str | None, others: _TopicUsers
     ) -> Iterator[Acl]:
         """Yield the ACLs of a topic's users.
 
@@ -194,7 +183,7 @@ class _Topology:
             prefix: the beginning of its name; None for a special topic, which is named in full.
             others: those of its project, who use every topic in it.
         """
-        check_keys(place, value, required=("name",), optional=_TOPIC_KEYS)
+        values.check_keys(place, value, required=("name",), optional=_TOPIC_KEYS)
         name = _name_topic(place, value, prefix)
         consumers, producers = self._read_users(place, value)
         for user in (*consumers, *others[0]):
@@ -210,10 +199,10 @@ class _Topology:
         for acls in first.values():
             yield from acls
 
-    def _read_streams(self, place: str, value: Value, prefix: str) -> Iterator[Acl]:
+    def _read_streams(self, place: str, value: values.Value, prefix: str) -> Iterator[Acl]:
         keys = ("topics", "applicationId", "exactlyOnce")
         for user in _users(place, value, keys):
-            exactly_once = check_flag(
+            exactly_once = values.check_flag(
                 f"{user.place}.exactlyOnce", user.fields.get("exactlyOnce", False)
             )
             read, written = user.topics("read"), user.topics("write")
@@ -224,7 +213,7 @@ class _Topology:
                 user, julie_roles.stream(user.principal, application, read, written, exactly_once)
             )
 
-    def _read_ksql(self, place: str, value: Value, prefix: str) -> Iterator[Acl]:
+    def _read_ksql(self, place: str, value: values.Value, prefix: str) -> Iterator[Acl]:
         keys = ("topics", "applicationId", "ksqlDbId")
         for user in _users(*_access_control(place, value), keys):
             application = user.named("applicationId", prefix)
@@ -233,7 +222,7 @@ class _Topology:
                 user, julie_roles.run_ksql_application(user.principal, application, read, written)
             )
 
-    def _read_connectors(self, place: str, value: Value) -> Iterator[Acl]:
+    def _read_connectors(self, place: str, value: values.Value) -> Iterator[Acl]:
         for user in _users(*_access_control(place, value), _CONNECTOR_KEYS):
             if user.fields.get("connectors"):
                 self._lose(f"{user.place}.connectors", "RBAC has no ACLs in Kafka")
@@ -251,13 +240,13 @@ class _Topology:
             )
             yield from self._check(user, acls)
 
-    def _read_platform(self, value: Value) -> Iterator[Acl]:
-        check_keys("platform", value, required=(), optional=_PLATFORM)
-        systems: dict[str, dict[str, Value]] = {}
+    def _read_platform(self, value: values.Value) -> Iterator[Acl]:
+        values.check_keys("platform", value, required=(), optional=_PLATFORM)
+        systems: dict[str, dict[str, values.Value]] = {}
         for key, keys in _PLATFORM.items():
             place = f"platform.{key}"
-            systems[key] = check_mapping(place, or_empty(value.get(key), {}))
-            check_keys(place, systems[key], required=(), optional=keys)
+            systems[key] = values.check_mapping(place, values.or_empty(value.get(key), {}))
+            values.check_keys(place, systems[key], required=(), optional=keys)
             if systems[key].get("rbac"):
                 self._lose(f"{place}.rbac", "RBAC has no ACLs in Kafka")
         registries = systems["schema_registry"].get("instances")
@@ -276,7 +265,7 @@ class _Topology:
             self._lose(user.place, reason, (user.principal,))
         servers = systems["ksql"].get("instances")
         for user in _users("platform.ksql.instances", servers, ("ksqlDbId", "owner")):
-            server = check_text(f"{user.place}.ksqlDbId", user.fields.get("ksqlDbId"))
+            server = values.check_text(f"{user.place}.ksqlDbId", user.fields.get("ksqlDbId"))
             yield from self._check(user, julie_roles.run_ksql_server(user.principal, server))
 
 
@@ -292,30 +281,32 @@ _CONNECTOR_KEYS: Final = (
 )
 
 
-def _name_topic(place: str, value: dict[str, Value], prefix: str | None) -> str:
-    name = check_text(f"{place}.name", value["name"])
+def _name_topic(place: str, value: dict[str, values.Value], prefix: str | None) -> str:
+    name = values.check_text(f"{place}.name", value["name"])
     if prefix is None:
         return name
     data_type = value.get("dataType")
     if data_type is not None:
-        name += _SEPARATOR + check_text(f"{place}.dataType", data_type)
+        name += _SEPARATOR + values.check_text(f"{place}.dataType", data_type)
     if not _ASCII.fullmatch(prefix + name):
         raise AclTextError(place, f"expected the name of a topic in ASCII, found {prefix + name!r}")
     return prefix + name
 
 
-def _users(place: str, value: Value, keys: tuple[str, ...]) -> Iterator[_User]:
-    for item_place, item in check_list(place, or_empty(value, []), "principals"):
-        check_keys(item_place, item, required=("principal",), optional=("metadata", *keys))
-        yield _User(item_place, check_text(f"{item_place}.principal", item["principal"]), item)
+def _users(place: str, value: values.Value, keys: tuple[str, ...]) -> Iterator[_User]:
+    for item_place, item in values.check_list(place, values.or_empty(value, []), "principals"):
+        values.check_keys(item_place, item, required=("principal",), optional=("metadata", *keys))
+        yield _User(
+            item_place, values.check_text(f"{item_place}.principal", item["principal"]), item
+        )
 
 
-def _access_control(place: str, value: Value) -> tuple[str, Value]:
+def _access_control(place: str, value: values.Value) -> tuple[str, values.Value]:
     """Return the list of principals of a role, which may be beside its artefacts."""
     if not isinstance(value, dict):
         return place, value
     optional = ("access_control", "artefacts", "artifacts")
-    check_keys(place, value, required=(), optional=optional)
+    values.check_keys(place, value, required=(), optional=optional)
     return f"{place}.access_control", value.get("access_control")
 
 

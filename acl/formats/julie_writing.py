@@ -19,11 +19,9 @@ from typing import Final
 from msgspec.structs import astuple
 
 from authorizerd.acl.formats import julie_roles
-from authorizerd.acl.formats.julie_custom import make_role, why_not_custom
-from authorizerd.acl.formats.julie_roles import allow
-from authorizerd.acl.formats.limits import why_not_creatable
+from authorizerd.acl.formats.julie_roles import make_role, why_not_custom
 from authorizerd.acl.formats.model import AclsWritten
-from authorizerd.acl.formats.writing import free_name, keep_writable
+from authorizerd.acl.formats.values import allow, free_name, keep_writable, why_not_creatable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml
 from authorizerd.acl.model import (
     WILDCARD,

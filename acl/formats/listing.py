@@ -21,9 +21,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
-from authorizerd.acl.formats.old_listing import OldHeadings, parse_entry
-from authorizerd.acl.formats.rpk_listing import HEADING, read_table
-from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.formats.old_listing import HEADING, OldHeadings, parse_entry, read_table
+from authorizerd.acl.formats.values import keep_writable
 from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
 _PRINCIPAL_HEADING: Final = re.compile(r"[ \t]*ACLs for principal `.*`")
@@ -53,11 +52,7 @@ class Entry(NamedTuple):
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs of a listing. kafka-acls prints UNKNOWN for codes of newer versions.
-
-    Raises:
-        AclTextError: a line is malformed, or an ACL comes before any resource.
-    """
+    """Return the ACLs of a listing. kafka-acls prints UNKNOWN for codes of newer versions."""
     if HEADING.search(text):
         return read_table(text)
     acls = tuple(dict.fromkeys(read_listing(text)))
@@ -144,11 +139,7 @@ def format_entries(entries: Iterable[Acl | Entry]) -> str:
 
 
 def read_listing(text: str) -> Iterator[Acl]:
-    """Yield the ACLs of a listing in its order, with any repeats.
-
-    Raises:
-        AclTextError: a line is malformed, or an ACL comes before any resource.
-    """
+    """Yield the ACLs of a listing in its order, with any repeats."""
     pattern: tuple[int, str, int] | None = None
     stray: tuple[int, str] | None = None
     has_begun = False

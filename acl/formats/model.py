@@ -18,7 +18,7 @@ from authorizerd.acl.printable import escape_unprintable
 
 
 class AclTextError(Exception):
-    """A text that cannot be read as ACLs.
+    """A text that cannot be read as ACLs: every function that reads or checks one raises it.
 
     ``place`` is, for example, ``line 7`` or ``acls[3].operation``. ``key`` is the key of a mapping
     at this place that the error is about.

@@ -1,9 +1,17 @@
-"""Lines of kafka-acls before 2.4, which lists ACLs in ZooKeeper.
+"""Lines of kafka-acls before 2.4, which lists ACLs in ZooKeeper, and the table of Redpanda's rpk.
 
     Current ACLs for resource `Topic:PREFIXED:orders-`:
             User:alice has Allow permission for operations: Read from hosts: *
 
 Before Kafka 2.0, patterns have no type, and all are literal: ``Topic:orders``.
+
+    PRINCIPAL   HOST  RESOURCE-TYPE  RESOURCE-NAME  RESOURCE-PATTERN-TYPE  OPERATION  PERMISSION
+    User:alice  *     TOPIC          orders         LITERAL                READ       ALLOW
+
+ACLs of a role of rpk are also losses, because Redpanda alone knows who has the role.
+
+**Invariant:** a cell of a table begins where its heading begins, after a blank. Any other line is
+an error.
 
 Source: Kafka 1.1 and 2.3, kafka.security.auth: Resource.toString, Acl.toString.
 """
@@ -14,14 +22,14 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from authorizerd.acl.formats.limits import OLD_OPERATIONS, OLD_RESOURCE_TYPES, spell
-from authorizerd.acl.formats.model import AclTextError
-from authorizerd.acl.model import Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.formats import values
+from authorizerd.acl.formats.model import AclsRead, AclTextError, Loss, Scope
+from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
 
-_RESOURCE_TYPES: Final = {spell(code): code for code in OLD_RESOURCE_TYPES}
-_OPERATIONS: Final = {spell(code): code for code in OLD_OPERATIONS}
+_RESOURCE_TYPES: Final = {values.spell(code): code for code in values.OLD_RESOURCE_TYPES}
+_OPERATIONS: Final = {values.spell(code): code for code in values.OLD_OPERATIONS}
 _PERMISSION_TYPES: Final = {
-    spell(code): code for code in (PermissionType.ALLOW, PermissionType.DENY)
+    values.spell(code): code for code in (PermissionType.ALLOW, PermissionType.DENY)
 }
 _PATTERN_TYPES: Final = {code.name: code for code in (PatternType.LITERAL, PatternType.PREFIXED)}
 
@@ -37,11 +45,7 @@ class OldHeadings:
         self._typed_place: str | None = None
 
     def parse(self, place: str, line: str) -> tuple[int, str, int] | None:
-        """Return the resource pattern of a heading; None for any other line.
-
-        Raises:
-            AclTextError: the resource type is unknown, or the name may have a type or begin so.
-        """
+        """Return the resource pattern of a heading; None for any other line."""
         heading = _HEADING.fullmatch(line)
         if heading is None:
             return None
@@ -62,11 +66,7 @@ class OldHeadings:
 
 
 def parse_entry(place: str, line: str) -> tuple[str, str, int, int] | None:
-    """Return the principal, the host, and the codes of operation and permission; None if none.
-
-    Raises:
-        AclTextError: a code is unknown, or the line has more than one reading.
-    """
+    """Return the principal, the host, and the codes of operation and permission; None if none."""
     found = [*_PERMISSION.finditer(line)]
     if not found:
         return None
@@ -85,3 +85,67 @@ def _find(place: str, codes: type[Code], known: Mapping[str, Code], word: str) -
     if word not in known:
         raise AclTextError(place, f"unknown {codes.__name__} {word!r}")
     return known[word]
+
+
+HEADING: Final = re.compile(r"^PRINCIPAL +HOST +RESOURCE-TYPE .*", re.MULTILINE)
+
+_SHAPE: Final = values.AclShape(
+    {
+        "PRINCIPAL": "principal",
+        "HOST": "host",
+        "RESOURCE-TYPE": "resource_type",
+        "RESOURCE-NAME": "resource_name",
+        "RESOURCE-PATTERN-TYPE": "pattern_type",
+        "OPERATION": "operation",
+        "PERMISSION": "permission_type",
+    },
+    is_line=True,
+)
+_COLUMNS: Final = tuple(_SHAPE.keys)
+_ERROR: Final = "ERROR"
+_FILTERS: Final = "FILTERS"
+_MATCHES: Final = "MATCHES"
+"""The titles of two tables, with --print-filters; the second one has the ACLs."""
+_ROLE: Final = "RedpandaRole:"
+
+
+def read_table(text: str) -> AclsRead:
+    """Return the ACLs of a table; lines before its heading, and its filters, are passed over."""
+    acls: dict[Acl, None] = {}
+    columns: list[tuple[str, int]] = []
+    in_filters = False
+    for number, ended in enumerate(text.split("\n"), 1):
+        line, place = ended.rstrip("\r "), f"line {number}"
+        if in_filters or (line == _FILTERS and not columns):
+            in_filters = line != _MATCHES
+        elif not columns:
+            if HEADING.fullmatch(line):
+                columns = _find_columns(place, line)
+        elif line:
+            acls[_read_line(place, line, columns)] = None
+    losses = (
+        Loss(acl, "only Redpanda knows who has the role")
+        for acl in acls
+        if acl.principal.startswith(_ROLE)
+    )
+    return AclsRead(tuple(acls), tuple(losses), None if acls else Scope())
+
+
+def _find_columns(place: str, line: str) -> list[tuple[str, int]]:
+    columns = [(match[0], match.start()) for match in re.finditer(r"\S+", line)]
+    names = tuple(name for name, _ in columns)
+    if names not in (_COLUMNS, (*_COLUMNS, _ERROR)):
+        raise AclTextError(place, f"expected the columns {', '.join(_COLUMNS)}")
+    return columns
+
+
+def _read_line(place: str, line: str, columns: list[tuple[str, int]]) -> Acl:
+    ends = [start for _, start in columns[1:]] + [len(line)]
+    cells: dict[str, str] = {}
+    for (name, start), end in zip(columns, ends, strict=True):
+        if start and line[start - 1 : start].strip():
+            raise AclTextError(place, f"expected a blank before the column {name}")
+        cells[name] = line[start:end].rstrip(" ")
+    if cells.get(_ERROR):
+        raise AclTextError(place, f"rpk has reported an error: {cells[_ERROR][:80]!r}")
+    return values.check_creatable(place, _SHAPE.read(place, cells))

@@ -15,25 +15,22 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from authorizerd.acl.formats.kubernetes import pass_over
-from authorizerd.acl.formats.limits import (
-    OLD_OPERATIONS,
-    check_creatable,
-    spell,
-    why_not_creatable,
-)
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
 from authorizerd.acl.formats.parsing import parse_documents
-from authorizerd.acl.formats.unread import LIST_STEP
+from authorizerd.acl.formats.unread import LIST_STEP, pass_over
 from authorizerd.acl.formats.values import (
+    OLD_OPERATIONS,
     Value,
+    check_creatable,
     check_keys,
     check_list,
     check_mapping,
     check_text,
     check_word,
+    keep_writable,
+    spell,
+    why_not_creatable,
 )
-from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.formats.yaml_text import Node, write_yaml
 from authorizerd.acl.model import (
     CLUSTER_NAME,
@@ -71,12 +68,7 @@ _TYPE_NAMES: Final = {code: name for name, code in _RESOURCE_TYPES.items()}
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs of KafkaUsers: YAML documents, lists of Kubernetes, or JSON.
-
-    Raises:
-        AclTextError: a KafkaUser is one that Strimzi would not accept, or two of them are of
-            different clusters.
-    """
+    """Return the ACLs of KafkaUsers: YAML documents, lists of Kubernetes, or JSON."""
     acls: list[Acl] = []
     losses: list[Loss] = []
     users: dict[str, str] = {}

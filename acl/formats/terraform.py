@@ -12,98 +12,91 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
-from authorizerd.acl.formats.limits import (
-    OLD_OPERATIONS,
-    OLD_RESOURCE_TYPES,
-    check_creatable,
-    spell,
-    why_not_creatable,
-    why_not_old,
-)
+from authorizerd.acl.formats import terraform_values
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Loss, Scope
 from authorizerd.acl.formats.parsing import parse_json
-from authorizerd.acl.formats.terraform_access import grants_access
-from authorizerd.acl.formats.terraform_values import (
-    escape_template,
-    unescape_template,
-    why_not_string,
-)
 from authorizerd.acl.formats.unread import LIST_STEP
 from authorizerd.acl.formats.values import (
     DOCUMENT,
+    OLD_OPERATIONS,
+    OLD_RESOURCE_TYPES,
+    PATTERN_TYPES,
+    PERMISSION_TYPES,
+    AclShape,
     Value,
+    by_name,
+    check_creatable,
     check_keys,
     check_list,
     check_mapping,
     check_text,
-    check_word,
+    keep_writable,
+    spell,
+    why_not_creatable,
+    why_not_old,
 )
-from authorizerd.acl.formats.writing import keep_writable
 from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.listing import derive_id
-from authorizerd.acl.model import (
-    Acl,
-    Code,
-    Operation,
-    PatternType,
-    PermissionType,
-    ResourceType,
-)
-
-_PATTERN_TYPES: Final = (PatternType.LITERAL, PatternType.PREFIXED)
-_PERMISSION_TYPES: Final = (PermissionType.ALLOW, PermissionType.DENY)
+from authorizerd.acl.model import Acl, Code, Operation, PermissionType, ResourceType
 
 
 class _Schema(NamedTuple):
-    """The attributes of a type of resource, and the words of their values."""
+    """The attributes of a type of resource; ``others`` say nothing about the ACL."""
 
-    resource_name: str
-    principal: str
-    host: str
-    codes: Mapping[str, Mapping[str, Code]]
+    shape: AclShape
     defaults: Mapping[str, str]
     others: tuple[str, ...]
-    """Attributes that say nothing about the ACL."""
 
 
-def _spelled(*codes: Code) -> dict[str, Code]:
+def _by_spelling(*codes: Code) -> dict[str, Code]:
     return {spell(code).replace("TransactionalId", "TransactionalID"): code for code in codes}
 
 
-def _named(*codes: Code) -> dict[str, Code]:
-    return {code.name: code for code in codes}
+def _words(words: Callable[..., dict[str, Code]]) -> dict[str, dict[str, Code]]:
+    return {
+        "resource_type": words(*OLD_RESOURCE_TYPES),
+        "pattern_type": words(*PATTERN_TYPES),
+        "operation": words(*OLD_OPERATIONS),
+        "permission_type": words(*PERMISSION_TYPES),
+    }
 
 
 _KAFKA: Final = "kafka_acl"
 _SCHEMAS: Final[Mapping[str, _Schema]] = {
     _KAFKA: _Schema(
-        "resource_name",
-        "acl_principal",
-        "acl_host",
-        {
-            "resource_type": _spelled(*OLD_RESOURCE_TYPES),
-            "resource_pattern_type_filter": _spelled(*_PATTERN_TYPES),
-            "acl_operation": _spelled(*OLD_OPERATIONS),
-            "acl_permission_type": _spelled(*_PERMISSION_TYPES),
-        },
+        AclShape(
+            {
+                "resource_name": "resource_name",
+                "acl_principal": "principal",
+                "acl_host": "host",
+                "resource_type": "resource_type",
+                "resource_pattern_type_filter": "pattern_type",
+                "acl_operation": "operation",
+                "acl_permission_type": "permission_type",
+            },
+            _words(_by_spelling),
+        ),
         {"resource_pattern_type_filter": "Literal"},
         ("id",),
     ),
     "confluent_kafka_acl": _Schema(
-        "resource_name",
-        "principal",
-        "host",
-        {
-            "resource_type": _named(*OLD_RESOURCE_TYPES),
-            "pattern_type": _named(*_PATTERN_TYPES),
-            "operation": _named(*OLD_OPERATIONS),
-            "permission": _named(*_PERMISSION_TYPES),
-        },
+        AclShape(
+            {
+                "resource_name": "resource_name",
+                "principal": "principal",
+                "host": "host",
+                "resource_type": "resource_type",
+                "pattern_type": "pattern_type",
+                "operation": "operation",
+                "permission": "permission_type",
+            },
+            _words(by_name),
+        ),
         {},
         ("id", "kafka_cluster", "rest_endpoint", "credentials"),
     ),
@@ -123,11 +116,7 @@ class _Resource(NamedTuple):
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs of a plan, a state or a configuration.
-
-    Raises:
-        AclTextError: the text is not one of them, or is about more than one cluster.
-    """
+    """Return the ACLs of a plan, a state or a configuration."""
     document = check_mapping(DOCUMENT, parse_json(text))
     found = _Found()
     if "format_version" not in document:
@@ -171,7 +160,9 @@ class _Found:
     def add_all(self, resources: Iterator[_Resource]) -> None:
         for resource in resources:
             if resource.type not in _SCHEMAS:
-                if grants_access(resource.type, [resource.values, {**resource.unknown}]):
+                if terraform_values.grants_access(
+                    resource.type, [resource.values, {**resource.unknown}]
+                ):
                     reason = (
                         f"{resource.place}: {resource.type} is not read: apply it, and {LIST_STEP}"
                     )
@@ -285,7 +276,7 @@ def _configured(document: dict[str, Value], losses: list[Loss]) -> Iterator[_Res
                 if key not in _META_ARGUMENTS
             }
             for key in sorted(values.keys() - {*_SCHEMAS[kind].others}):
-                values[key] = unescape_template(f"{place}.{key}", values[key])
+                values[key] = terraform_values.unescape_template(f"{place}.{key}", values[key])
             # Terraform's default is the first word of the type.
             providers.add(f"the provider {body.get('provider', kind.partition('_')[0])}")
             _check_one_cluster(place, providers)
@@ -294,20 +285,13 @@ def _configured(document: dict[str, Value], losses: list[Loss]) -> Iterator[_Res
 
 def _make_acl(resource: _Resource) -> Acl | Loss:
     """Return the ACL of a resource, or a loss if an attribute is known only later."""
-    place, schema = resource.place, _SCHEMAS[resource.type]
-    texts = (schema.resource_name, schema.principal, schema.host)
-    required = (*texts, *schema.codes)
-    for key in required:
+    place, (shape, defaults, others) = resource.place, _SCHEMAS[resource.type]
+    for key in shape.keys:
         if key not in resource.values and resource.unknown.get(key):
             return Loss(None, f"{place}: {key} is known only after Terraform has applied the plan")
-    values = {**schema.defaults, **resource.values}
-    check_keys(place, values, required=required, optional=schema.others)
-    resource_type, pattern_type, operation, permission_type = (
-        int(check_word(f"{place}.{key}", values[key], words)) for key, words in schema.codes.items()
-    )
-    name, principal, host = (check_text(f"{place}.{key}", values[key]) for key in texts)
-    acl = Acl(resource_type, name, pattern_type, principal, host, operation, permission_type)
-    return check_creatable(place, acl)
+    values = {**defaults, **resource.values}
+    check_keys(place, values, required=shape.keys, optional=others)
+    return check_creatable(place, shape.read(place, values))
 
 
 def write(acls: Sequence[Acl]) -> AclsWritten:
@@ -328,7 +312,7 @@ def _why_not(acl: Acl) -> str | None:
     return (
         why_not_creatable(acl)
         or why_not_old(acl, "terraform-provider-kafka")
-        or next(filter(None, map(why_not_string, texts)), None)
+        or next(filter(None, map(terraform_values.why_not_string, texts)), None)
     )
 
 
@@ -344,13 +328,6 @@ def _name_of(acl: Acl) -> str:
 
 
 def _make_body(acl: Acl) -> dict[str, str]:
-    schema = _SCHEMAS[_KAFKA]
-    codes = (acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
-    body = {
-        schema.resource_name: escape_template(acl.resource_name),
-        schema.principal: escape_template(acl.principal),
-        schema.host: escape_template(acl.host),
-    }
-    for code, (key, words) in zip(codes, schema.codes.items(), strict=True):
-        body[key] = next(word for word, meaning in words.items() if meaning == code)
-    return body
+    texts = ("resource_name", "principal", "host")
+    escaped = {field: terraform_values.escape_template(getattr(acl, field)) for field in texts}
+    return _SCHEMAS[_KAFKA].shape.write(replace(acl, **escaped))

@@ -138,9 +138,5 @@ def split_requests(
         acls_max: the most ACLs of one request.
     """
     for step in STEPS:
-        for acls in split_batches(changes.acls_of(step), _itself, acls_max=acls_max):
+        for acls in split_batches(changes.acls_of(step), lambda acl: acl, acls_max=acls_max):
             yield AclRequest(step, tuple(acls))
-
-
-def _itself(acl: Acl) -> Acl:
-    return acl

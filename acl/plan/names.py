@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -13,6 +14,7 @@ from authorizerd.acl.model import (
     OPERATIONS,
     RESOURCE_TYPES,
     Acl,
+    Code,
     Operation,
     PatternType,
     PermissionType,
@@ -44,31 +46,30 @@ class PlannedAcl(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fal
     permission_type: PermissionName
 
 
+CODES: Final[Mapping[str, type[Code]]] = {
+    "resource_type": ResourceType,
+    "pattern_type": PatternType,
+    "operation": Operation,
+    "permission_type": PermissionType,
+}
+"""The fields of an ACL that are codes."""
+
+
+def name_fields(acl: Acl) -> dict[str, str]:
+    """Return the fields of an ACL, with Kafka's names for its codes, which must be known."""
+    fields: dict[str, Any] = msgspec.structs.asdict(acl)
+    return fields | {field: codes(fields[field]).name for field, codes in CODES.items()}
+
+
 def name_acl(acl: Acl) -> PlannedAcl:
     """Return an ACL with names. All its codes must be known (``has_known_codes``)."""
-    fields = {
-        "resource_type": ResourceType(acl.resource_type).name,
-        "resource_name": acl.resource_name,
-        "pattern_type": PatternType(acl.pattern_type).name,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": Operation(acl.operation).name,
-        "permission_type": PermissionType(acl.permission_type).name,
-    }
-    return msgspec.convert(fields, PlannedAcl)
+    return msgspec.convert(name_fields(acl), PlannedAcl)
 
 
 def parse_acl(named: PlannedAcl) -> Acl:
     """Return the ACL with codes."""
-    return Acl(
-        int(ResourceType[named.resource_type]),
-        named.resource_name,
-        int(PatternType[named.pattern_type]),
-        named.principal,
-        named.host,
-        int(Operation[named.operation]),
-        int(PermissionType[named.permission_type]),
-    )
+    fields = msgspec.structs.asdict(named)
+    return Acl(**fields | {field: int(codes[fields[field]]) for field, codes in CODES.items()})
 
 
 _KNOWN: Final = (

@@ -26,14 +26,8 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.acl.plan import names
 from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.plan.names import (
-    OperationName,
-    PatternFilterName,
-    PermissionName,
-    ResourceTypeName,
-    name_acl,
-)
 
 EVERYTHING: Final = "everything"
 Everything: TypeAlias = Literal["everything"]
@@ -58,13 +52,13 @@ class Managed(
 
     principal: str | None = None
     principal_prefix: str | None = None
-    resource_type: ResourceTypeName | None = None
+    resource_type: names.ResourceTypeName | None = None
     resource_name: str | None = None
     resource_name_prefix: str | None = None
-    pattern_type: PatternFilterName | None = None
+    pattern_type: names.PatternFilterName | None = None
     host: str | None = None
-    operation: OperationName | None = None
-    permission_type: PermissionName | None = None
+    operation: names.OperationName | None = None
+    permission_type: names.PermissionName | None = None
 
 
 def check_entry(entry: Managed, place: str = "manages") -> None:
@@ -169,14 +163,13 @@ def _meets_prefixes(entry: Managed, acl: Acl) -> bool:
 
 def manage_one(acl: Acl) -> Managed:
     """Return the entry of exactly one ACL, whose codes must be known."""
-    return msgspec.convert(msgspec.to_builtins(name_acl(acl)), Managed)
+    return msgspec.convert(names.name_fields(acl), Managed)
 
 
 def describe_selector(selector: Selector) -> list[str]:
     """Return what is managed, an item for each entry; no item if all ACLs are."""
-    return [_describe(entry) for entry in selector.entries or ()]
-
-
-def _describe(entry: Managed) -> str:
-    fields = msgspec.structs.asdict(entry)
-    return ", ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+    entries = map(msgspec.structs.asdict, selector.entries or ())
+    return [
+        ", ".join(f"{name}={value}" for name, value in entry.items() if value is not None)
+        for entry in entries
+    ]

@@ -23,8 +23,8 @@ from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.hosts import never_matches
 from authorizerd.acl.model import WILDCARD, PatternType, Question
 from authorizerd.acl.patterns import Patterns
-from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names
 from authorizerd.acl.policy.name_classes import NameClass, Pattern, divide
+from authorizerd.acl.policy.words import Assertion, AtMost, Each, Everyone, Names
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.search.areas import Area, list_places
 from authorizerd.acl.search.areas import divide as divide_hosts

@@ -19,7 +19,7 @@ from string import ascii_lowercase, digits
 from typing import Final, NamedTuple, TypeAlias
 
 from authorizerd.acl.model import WILDCARD, PatternType
-from authorizerd.acl.policy.assertions import Names
+from authorizerd.acl.policy.words import Names
 
 Pattern: TypeAlias = tuple[int, str]
 """A pattern's type, LITERAL or PREFIXED, and its name."""

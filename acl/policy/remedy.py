@@ -23,8 +23,8 @@ from authorizerd.acl.model import (
     PatternType,
     PermissionType,
 )
-from authorizerd.acl.policy.assertions import Assertion, AtMost, Names
 from authorizerd.acl.policy.judging import Finding, Verdict, judge, judged_by
+from authorizerd.acl.policy.words import Assertion, AtMost, Names
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, contains, is_grant
 
 CHANGES_MAX: Final = 5

@@ -11,10 +11,18 @@ from typing import Final
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names, Who
 from authorizerd.acl.policy.judging import Finding
 from authorizerd.acl.policy.sentence import KEYWORDS
-from authorizerd.acl.policy.words import RESOURCE_WORDS, SUPER_USERS
+from authorizerd.acl.policy.words import (
+    RESOURCE_WORDS,
+    SUPER_USERS,
+    Assertion,
+    AtMost,
+    Each,
+    Everyone,
+    Names,
+    Who,
+)
 from authorizerd.acl.search.hosts import HostAccess
 
 HOSTS_SHOWN: Final = 5

@@ -1,7 +1,10 @@
-"""Read the words of an assertion: principals, operations, names and hosts.
+"""Assertions about access, as values, and the words of them: principals, operations, names, hosts.
+
+An assertion says who may do what, where, and from which hosts. Both written forms, fields and
+sentences, are read into these values, so equal assertions are judged in the same way.
 
 **Invariant:** nothing is guessed. A word that could be a typo is an error, and the error names the
-closest known word.
+closest known word. Every function that reads raises ``WordError`` for what it cannot read.
 """
 
 from __future__ import annotations
@@ -10,12 +13,67 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
+import msgspec
+
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.letter_case import ascii_lower, ascii_upper
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.policy.assertions import AtMost, Names
+
+
+class Names(msgspec.Struct, frozen=True):
+    """Names of resources: ``text`` itself, or every name that begins with it.
+
+    Names that begin with ``*`` are part of a prefix only for assertions that nobody may: Kafka's
+    own wildcard does not match them.
+    """
+
+    text: str
+    is_prefix: bool = False
+
+
+class Each(msgspec.Struct, frozen=True, tag=True):
+    """Each of these principals, and nobody else is spoken of."""
+
+    principals: tuple[str, ...]
+
+
+class Everyone(msgspec.Struct, frozen=True, tag=True):
+    """Every principal, including those that no ACL names."""
+
+
+class AtMost(msgspec.Struct, frozen=True, tag=True):
+    """At most ``count`` principals, without those of ``besides``.
+
+    With ``besides_super_users``, super users do not count either.
+    """
+
+    count: int
+    besides: tuple[str, ...] = ()
+    besides_super_users: bool = False
+
+
+Who: TypeAlias = Each | Everyone | AtMost
+
+
+class Assertion(msgspec.Struct, frozen=True, kw_only=True):
+    """One assertion.
+
+    Attributes:
+        is_allowed: whether ``who`` may; False only with ``Each``.
+        operations: codes that the resource type supports.
+        hosts: addresses as Kafka compares them. Empty: access is asserted from every host, and its
+            absence from every host, too.
+    """
+
+    who: Who
+    is_allowed: bool
+    operations: tuple[int, ...]
+    resource_type: int
+    names: tuple[Names, ...]
+    hosts: tuple[str, ...] = ()
+
 
 GROUP_SIGN: Final = "$"
 SUPER_USERS: Final = "$super_users"
@@ -49,11 +107,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def read_principal(text: str) -> str:
-    """Return the principal ``Type:name``; a name alone is that of a ``User``.
-
-    Raises:
-        WordError: the text is not one principal.
-    """
+    """Return the principal ``Type:name``; a name alone is that of a ``User``."""
     kind, colon, name = text.partition(":")
     if not colon:
         kind, name = _USER, text
@@ -75,11 +129,7 @@ def read_principal(text: str) -> str:
 
 
 def read_principals(text: str, groups: Groups) -> tuple[str, ...]:
-    """Return the principal, or those of the group ``$name``. ``$super_users`` stays as it is.
-
-    Raises:
-        WordError: the text is not one principal, or the group is not known.
-    """
+    """Return the principal, or those of the group ``$name``. ``$super_users`` stays as it is."""
     if not text.startswith(GROUP_SIGN):
         return (read_principal(text),)
     if text == SUPER_USERS:
@@ -97,11 +147,8 @@ def read_operation(text: str, resource_type: int | None = None) -> tuple[int, ..
     """Return the operation's code; with a resource type, ``ALL`` gives all that the type supports.
 
     Upper and lower case, ``_`` and ``-`` do not matter.
-
-    Raises:
-        WordError: there is no such operation, or the resource type does not support it.
     """
-    operation = _OPERATIONS.get(_fold(text))
+    operation = _OPERATIONS.get(ascii_upper(text).replace("_", "").replace("-", ""))
     names = [each.name for each in _OPERATIONS.values()]
     if operation is None:
         meant = did_you_mean(ascii_upper(text).replace("-", "_"), names)
@@ -119,16 +166,8 @@ def read_operation(text: str, resource_type: int | None = None) -> tuple[int, ..
     return (int(operation),)
 
 
-def _fold(text: str) -> str:
-    return ascii_upper(text).replace("_", "").replace("-", "")
-
-
 def read_names(text: str) -> Names:
-    """Return the names that ``text`` stands for: one, or with a ``*`` at its end a prefix.
-
-    Raises:
-        WordError: the text is empty, or contains a ``*`` elsewhere.
-    """
+    """Return the names that ``text`` stands for: one, or with a ``*`` at its end a prefix."""
     if not text:
         raise WordError("expected a name, found an empty text")
     name = text.removesuffix(WILDCARD)
@@ -141,11 +180,7 @@ def read_names(text: str) -> Names:
 
 
 def read_host(text: str) -> str:
-    """Return the address as Kafka compares it.
-
-    Raises:
-        WordError: the text is not one IP address.
-    """
+    """Return the address as Kafka compares it."""
     host = host_address(text)
     if host is None:
         raise WordError(
@@ -156,11 +191,7 @@ def read_host(text: str) -> str:
 
 
 def read_count(text: str) -> int:
-    """Return a number of principals.
-
-    Raises:
-        WordError: the text is not a number in plain digits, or too large.
-    """
+    """Return a number of principals."""
     # Check the length first: Python's int rejects a text of thousands of digits.
     is_plain = text.isascii() and text.isdigit() and len(text) <= len(str(COUNT_MAX))
     if not is_plain or int(text) > COUNT_MAX:

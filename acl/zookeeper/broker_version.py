@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
-from authorizerd.acl.zookeeper.names import OPERATION_NAMES, RESOURCE_TYPE_NAMES
+from authorizerd.acl.zookeeper.paths import OPERATION_NAMES, RESOURCE_TYPE_NAMES
 
 _TEXT: Final = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})(?:\.[0-9]{1,4}){0,2}")
 

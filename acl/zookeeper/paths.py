@@ -1,20 +1,64 @@
-"""Paths of ACLs in ZooKeeper: which znode holds a pattern's ACLs, and which pattern a znode holds.
+"""Paths of ACLs in ZooKeeper, with Kafka's spellings: TransactionalId, Read, Allow.
 
 **Invariant:** a path holds at most one pattern, and ``parse_path`` returns the pattern that
 ``pattern_path`` was given. A path below one of Kafka's roots is a pattern's, one of Kafka's own, or
-an error.
+an error. Each spelling that is written is read back as the same code; one that Kafka would read as
+UNKNOWN is not read at all.
 
-Source: Kafka 3.9 ZkData (ZkAclStore); ZooKeeper 3.8 PathUtils.validatePath.
+Source: Kafka 3.9 ZkData (ZkAclStore), SecurityUtils.toPascalCase and valueFromMap; ZooKeeper 3.8
+PathUtils.validatePath.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from authorizerd.acl.formats.model import AclTextError
-from authorizerd.acl.model import Acl, PatternType, ResourceType
-from authorizerd.acl.zookeeper.names import RESOURCE_TYPE_NAMES, RESOURCE_TYPES_BY_NAME
+from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.acl.model import (
+    OPERATIONS,
+    RESOURCE_TYPES,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+
+AnyCode = TypeVar("AnyCode", ResourceType, Operation, PermissionType)
+
+
+def _spell(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+RESOURCE_TYPE_NAMES: Final[Mapping[ResourceType, str]] = {
+    ResourceType(code): _spell(ResourceType(code).name) for code in RESOURCE_TYPES
+}
+OPERATION_NAMES: Final[Mapping[Operation, str]] = {
+    Operation(code): _spell(Operation(code).name) for code in OPERATIONS
+}
+PERMISSION_TYPE_NAMES: Final[Mapping[PermissionType, str]] = {
+    code: _spell(code.name) for code in (PermissionType.DENY, PermissionType.ALLOW)
+}
+
+# The names of directories must match exactly: Kafka lists them, but then reads its own spelling.
+RESOURCE_TYPES_BY_NAME: Final = {name: code for code, name in RESOURCE_TYPE_NAMES.items()}
+_OPERATIONS: Final = {ascii_upper(name): code for code, name in OPERATION_NAMES.items()}
+_PERMISSION_TYPES: Final = {ascii_upper(name): code for code, name in PERMISSION_TYPE_NAMES.items()}
+
+
+def read_operation(text: str) -> Operation | None:
+    """Return the operation with this spelling, in any case as in Kafka; None if there is none."""
+    return _OPERATIONS.get(ascii_upper(text))
+
+
+def read_permission_type(text: str) -> PermissionType | None:
+    """Return the permission type with this spelling, in any case; None if there is none."""
+    return _PERMISSION_TYPES.get(ascii_upper(text))
+
 
 LITERAL_ROOT: Final = "/kafka-acl"
 EXTENDED_ROOT: Final = "/kafka-acl-extended"
@@ -60,11 +104,7 @@ def pattern_path(pattern: Pattern) -> str:
 
 
 def parse_path(path: str) -> Pattern | None:
-    """Return the pattern whose ACLs a znode holds; None for any other znode of a cluster.
-
-    Raises:
-        AclTextError: the znode is below one of Kafka's roots, but Kafka has no such pattern.
-    """
+    """Return the pattern whose ACLs a znode holds; None for any other znode of a cluster."""
     for pattern_type, root in PATTERN_ROOTS.items():
         if path.startswith(f"{root}/"):
             kind, _, name = path.removeprefix(f"{root}/").partition("/")

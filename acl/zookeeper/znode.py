@@ -1,31 +1,29 @@
-"""The JSON in a pattern's znode: its ACLs.
+"""The data of a pattern's znode, and the change events that let running brokers read it again.
 
     {"acls":[{"principal":"User:a","permissionType":"Allow","host":"*","operation":"Read"}],"version":1}
 
 **Invariant:** reading is strict where Kafka is not. Kafka reads malformed JSON as no ACLs, and an
 unknown operation as UNKNOWN; here both are errors, so that no DENY is lost. As in Kafka, unknown
-fields are ignored, and a znode without data has no ACLs.
+fields are ignored, and a znode without data has no ACLs. Brokers of the given version read an event
+as the pattern that it was made for. One that cannot read an event ignores the change until it is
+restarted, and before 2.0 all later ones.
 
-Source: Kafka 3.9 AclEntry.fromBytes and toJsonCompatibleMap.
+Source: KIP-290; Kafka 3.9 AclEntry.fromBytes and toJsonCompatibleMap; ZkData (ZkAclChangeStore) of
+1.1, 2.0, 2.4, 2.5 and 3.9.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.acl.formats.model import AclTextError
-from authorizerd.acl.model import Acl, Operation, PermissionType
-from authorizerd.acl.zookeeper.names import (
-    OPERATION_NAMES,
-    PERMISSION_TYPE_NAMES,
-    read_operation,
-    read_permission_type,
-)
-from authorizerd.acl.zookeeper.paths import Pattern, pattern_path
+from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.zookeeper import paths
+from authorizerd.acl.zookeeper.broker_version import ENUM_NAMES_SINCE, BrokerVersion
 
 VERSION: Final = 1
 
@@ -65,15 +63,11 @@ def why_no_principal(principal: str) -> str | None:
     return None if ":" in principal else "expected a principal TYPE:NAME, with a colon"
 
 
-def read_acls(pattern: Pattern, data: bytes | None) -> tuple[Acl, ...]:
-    """Return the ACLs of a pattern's znode, in their order and without repeats.
-
-    Raises:
-        AclTextError: the data has another form. The place is the znode's path.
-    """
+def read_acls(pattern: paths.Pattern, data: bytes | None) -> tuple[Acl, ...]:
+    """Return the ACLs of a pattern's znode, in their order and without repeats."""
     if not data:
         return ()
-    path = pattern_path(pattern)
+    path = paths.pattern_path(pattern)
     try:
         version = _VERSIONED.decode(data).version
         if version != VERSION:
@@ -85,11 +79,11 @@ def read_acls(pattern: Pattern, data: bytes | None) -> tuple[Acl, ...]:
     return tuple(dict.fromkeys(_read_entry(path, pattern, each) for each in entries))
 
 
-def _read_entry(path: str, pattern: Pattern, entry: _Entry) -> Acl:
-    operation = read_operation(entry.operation)
+def _read_entry(path: str, pattern: paths.Pattern, entry: _Entry) -> Acl:
+    operation = paths.read_operation(entry.operation)
     if operation is None:
         raise AclTextError(path, f"unknown operation {entry.operation!r}")
-    permission_type = read_permission_type(entry.permission_type)
+    permission_type = paths.read_permission_type(entry.permission_type)
     if permission_type is None:
         raise AclTextError(path, f"unknown permission type {entry.permission_type!r}")
     if reason := why_no_principal(entry.principal):
@@ -110,12 +104,52 @@ def write_acls(acls: Iterable[Acl]) -> bytes:
             tuple(
                 _Entry(
                     principal,
-                    PERMISSION_TYPE_NAMES[PermissionType(permission_type)],
+                    paths.PERMISSION_TYPE_NAMES[PermissionType(permission_type)],
                     host,
-                    OPERATION_NAMES[Operation(operation)],
+                    paths.OPERATION_NAMES[Operation(operation)],
                 )
                 for principal, permission_type, operation, host in entries
             ),
             VERSION,
         )
     )
+
+
+EVENT_VERSION: Final = 1
+NODE_PREFIX: Final = "acl_changes_"
+"""ZooKeeper appends a sequence number of ten digits."""
+
+
+class ChangeEvent(NamedTuple):
+    """A sequential znode to create: its path without the number, and its data."""
+
+    path: str
+    data: bytes
+
+
+class _ExtendedEvent(msgspec.Struct, frozen=True):
+    """The data of an event about a pattern that is not literal."""
+
+    version: int
+    resource_type: str = msgspec.field(name="resourceType")
+    name: str
+    pattern_type: str = msgspec.field(name="patternType")
+
+
+def new_change_event(pattern: paths.Pattern, oldest: BrokerVersion) -> ChangeEvent:
+    """Return the event after a change of the pattern's ACLs, in the spelling of ``oldest``."""
+    resource_type, pattern_type = (
+        ResourceType(pattern.resource_type),
+        PatternType(pattern.pattern_type),
+    )
+    kind = (
+        paths.RESOURCE_TYPE_NAMES[resource_type]
+        if oldest < ENUM_NAMES_SINCE
+        else resource_type.name
+    )
+    if pattern_type is PatternType.LITERAL:
+        data = f"{kind}:{pattern.resource_name}".encode()
+    else:
+        event = _ExtendedEvent(EVENT_VERSION, kind, pattern.resource_name, pattern_type.name)
+        data = _ENCODER.encode(event)
+    return ChangeEvent(f"{paths.CHANGE_ROOTS[pattern_type]}/{NODE_PREFIX}", data)

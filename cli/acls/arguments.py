@@ -213,13 +213,11 @@ def _argument(flag: str, value: str | None, rest: deque[str]) -> list[str]:
         return [value]
     if argument is Argument.REQUIRED and not rest:
         raise UsageError(f"Option {flag} requires an argument")
-    if argument is Argument.OPTIONAL and (not rest or _looks_like_a_flag(rest[0])):
+    if argument is Argument.OPTIONAL and (
+        not rest or (rest[0].startswith("-") and rest[0] not in ("-", "--"))
+    ):
         return []
     return [rest.popleft()]
-
-
-def _looks_like_a_flag(word: str) -> bool:
-    return word.startswith("-") and word not in ("-", "--")
 
 
 def check_arguments(given: Arguments) -> None:

@@ -34,13 +34,7 @@ from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.cli.acls.arguments import (
-    HELP,
-    Arguments,
-    check_arguments,
-    help_text,
-    parse_arguments,
-)
+from authorizerd.cli.acls import arguments
 from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
 from authorizerd.cli.acls.plan import Listing, make_plan
 from authorizerd.cli.acls.runner import AclReader, Terminal, execute_listing
@@ -94,10 +88,10 @@ def run_acl_command(
     Raises whatever ``open_log`` and ``read_profile`` raise.
     """
     try:
-        given = parse_arguments(words)
+        given = arguments.parse_arguments(words)
         # As kafka-acls does: help goes to standard error, with exit code 1.
         if not words or given.has("help"):
-            terminal.complain(f"{HELP}\n{help_text(commands)}")
+            terminal.complain(f"{arguments.HELP}\n{arguments.help_text(commands)}")
             return EXIT_FAULT
         if given.has("version"):
             from authorizerd.daemon.telemetry.build import describe_version
@@ -105,7 +99,7 @@ def run_acl_command(
             terminal.tell(f"{describe_version()}\n")
             return 0
         given = _add_profile(given)
-        check_arguments(given)
+        arguments.check_arguments(given)
         _warn_of_words(given, terminal)
         if given.has("log-dir"):
             _list_log(given, terminal, open_log)
@@ -126,7 +120,7 @@ def run_acl_command(
     return 0
 
 
-def _warn_of_words(given: Arguments, terminal: Terminal) -> None:
+def _warn_of_words(given: arguments.Arguments, terminal: Terminal) -> None:
     """Warn of words that kafka-acls ignores, and of a name that may be a shell's."""
     flags = (*RESOURCE_FLAGS, "allow-host", "deny-host")
     names = [name for flag in flags for name in given.values(flag)]
@@ -142,7 +136,7 @@ def _warn_of_words(given: Arguments, terminal: Terminal) -> None:
         terminal.complain(f"authorizerd: warning: {escape_unprintable(warning)}\n")
 
 
-def _add_profile(given: Arguments) -> Arguments:
+def _add_profile(given: arguments.Arguments) -> arguments.Arguments:
     """Return the flags, with those of the profile if none names a server or a log."""
     if any(map(given.has, _PLACES)):
         return given
@@ -153,7 +147,7 @@ def _add_profile(given: Arguments) -> Arguments:
     return given.with_values({flag: [profile.servers], "command-config": [str(profile.path)]})
 
 
-def _list_log(given: Arguments, terminal: Terminal, open_log: OpenLog) -> None:
+def _list_log(given: arguments.Arguments, terminal: Terminal, open_log: OpenLog) -> None:
     path, moment, plan = given.value("log-dir"), given.value("as-of"), make_plan(given)
     assert path is not None
     assert isinstance(plan, Listing)

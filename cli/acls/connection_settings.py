@@ -4,7 +4,8 @@ The command reads Kafka's client properties for the servers, the log-in and TLS,
 others; a key that is probably a typo gets a warning. As in Kafka, PLAIN also accepts the login
 module of SCRAM. ``ssl.protocol`` is ignored: the newest common version is used.
 
-**Invariant:** errors never contain a password or a key.
+**Invariant:** errors never contain a password or a key. A property that is missing, invalid or
+unsupported, and a file that cannot be read, are a ``KafkaAclsError`` of every function here.
 
 Source: Kafka 4.3 AdminClientConfig, AdminBootstrapAddresses, ClientUtils, CommonClientConfigs,
 SaslConfigs, SslConfigs, JaasContext, JaasConfig.
@@ -18,15 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from authorizerd.cli.acls import errors
 from authorizerd.cli.acls.arguments import Arguments
-from authorizerd.cli.acls.errors import (
-    CONFIG_EXCEPTION,
-    ILLEGAL_ARGUMENT,
-    KafkaAclsError,
-    configuration_error,
-    invalid_value,
-    tls_configuration_error,
-)
 from authorizerd.cli.question_words import warn_of
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.jaas import parse_log_in
@@ -67,21 +61,17 @@ _ADDRESS: Final = re.compile(
 
 
 def read_settings(given: Arguments) -> ClientSettings:
-    """Return the connection settings.
-
-    Raises:
-        KafkaAclsError: the file cannot be read, or a property is invalid or unsupported.
-    """
+    """Return the connection settings."""
     provided: set[str] = set()
     properties = _read_properties(given.value("command-config"), provided)
     try:
         return _new_settings(given, properties)
-    except KafkaAclsError as error:
+    except errors.KafkaAclsError as error:
         hidden = sorted(key for key in provided if key in str(error) and key != _JAAS)
         if not hidden:
             raise
         reason = f"invalid value from a provider (not shown) for {', '.join(hidden)}"
-        raise KafkaAclsError((CONFIG_EXCEPTION, reason)) from None
+        raise errors.KafkaAclsError((errors.CONFIG_EXCEPTION, reason)) from None
 
 
 def _new_settings(given: Arguments, properties: dict[str, str]) -> ClientSettings:
@@ -96,7 +86,7 @@ def _new_settings(given: Arguments, properties: dict[str, str]) -> ClientSetting
     api_timeout_ms = _milliseconds(properties, _API_TIMEOUT, defaults.api_timeout_ms)
     bootstrap = _bootstrap(properties)  # checked in the Java client's order
     if api_timeout_ms < request_timeout_ms and _API_TIMEOUT in properties:
-        raise configuration_error(
+        raise errors.configuration_error(
             f"The specified value of {_API_TIMEOUT} must be no smaller than the value of "
             f"{_REQUEST_TIMEOUT}."
         )
@@ -120,16 +110,20 @@ def _read_properties(path: str | None, provided: set[str]) -> dict[str, str]:
         properties = resolve_placeholders(parse_properties(text, source=path))
     except FileNotFoundError:
         advice = f"--command-config: {path}: no such file\n"
-        raise KafkaAclsError(("java.nio.file.NoSuchFileException", path), advice=advice) from None
+        raise errors.KafkaAclsError(
+            ("java.nio.file.NoSuchFileException", path), advice=advice
+        ) from None
     except PermissionError:
         advice = f"--command-config: {path}: this user may not read it\n"
-        raise KafkaAclsError(("java.nio.file.AccessDeniedException", path), advice=advice) from None
+        raise errors.KafkaAclsError(
+            ("java.nio.file.AccessDeniedException", path), advice=advice
+        ) from None
     except OSError as error:
         reason = error.strerror or str(error)
         advice = f"--command-config: {path}: {reason}\n"
-        raise KafkaAclsError(("java.io.IOException", reason), advice=advice) from None
+        raise errors.KafkaAclsError(("java.io.IOException", reason), advice=advice) from None
     except (ConfigurationError, ValueError) as error:
-        raise KafkaAclsError((ILLEGAL_ARGUMENT, str(error))) from None
+        raise errors.KafkaAclsError((errors.ILLEGAL_ARGUMENT, str(error))) from None
     typos = {key: find_typo(key, _KEYS) for key in properties}
     warn_of(
         f"--command-config: {path}: {key} is ignored; did you mean {meant}?"
@@ -145,9 +139,9 @@ def _milliseconds(properties: Mapping[str, str], key: str, default: int) -> int:
     if text is None:
         return default
     if not _INT.fullmatch(text.strip()) or abs(int(text)) > _INT_MAX:
-        raise invalid_value(key, text, "Not a number of type INT")
+        raise errors.invalid_value(key, text, "Not a number of type INT")
     if int(text) < 0:
-        raise invalid_value(key, text.strip(), "Value must be at least 0")
+        raise errors.invalid_value(key, text.strip(), "Value must be at least 0")
     return int(text)
 
 
@@ -155,9 +149,9 @@ def _bootstrap(properties: Mapping[str, str]) -> list[Address]:
     """Return the addresses of the servers or controllers; exactly one of the two must be set."""
     servers, controllers = (_list(properties, key) for key in (_SERVERS, _CONTROLLERS))
     if not (servers or controllers):
-        raise configuration_error(f"You must set either {_SERVERS} or {_CONTROLLERS}")
+        raise errors.configuration_error(f"You must set either {_SERVERS} or {_CONTROLLERS}")
     if servers and controllers:
-        raise configuration_error(f"You cannot set both {_SERVERS} and {_CONTROLLERS}")
+        raise errors.configuration_error(f"You cannot set both {_SERVERS} and {_CONTROLLERS}")
     return [_address(text) for text in dict.fromkeys(servers or controllers)]
 
 
@@ -166,7 +160,7 @@ def _list(properties: Mapping[str, str], key: str) -> list[str]:
     items = _SEPARATOR.split(text) if text else []
     if "" in items:
         reason = f"Configuration '{key}' values must not be empty."
-        raise KafkaAclsError((CONFIG_EXCEPTION, reason))
+        raise errors.KafkaAclsError((errors.CONFIG_EXCEPTION, reason))
     return items
 
 
@@ -174,20 +168,16 @@ def _address(text: str) -> Address:
     match = _ADDRESS.fullmatch(text)
     if match is None or not match["host"]:
         advice = "expected HOST:PORT, for example localhost:9092; separate several with commas.\n"
-        raise configuration_error(f"Invalid url in {_SERVERS}: {text}", advice)
+        raise errors.configuration_error(f"Invalid url in {_SERVERS}: {text}", advice)
     port = match["port"].lstrip("0") or "0"
     # Check the length first: Python refuses to convert thousands of digits.
     if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
-        raise configuration_error(f"Invalid port in {_SERVERS}: {text}")
+        raise errors.configuration_error(f"Invalid port in {_SERVERS}: {text}")
     return Address(match["host"], int(port))
 
 
 def read_security_protocol(properties: Mapping[str, str]) -> SecurityProtocol:
-    """Return the security protocol.
-
-    Raises:
-        KafkaAclsError: it is unknown.
-    """
+    """Return the security protocol."""
     text = properties.get(_PROTOCOL, SecurityProtocol.PLAINTEXT)
     try:
         return SecurityProtocol(text.strip().upper())
@@ -195,37 +185,29 @@ def read_security_protocol(properties: Mapping[str, str]) -> SecurityProtocol:
         # The order of these names is Kafka's.
         expected = "SASL_SSL, PLAINTEXT, SSL, SASL_PLAINTEXT"
         reason = f"String must be one of (case insensitive): {expected}"
-        raise invalid_value(_PROTOCOL, text, reason) from None
+        raise errors.invalid_value(_PROTOCOL, text, reason) from None
 
 
 def read_credentials(
     properties: Mapping[str, str], protocol: SecurityProtocol
 ) -> Credentials | None:
-    """Return the credentials to log in with, or None if the protocol has no log-in.
-
-    Raises:
-        KafkaAclsError: a property is missing, invalid or unsupported.
-    """
+    """Return the credentials to log in with, or None if the protocol has no log-in."""
     if protocol not in SASL_PROTOCOLS:
         return None
     mechanism = _read_mechanism(properties)
     if _JAAS not in properties:
-        raise configuration_error(
+        raise errors.configuration_error(
             f"{_JAAS} is missing: set it to a line with the user's name and password"
         )
     try:
         user = parse_log_in(properties[_JAAS], mechanism)
     except InvalidValueError as error:
-        raise configuration_error(f"{_JAAS}: {error}") from None
+        raise errors.configuration_error(f"{_JAAS}: {error}") from None
     return Credentials(mechanism=mechanism, username=user.username, password=user.password)
 
 
 def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSettings | None:
-    """Return the settings of TLS, or None if the protocol has no TLS.
-
-    Raises:
-        KafkaAclsError: a property is invalid or unsupported, or properties contradict each other.
-    """
+    """Return the settings of TLS, or None if the protocol has no TLS."""
     if protocol not in TLS_PROTOCOLS:
         return None
     values: dict[str, Any] = {}
@@ -236,23 +218,19 @@ def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSe
         try:
             values[key.name] = key.parse(text)
         except InvalidValueError as error:
-            raise invalid_value(key.name, text, str(error)) from None
+            raise errors.invalid_value(key.name, text, str(error)) from None
     try:
         return new_tls_settings(values, {key.name: key.name for key in _TLS_KEYS})
     except InvalidTlsError as error:
-        raise tls_configuration_error(f"{error.key}: {error}") from None
+        raise errors.tls_configuration_error(f"{error.key}: {error}") from None
 
 
 def open_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Read the keystore and truststore, and return the context for TLS. Reading blocks.
-
-    Raises:
-        KafkaAclsError: a store cannot be used.
-    """
+    """Read the keystore and truststore, and return the context for TLS. Reading blocks."""
     try:
         return new_client_context(settings, read_material(settings))
     except StoreError as error:
-        raise tls_configuration_error(str(error)) from None
+        raise errors.tls_configuration_error(str(error)) from None
 
 
 def _read_mechanism(properties: Mapping[str, str]) -> Mechanism:
@@ -263,4 +241,4 @@ def _read_mechanism(properties: Mapping[str, str]) -> Mechanism:
         reason = f"authorizerd acls supports only {', '.join(Mechanism)}"
         if _MECHANISM not in properties:
             reason += "; GSSAPI is Kafka's default"
-        raise invalid_value(_MECHANISM, text, reason) from None
+        raise errors.invalid_value(_MECHANISM, text, reason) from None

@@ -141,16 +141,13 @@ def _groups(given: Arguments) -> tuple[Group, ...]:
     if not (given.has("producer") or given.has("consumer")):
         of_each = set(_entries(given, _operations(given)))
         entries = dict.fromkeys(_resources(given), of_each)
-    groups = tuple(
-        Group(pattern, tuple(sorted(entries[pattern]))) for pattern in sorted(entries, key=_order)
+    ordered = sorted(
+        entries, key=lambda each: (each.resource_type, each.resource_name or "", each.pattern_type)
     )
+    groups = tuple(Group(pattern, tuple(sorted(entries[pattern]))) for pattern in ordered)
     for group in groups:
         _check_operations(group)
     return groups
-
-
-def _order(pattern: AclFilter) -> tuple[int, str, int]:
-    return pattern.resource_type, pattern.resource_name or "", pattern.pattern_type
 
 
 def _add_role(

@@ -26,14 +26,7 @@ from authorizerd.cli.acls.runner import AclAdmin, Removed, Terminal, execute
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import HandshakeFailedError, RequestFailedError
-from authorizerd.protocol.kafka.acl_client import (
-    decode_create_acls_response,
-    decode_delete_acls_response,
-    decode_describe_acls_response,
-    encode_create_acls_request,
-    encode_delete_acls_request,
-    encode_describe_acls_request,
-)
+from authorizerd.protocol.kafka import acl_client
 from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
@@ -45,8 +38,8 @@ def creation_call(acls: Sequence[Acl]) -> Call[list[ApiError | None]]:
     """Return the call that creates ACLs. Its result has an error or None for each."""
     return Call(
         api_key=ApiKey.CREATE_ACLS,
-        encode=lambda version: encode_create_acls_request(version, acls),
-        decode=decode_create_acls_response,
+        encode=lambda version: acl_client.encode_create_acls_request(version, acls),
+        decode=acl_client.decode_create_acls_response,
     )
 
 
@@ -60,8 +53,8 @@ class KafkaAclAdmin:
         """Return the ACLs that ``filter`` matches."""
         call = Call(
             api_key=ApiKey.DESCRIBE_ACLS,
-            encode=lambda version: encode_describe_acls_request(version, filter),
-            decode=decode_describe_acls_response,
+            encode=lambda version: acl_client.encode_describe_acls_request(version, filter),
+            decode=acl_client.decode_describe_acls_response,
         )
         found = await self._request(
             call, "describeAcls", lambda found: [found] if isinstance(found, ApiError) else []
@@ -84,9 +77,11 @@ class KafkaAclAdmin:
         def encode(version: int) -> bytes:
             nonlocal attempts
             attempts += 1
-            return encode_delete_acls_request(version, filters)
+            return acl_client.encode_delete_acls_request(version, filters)
 
-        call = Call(api_key=ApiKey.DELETE_ACLS, encode=encode, decode=decode_delete_acls_response)
+        call = Call(
+            api_key=ApiKey.DELETE_ACLS, encode=encode, decode=acl_client.decode_delete_acls_response
+        )
         results = await self._request(call, "deleteAcls", _deletion_errors)
         # An ACL that several filters match is reported by each.
         acls = {match.acl for result in results for match in result.matches}
@@ -127,11 +122,7 @@ OpenServer: TypeAlias = Callable[
 async def open_kafka(
     settings: ClientSettings, warn: Callable[[str], None]
 ) -> AsyncIterator[AclAdmin]:
-    """Open a connection to a Kafka cluster; nothing is sent before the first request.
-
-    Raises:
-        KafkaAclsError: no host name can be resolved, or a keystore or truststore cannot be used.
-    """
+    """Open a connection to a Kafka cluster; nothing is sent before the first request."""
     context = None if settings.tls is None else open_context(settings.tls)
     async with KafkaClient(settings, warn, context=context) as client:
         if not await client.can_resolve():
@@ -142,11 +133,7 @@ async def open_kafka(
 def execute_remotely(
     given: Arguments, terminal: Terminal, open_server: OpenServer | None = None
 ) -> None:
-    """Carry out the flags on the server that they name.
-
-    Raises:
-        KafkaAclsError: the flags or the settings are invalid, or a request fails.
-    """
+    """Carry out the flags on the server that they name."""
     trio.run(_execute, given, terminal, read_settings(given), open_server or open_kafka)
 
 

@@ -78,11 +78,7 @@ class Terminal:
     error: TextIO
 
     def agrees(self, asked: str) -> bool:
-        """Ask, and return True if the answer is y.
-
-        Raises:
-            KafkaAclsError: the input has ended.
-        """
+        """Ask, and return True if the answer is y."""
         self.tell(asked)
         answer = self.answers.readline()
         if not answer:
@@ -126,11 +122,7 @@ class Steps:
 
 
 async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
-    """Carry out a plan. Asking the user blocks the event loop, which has no other tasks.
-
-    Raises:
-        KafkaAclsError: the server rejects a request, or does not answer.
-    """
+    """Carry out a plan. Asking the user blocks the event loop, which has no other tasks."""
     match plan:
         case Listing():
             await execute_listing(plan, admin, terminal)
@@ -157,11 +149,7 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
 
 
 async def execute_listing(listing: Listing, reader: AclReader, terminal: Terminal) -> None:
-    """List ACLs; without filters, all of them.
-
-    Raises:
-        KafkaAclsError: see ``execute``.
-    """
+    """List ACLs; without filters, all of them."""
     found: list[Acl] = []
     for wanted in listing.filters or (AclFilter(),):
         found += await reader.describe(wanted)

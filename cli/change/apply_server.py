@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from authorizerd.acl.filters import filter_of
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclRequest
-from authorizerd.acl.plan.progress import digest_ids
+from authorizerd.acl.plan.state import digest_ids
 from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import CHANGE, BrokerReader
 from authorizerd.kafka_client.connection import Call

@@ -19,7 +19,6 @@ _NO_SERVER: Final = "expected --bootstrap-server HOST:PORT, or a profile"
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run ``acls plan``."""
     from authorizerd.cli.acl_source import add_source_arguments
     from authorizerd.cli.selection_flags import add_selection_flags
 
@@ -54,7 +53,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_checks(parser: argparse.ArgumentParser) -> None:
     """Add the flags of what ``checks.CHECKS`` runs."""
-    from authorizerd.cli.change.traffic_arguments import add_traffic_arguments
+    from authorizerd.cli.change.traffic import add_traffic_arguments
 
     group = parser.add_argument_group("what must not break: exit code 3 if it does")
     group.add_argument(
@@ -72,7 +71,7 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
 def _plan(given: argparse.Namespace) -> int:
     from authorizerd.cli.acl_source import SourceRequest
     from authorizerd.cli.change.planning import PlanRequest, plan_changes
-    from authorizerd.cli.change.traffic_arguments import TrafficRequest
+    from authorizerd.cli.change.traffic import TrafficRequest
     from authorizerd.cli.selection_flags import read_selection
 
     request = flags.read_request(
@@ -86,7 +85,6 @@ def _plan(given: argparse.Namespace) -> int:
 
 
 def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run ``acls apply``."""
     parser.set_defaults(run=_apply, refuse=parser.error)
     parser.add_argument("plan", type=Path, metavar="PLAN", help="a file of acls plan --out")
     text = f"the brokers or the daemon whose ACLs are changed: host:port,host:port. {HELP}"
@@ -120,7 +118,6 @@ def _apply(given: argparse.Namespace) -> int:
 
 
 def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run ``acls remove``."""
     from authorizerd.cli.selection_flags import add_selection_flags
     from authorizerd.cli.source_settings import add_setting_arguments
 
@@ -153,10 +150,9 @@ def _remove(given: argparse.Namespace) -> int:
 
 
 def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run ``acls compare-releases``."""
     from authorizerd.acl.releases import Release
     from authorizerd.cli.acl_source import add_source_arguments
-    from authorizerd.cli.change.traffic_arguments import add_traffic_logs
+    from authorizerd.cli.change.traffic import add_traffic_logs
 
     parser.set_defaults(run=_compare)
     for flag, name, default in (
@@ -182,7 +178,7 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
 def _compare(given: argparse.Namespace) -> int:
     from authorizerd.cli.acl_source import SourceRequest
     from authorizerd.cli.change.releases import CompareRequest, compare_releases
-    from authorizerd.cli.change.traffic_arguments import TrafficRequest
+    from authorizerd.cli.change.traffic import TrafficRequest
 
     request = flags.read_request(
         CompareRequest,

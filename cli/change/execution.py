@@ -20,18 +20,9 @@ from typing import Final
 import trio
 
 from authorizerd.acl.model import Acl
+from authorizerd.acl.plan import state
 from authorizerd.acl.plan.changes import AclRequest, split_requests
 from authorizerd.acl.plan.document import Plan
-from authorizerd.acl.plan.progress import (
-    NO_CHANGE,
-    Comparison,
-    apply_request,
-    compare,
-    digest_ids,
-    find_added,
-    make_states,
-    skip_changes,
-)
 from authorizerd.cli.change.apply_server import AclServer, Answered, Listed, Unanswered
 from authorizerd.cli.errors import CommandError
 from authorizerd.protocol.kafka.error_codes import ErrorCode
@@ -103,13 +94,15 @@ class Progress:
     in_doubt: AclRequest | None = None
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    others: Comparison = NO_CHANGE
+    others: state.Comparison = state.NO_CHANGE
 
 
 class _Stop(Exception):
     """The plan cannot go on."""
 
-    def __init__(self, ending: Ending, *reasons: str, others: Comparison = NO_CHANGE) -> None:
+    def __init__(
+        self, ending: Ending, *reasons: str, others: state.Comparison = state.NO_CHANGE
+    ) -> None:
         super().__init__(*reasons)
         self.ending = ending
         self.reasons = reasons
@@ -167,17 +160,17 @@ class Execution:
     def _find_requests(self, listed: Listed) -> tuple[AclRequest, ...]:
         """Return the requests that lead from a state of the plan to its end."""
         changes = self._plan.changes
-        made = make_states(self._plan.made_for.digest, changes).get(listed.digest)
+        made = state.make_states(self._plan.made_for.digest, changes).get(listed.digest)
         if made is None:
             raise _new_move(self._plan, listed)
-        left = skip_changes(changes, made)
+        left = state.skip_changes(changes, made)
         self.progress.made_before, self.progress.left = made, left.count
         return tuple(split_requests(left, **self._limit))
 
     async def _carry_out(self, request: AclRequest, before: Listed) -> Listed:
         """Return the state after a request that is applied to exactly the state ``before``."""
-        expected = apply_request(before.acls, request)
-        digest = digest_ids(expected)
+        expected = state.apply_request(before.acls, request)
+        digest = state.digest_ids(expected)
         pause = _PAUSE_FIRST_SECONDS
         reason = ""
         for attempt in range(ATTEMPTS_MAX):
@@ -217,7 +210,7 @@ class Execution:
     ) -> None:
         """Return if the request can be sent again: nothing has changed, and it may succeed."""
         failure = _describe_failure(answer)
-        found = compare(before.acls, request, after.acls)
+        found = state.compare(before.acls, request, after.acls)
         errors = answer.errors if isinstance(answer, Answered) else ()
         if after.digest == before.digest:
             if isinstance(answer, Answered) and not errors:
@@ -254,7 +247,7 @@ class Execution:
             after = await self._list_again()
             if self.progress.compares or has_failed or after.digest == digest:
                 return after
-            if not compare(before.acls, request, after.acls).unseen:
+            if not state.compare(before.acls, request, after.acls).unseen:
                 return after
             if trio.current_time() + pause > end:
                 return after
@@ -316,19 +309,19 @@ def _new_move(plan: Plan, listed: Listed) -> _Stop:
     )
     if changes.count and len(there) + len(gone) == changes.count:
         # Its own changes are not news: only what came after them is.
-        since = find_added(plan.leads_to.digest, listed.acls, listed.digest)
+        since = state.find_added(plan.leads_to.digest, listed.acls, listed.digest)
         reasons = ["all changes of the plan are there: it was applied before"]
         gone = []
     else:
         since = [
             acl
-            for acl in find_added(made_for.digest, listed.acls, listed.digest)
+            for acl in state.find_added(made_for.digest, listed.acls, listed.digest)
             if acl not in changes.created
         ]
         reasons = [*_name_some("already there", there), *_name_some("no longer there", gone)]
         if len(there) == len(changes.created):
             gone = []  # perhaps by this plan, which deletes after all creations
-    others = Comparison(unseen=(), created=tuple(since), deleted=tuple(gone))
+    others = state.Comparison(unseen=(), created=tuple(since), deleted=tuple(gone))
     return _Stop(Ending.MOVED, first, *reasons, *_name_some("created since", since), others=others)
 
 

@@ -3,12 +3,14 @@
 Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. The plan
 is written with exit code 3, too: it says what it would break, and ``acls apply`` refuses it.
 
-**Invariant:** nothing is changed but the plan of ``--out``, which is replaced as a whole. The same
-ACLs, files and flags give the same plan.
+**Invariant:** nothing is changed but the file of ``--out``, which is replaced as a whole, and only
+if it is an earlier plan: no file is destroyed that people have written. The same ACLs, files and
+flags give the same plan.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,35 +19,117 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.formats.model import AclsRead, Scope
+from authorizerd.acl.formats.unread import find_placeholder
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
+from authorizerd.acl.plan import document
 from authorizerd.acl.plan.changes import AclChanges, make_changes
-from authorizerd.acl.plan.document import (
-    Plan,
-    PlanCheck,
-    PlanSettings,
-    PlanSource,
-    State,
-    encode_plan,
-    name_steps,
-)
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.names import has_known_codes
 from authorizerd.acl.plan.selector import Managed, Selector, manage_one
 from authorizerd.acl.plan.state import change_digest, digest_acls
 from authorizerd.acl.plan.warnings import Proposal, find_warnings
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
+from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
-from authorizerd.cli.change.files import find_plan_file, read_desired
-from authorizerd.cli.change.policy_check import check_tests
-from authorizerd.cli.change.report import describe_changes, describe_managed, summarize_changes
-from authorizerd.cli.change.traffic import Checked, check_traffic
-from authorizerd.cli.change.traffic_arguments import TrafficRequest
+from authorizerd.cli.change import report
+from authorizerd.cli.change.traffic import TrafficRequest, check_traffic
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.selection_flags import Selection
-from authorizerd.cli.transfer.whole_file import write_text
+from authorizerd.cli.transfer.text_place import find_writable, new_error, write_text
+
+_START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
+_START_BYTES: Final = 1_024
+_FOR_NO_ACLS: Final = "if there should be no ACLs, write 'acls: []' into a .yaml file"
+_FOR_OTHERS: Final = "if it is of a kind that has no ACLs, leave it out, or pass --accept-losses"
+
+
+def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
+    """Return the desired ACLs of a file. Blocks.
+
+    An empty file is an error, because a listing that failed leaves one. A pipe is read once.
+
+    Args:
+        accepts_losses: whether nothing may be read of a file, or of a document in it.
+
+    Raises:
+        CommandError: it is empty or a plan, nothing was read, or as ``read_acls``.
+    """
+    if is_log(path):
+        return read_acls(path)
+    text = read_text(path)
+    if is_plan(text):
+        raise CommandError(
+            f"{path}: expected desired ACLs, found a plan: apply it with 'authorizerd acls apply'"
+        )
+    if not text.strip():
+        raise CommandError(f"{path}: expected desired ACLs, found an empty file: {_FOR_NO_ACLS}")
+    read = parse_acls(path, text, path.suffix)
+    if not accepts_losses:
+        _check_understood(path, read)
+    return read
+
+
+def _check_understood(path: Path, read: AclsRead) -> None:
+    """Raise CommandError if nothing was read of a file or document, or a name is a placeholder."""
+    for loss in read.losses:
+        if loss.is_document:
+            raise CommandError(f"{path}: {loss}: {_FOR_OTHERS}")
+    for acl in read.acls:
+        for name in (acl.principal, acl.resource_name, acl.host):
+            if placeholder := find_placeholder(name):
+                raise CommandError(
+                    f"{path}: a name has the placeholder {escape_unprintable(placeholder)}: "
+                    "replace it first, for example by helm template or envsubst, or pass "
+                    "--accept-losses if it is a part of the name"
+                )
+    if read.is_empty and read.losses:
+        raise CommandError(
+            f"{path}: expected desired ACLs, found none that can be read: {read.losses[0]}"
+        )
+    if read.is_empty:
+        raise CommandError(
+            f"{path}: expected desired ACLs, found a file that neither has ACLs nor says whose: "
+            f"{_FOR_NO_ACLS}; {_FOR_OTHERS}"
+        )
+
+
+def find_plan_file(
+    out: Path | None, inputs: Iterable[tuple[str, Path]]
+) -> tuple[Path, int | None] | None:
+    """Return the file of ``--out`` and its permissions, as ``find_writable``; None without it.
+
+    Args:
+        inputs: the files that the command reads, with their flags.
+    """
+    if out is None:
+        return None
+    found = find_writable(out, overwrite=True)
+    if found[1] is None:
+        return found
+    for name, path in inputs:
+        if path.exists() and path.samefile(out):
+            raise CommandError(f"--out {out}: the file is also {name}, and was kept: name another")
+    try:
+        with out.open("rb") as file:
+            may_replace = is_plan(file.read(_START_BYTES).decode(errors="replace"))
+    except OSError as error:
+        raise new_error(out, error) from error
+    if not may_replace:
+        raise CommandError(
+            f"--out {out}: the file exists and is not a plan, and was kept: name another"
+        )
+    return found
+
+
+def is_plan(text: str) -> bool:
+    """Return True if a text begins as the plans do that ``acls plan`` writes."""
+    return _START.match(text) is not None
+
 
 EXIT_FAULT: Final = 1
 EXIT_BREAKS: Final = 3
@@ -75,7 +159,8 @@ def plan_changes(request: PlanRequest) -> int:
     files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
     selector = _read_selector(request.selection, files.values())
     source = open_source(request.source)
-    changes = make_changes(source.snapshot.acls.values(), _desired(files.values()), selector)
+    desired = (acl for read in files.values() for acl in read.acls)
+    changes = make_changes(source.snapshot.acls.values(), desired, selector)
     if not accepts:
         _check_removals(files, changes.deleted)
     if changes.count > RECORDS_PER_REQUEST_MAX and not request.batches:
@@ -83,7 +168,7 @@ def plan_changes(request: PlanRequest) -> int:
     after = change_snapshot(source.snapshot, changes)
     try:
         found = (
-            check_tests(request.tests, source, after),
+            report.check_tests(request.tests, source, after),
             check_traffic(request.recorded, source, after),
         )
     except FaultyFileError as error:
@@ -92,7 +177,7 @@ def plan_changes(request: PlanRequest) -> int:
     checked = [each for each in found if each is not None]
     losses = [f"{path}: {loss}" for path, read in files.items() for loss in read.losses]
     plan = propose(source, after, changes, selector, losses, [each.result for each in checked])
-    data = encode_plan(plan)
+    data = document.encode_plan(plan)
     if out is not None:
         path, mode = out
         write_text(path, data.decode(), mode)
@@ -149,11 +234,6 @@ def _entries_of(scope: Scope) -> Iterator[Managed]:
             yield manage_one(acl)
 
 
-def _desired(files: Iterable[AclsRead]) -> Iterator[Acl]:
-    for read in files:
-        yield from read.acls
-
-
 def _check_removals(files: Mapping[Path, AclsRead], removed: Iterable[Acl]) -> None:
     """Raise PlanError if what is lost of a file may be an ACL that the plan would delete."""
     for acl in removed:
@@ -189,43 +269,43 @@ def propose(
     changes: AclChanges,
     selector: Selector,
     losses: Sequence[str] = (),
-    checks: Sequence[PlanCheck] = (),
-) -> Plan:
+    checks: Sequence[document.PlanCheck] = (),
+) -> document.Plan:
     """Return the plan of these changes, after which the snapshot is ``after``, with warnings."""
     proposal = Proposal(source.snapshot, after, changes, source.settings)
     warnings = [*losses, *find_warnings(proposal, source.caller)]
     acls, settings = source.snapshot.acls, source.settings
     digest = digest_acls(acls.values())
     count = len(acls) + len(changes.created) - len(changes.deleted)
-    return Plan(
-        made_for=PlanSource(
+    return document.Plan(
+        made_for=document.PlanSource(
             place=source.place.value,
             name=source.name,
             offset=source.offset,
             acls=len(acls),
             digest=digest,
         ),
-        leads_to=State(count, change_digest(digest, changes)),
-        settings=PlanSettings(
+        leads_to=document.State(count, change_digest(digest, changes)),
+        settings=document.PlanSettings(
             None if settings.super_users is None else tuple(sorted(settings.super_users)),
             settings.allow_everyone_if_no_acl_found,
         ),
         manages=selector.document,
         warnings=tuple(warnings),
         checks=tuple(checks),
-        steps=name_steps(changes),
+        steps=document.name_steps(changes),
     )
 
 
 def _describe(
-    plan: Plan, source: AclSource, checked: Sequence[Checked], out: Path | None
+    plan: document.Plan, source: AclSource, checked: Sequence[report.Checked], out: Path | None
 ) -> Iterator[str]:
-    diff = list(describe_changes(plan.changes))
+    diff = list(report.describe_changes(plan.changes))
     yield from diff
     if diff:
         yield ""
-    yield summarize_changes(plan)
-    yield from describe_managed(plan)
+    yield report.summarize_changes(plan)
+    yield from report.describe_managed(plan)
     yield from source.describe()
     for warning in plan.warnings:
         yield f"warning: {warning}"

@@ -13,13 +13,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.explanation.words import (
-    count_of,
-    name_operation,
-    name_pattern,
-    name_resource,
-    name_type,
-)
+from authorizerd.acl.explanation import words
 from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.plan.traffic import TrafficEvidence
 from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
@@ -28,10 +22,8 @@ from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.steps import finish
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change.report import describe_entry
-from authorizerd.cli.change.traffic import compare_traffic, describe_traffic
-from authorizerd.cli.change.traffic_arguments import TrafficRequest
+from authorizerd.cli.change.traffic import TrafficRequest, compare_traffic, describe_traffic
 from authorizerd.cli.output import print_document, print_lines
-from authorizerd.cli.questions.documents import new_source
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_question
 
@@ -86,14 +78,13 @@ def _make_document(
     effects: Sequence[AclEffect],
     traffic: TrafficEvidence | None,
 ) -> dict[str, object]:
-    """Return the document, which docs/change.md describes."""
     return {
         "from": before,
         "to": after,
         "acls": [*map(_make_changed, effects[:ACLS_LISTED_MAX])],
         "acls_left_out": max(len(effects) - ACLS_LISTED_MAX, 0),
         "traffic": traffic,
-        "source": new_source(source),
+        "source": source.document,
     }
 
 
@@ -119,13 +110,14 @@ def _describe(
     changing = [each for each in effects if each.meaning is not Meaning.NEVER_MATCHES]
     flipping = sum(1 for each in changing if each.flip_count)
     yield (
-        f"from Kafka {before} to {after}: {count_of(len(changing), 'ACL')} with another meaning,"
-        f" {flipping} of them with another answer"
+        f"from Kafka {before} to {after}: {words.count_of(len(changing), 'ACL')} with another"
+        f" meaning, {flipping} of them with another answer"
     )
     for effect in effects[:ACLS_SHOWN_MAX]:
         yield from _describe_effect(effect)
     if len(effects) > ACLS_SHOWN_MAX:
-        yield f"and {count_of(len(effects) - ACLS_SHOWN_MAX, 'more ACL')} with a slash in the host"
+        more = words.count_of(len(effects) - ACLS_SHOWN_MAX, "more ACL")
+        yield f"and {more} with a slash in the host"
     if traffic is not None:
         yield from describe_traffic(traffic)
     yield from source.describe()
@@ -133,20 +125,20 @@ def _describe(
 
 def _describe_effect(effect: AclEffect) -> Iterator[str]:
     acl = effect.acl
-    text = f"{describe_entry(acl)} on {name_type(acl.resource_type)} "
-    text += name_pattern(acl.pattern_type, acl.resource_name)
+    text = f"{describe_entry(acl)} on {words.name_type(acl.resource_type)} "
+    text += words.name_pattern(acl.pattern_type, acl.resource_name)
     if effect.meaning is Meaning.NEVER_MATCHES:
         yield f"{effect.meaning}, in both releases: {text}"
         return
     yield f"{effect.meaning}: {text}"
     change = "denied -> allowed" if effect.allows else "allowed -> denied"
     for flip in effect.flips:
-        resource = name_resource(flip.resource_type, flip.resource_name)
-        operation = name_operation(flip.operation)
+        resource = words.name_resource(flip.resource_type, flip.resource_name)
+        operation = words.name_operation(flip.operation)
         yield f"  {change}: {flip.principal} {operation} {resource} from {flip.host}"
     more = effect.flip_count - len(effect.flips)
     if more:
-        yield f"  {change}: {count_of(more, 'more question')}"
+        yield f"  {change}: {words.count_of(more, 'more question')}"
     if not is_certain(acl.host):
         yield "  only a broker knows whether it has the network interface that the range names"
     elif not effect.is_complete:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -36,17 +38,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.level.value}: {self.check}: {self.text}{end}{advice}"
 
 
-def ok(check: str, text: str) -> Finding:
-    return Finding(level=Level.OK, check=check, text=escape_line(text))
+def _new(level: Level, check: str, text: str, advice: str = "") -> Finding:
+    return Finding(level=level, check=check, text=escape_line(text), advice=escape_line(advice))
 
 
-def warning(check: str, text: str, advice: str) -> Finding:
-    return Finding(
-        level=Level.WARNING, check=check, text=escape_line(text), advice=escape_line(advice)
-    )
-
-
-def error(check: str, text: str, advice: str) -> Finding:
-    return Finding(
-        level=Level.ERROR, check=check, text=escape_line(text), advice=escape_line(advice)
-    )
+ok: Final = partial(_new, Level.OK)
+warning: Final = partial(_new, Level.WARNING)
+error: Final = partial(_new, Level.ERROR)

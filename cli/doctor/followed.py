@@ -1,16 +1,25 @@
-"""Check how the daemon follows a cluster: its servers, log-in, rights, and what does not follow."""
+"""Check how the daemon follows a cluster: its servers, log-in, rights, and what does not follow.
+
+**Invariant:** the questions to the nodes change nothing in the cluster, and no answer contains the
+daemon's password.
+
+Source: Kafka 4.3 ControllerApis, KafkaApis: both check the right before anything else of a Fetch
+or DescribeAcls.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.model import Operation
+import trio
+
+from authorizerd.acl.model import AclFilter, Operation, PatternType, ResourceType
 from authorizerd.cli.doctor.certificates import examine_client_stores
 from authorizerd.cli.doctor.finding import Finding, error, ok, warning
-from authorizerd.cli.doctor.followed_nodes import NodeAnswer, ask_nodes, list_cluster_ids
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import HttpEndpoint, is_loopback
 from authorizerd.config.follow import (
@@ -18,22 +27,145 @@ from authorizerd.config.follow import (
     FORWARD_PRIVILEGED,
     WRITES,
     FollowSettings,
+    Server,
     SourceKind,
     Writes,
 )
 from authorizerd.config.values import PLAIN
-from authorizerd.daemon.sources.remedies import (
-    excess_rights,
-    missing_alter,
-    missing_right,
-    remedy,
-)
-from authorizerd.kafka_client.errors import UnusableNodeError
+from authorizerd.daemon.sources import remedies
+from authorizerd.daemon.sources.nodes import NodeOpener
+from authorizerd.kafka_client import errors
+from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import Call, Node, message_call
+from authorizerd.kafka_client.quorum_calls import fetch_call
+from authorizerd.kafka_client.transport import OpenStream, open_tcp
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.meta_properties import read_meta_properties
-from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.acl_client import (
+    decode_describe_acls_response,
+    encode_describe_acls_request,
+)
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.fetch import FetchPosition
+from authorizerd.protocol.kafka.requests import DescribeClusterRequest
+from authorizerd.protocol.kafka.responses import DescribeClusterAnswer
+
+SECONDS_MAX: Final = 15.0
+
+_TIMEOUT_MS: Final = int(SECONDS_MAX * 1000)
+_MISPLACED: Final = (
+    ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+)
+_ENDPOINT_TYPES: Final = {SourceKind.BROKERS: 1, SourceKind.QUORUM: 2}
+_BEGINNING: Final = FetchPosition(offset=0, last_epoch=0, leader_epoch=0)
+_NO_ACL: Final = AclFilter(
+    resource_type=ResourceType.CLUSTER,
+    resource_name="authorizerd-doctor",
+    pattern_type=PatternType.LITERAL,
+)
+"""Matches nothing: ACLs name the cluster kafka-cluster. The right is checked anyway."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAnswer:
+    """The answers of a node.
+
+    ``failure`` is the reason if it could not be reached or did not answer, and ``advice`` what to
+    do about it, if that is known here. ``error_code`` is that
+    of the request that needs the daemon's right. ``cluster_id`` is empty if it is not known.
+    ``operations`` are those that the daemon's principal may do on the cluster, as far as known;
+    ALTER is always known.
+    """
+
+    address: Address
+    failure: errors.ConnectionFailedError | None = None
+    advice: str = ""
+    error_code: int = 0
+    cluster_id: str = ""
+    operations: frozenset[Operation] = frozenset()
+
+
+async def ask_all(
+    settings: FollowSettings, cluster_id: str | None, open_tcp: OpenStream = open_tcp
+) -> list[NodeAnswer]:
+    """Ask all servers that the configuration names, at the same time; return their answers.
+
+    Args:
+        cluster_id: the id that the cluster must have, None if any will do.
+    """
+    opener = NodeOpener(settings, open_tcp)
+    answers: dict[Server, NodeAnswer] = {}
+
+    async def ask(server: Server) -> None:
+        answers[server] = await _ask_in_time(opener, settings, server, cluster_id)
+
+    async with trio.open_nursery() as nursery:
+        for server in settings.servers:
+            nursery.start_soon(ask, server)
+    return [answers[server] for server in settings.servers]
+
+
+async def _ask_in_time(
+    opener: NodeOpener, settings: FollowSettings, server: Server, cluster_id: str | None
+) -> NodeAnswer:
+    address = Address(server.host, server.port)
+    failure = errors.ConnectionFailedError(f"{address}: no answer within {SECONDS_MAX:g} s")
+    with trio.move_on_after(SECONDS_MAX):
+        try:
+            node = await opener.open(server.host, server.port)
+            try:
+                return await _ask(node, settings, cluster_id)
+            finally:
+                await node.aclose()
+        except errors.ConnectionFailedError as error:
+            failure = error
+        except errors.RequestFailedError as error:
+            failure = errors.ConnectionFailedError(f"{address}: {error}")
+    return NodeAnswer(address=address, failure=failure)
+
+
+async def _ask(node: Node, settings: FollowSettings, cluster_id: str | None) -> NodeAnswer:
+    asked = DescribeClusterRequest(
+        include_cluster_authorized_operations=True, endpoint_type=_ENDPOINT_TYPES[settings.kind]
+    )
+    describe = message_call(ApiKey.DESCRIBE_CLUSTER, asked, DescribeClusterAnswer)
+    cluster = await node.request(describe, _TIMEOUT_MS)
+    code = int(cluster.error_code)
+    # Controllers describe their cluster only to those who may ALTER it; brokers do it to everyone.
+    is_hidden = code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if code and not (is_hidden and settings.kind is SourceKind.QUORUM):
+        wrong = remedies.WRONG_NODES[settings.kind] if code in _MISPLACED else (ApiError(code), "")
+        failure = errors.ConnectionFailedError(f"{node.address}: {wrong[0]}")
+        return NodeAnswer(address=node.address, failure=failure, advice=wrong[1])
+    # A negative number means that they were not computed.
+    bits = 0 if is_hidden else cluster.cluster_authorized_operations
+    return NodeAnswer(
+        address=node.address,
+        error_code=await _try_right(node, settings.kind, cluster_id),
+        cluster_id="" if is_hidden else cluster.cluster_id,
+        operations=frozenset(each for each in Operation if bits > 0 and bits >> each & 1),
+    )
+
+
+async def _try_right(node: Node, kind: SourceKind, cluster_id: str | None) -> int:
+    """Return the error code of the request that following needs."""
+    if kind is SourceKind.QUORUM:
+        call = fetch_call(cluster_id=cluster_id, position=_BEGINNING, max_wait_ms=0, max_bytes=1)
+        answer = await node.request(call, _TIMEOUT_MS)
+        return answer.error_code
+    listing = Call(
+        api_key=ApiKey.DESCRIBE_ACLS,
+        encode=lambda version: encode_describe_acls_request(version, _NO_ACL),
+        decode=decode_describe_acls_response,
+    )
+    found = await node.request(listing, _TIMEOUT_MS)
+    return int(found.code) if isinstance(found, ApiError) else ErrorCode.NONE
+
 
 _CHECK: Final = "source"
 _FILE_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")
@@ -56,7 +188,7 @@ def examine_followed(configuration: Configuration) -> Iterator[Finding]:
         yield from examine_client_stores(follow.tls, datetime.now(UTC))
     log_dir = Path(configuration.metadata_log_dir)
     expected = follow.cluster_id or read_copied_cluster(log_dir)
-    answers = ask_nodes(follow, expected)
+    answers = trio.run(ask_all, follow, expected)
     yield from judge_answers(follow, answers, expected)
     yield from examine_copy(log_dir, follow)
 
@@ -105,7 +237,7 @@ def judge_answers(
             yield _judge_right(follow, answer, expected)
         else:
             yield _report_failure(follow, answer, is_only=not reached)
-    clusters = list_cluster_ids(answers)
+    clusters = [*dict.fromkeys(each.cluster_id for each in answers if each.cluster_id)]
     if len(clusters) > 1:
         text = f"the servers belong to different clusters: {', '.join(clusters)}"
         yield error(_CHECK, text, "name the servers of one cluster")
@@ -115,8 +247,8 @@ def judge_answers(
 
 def _report_failure(follow: FollowSettings, answer: NodeAnswer, *, is_only: bool) -> Finding:
     failure, advice = answer.failure, answer.advice
-    if isinstance(failure, UnusableNodeError):
-        advice = remedy(follow.kind, failure.cause)
+    if isinstance(failure, errors.UnusableNodeError):
+        advice = remedies.remedy(follow.kind, failure.cause)
     text = str(failure).removesuffix(f"; {advice}")  # such a text ends with the remedy
     return (error if is_only else warning)(_CHECK, text, advice or _REACH)
 
@@ -124,7 +256,7 @@ def _report_failure(follow: FollowSettings, answer: NodeAnswer, *, is_only: bool
 def _judge_right(follow: FollowSettings, answer: NodeAnswer, expected: str | None) -> Finding:
     user = follow.username
     if answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-        text, _, advice = missing_right(follow.kind, user).partition(": ")
+        text, _, advice = remedies.missing_right(follow.kind, user).partition(": ")
         return error(_CHECK, f"{answer.address}: {text}", advice)
     if answer.error_code == ErrorCode.SECURITY_DISABLED:
         text = f"{answer.address}: the cluster has no authorizer, so it has no ACLs"
@@ -156,7 +288,7 @@ def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Fi
     if follow.writes is Writes.AS_SELF:
         needed.add(Operation.ALTER)
         if Operation.ALTER not in answer.operations:
-            text, _, advice = missing_alter(follow.username).partition(": ")
+            text, _, advice = remedies.missing_alter(follow.username).partition(": ")
             yield error(_CHECK, f"{WRITES}=as-self: {text}", advice)
     harmless = {Operation.DESCRIBE}
     if more := answer.operations - needed - harmless:
@@ -164,7 +296,9 @@ def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Fi
         text = f"the daemon's user may do more in the cluster than it needs: {names}"
         if Operation.CLUSTER_ACTION in more:
             text += " (with CLUSTER_ACTION, it reads topics and acts as anybody)"
-        yield warning(_CHECK, text, excess_rights(follow.username, answer.operations, more))
+        yield warning(
+            _CHECK, text, remedies.excess_rights(follow.username, answer.operations, more)
+        )
 
 
 def _has_certificate(follow: FollowSettings) -> bool:

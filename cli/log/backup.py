@@ -21,7 +21,6 @@ from authorizerd.protocol.records.record_names import name_record_types
 
 
 def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument(
         "out",
@@ -35,7 +34,6 @@ def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Write the backup, and print what is in it."""
     log_dir = read_log_directory(arguments).path
     target = _check_target(arguments.out, log_dir)
     try:

@@ -135,7 +135,6 @@ def _check(log_dir: Path, storage: Storage, report: Report) -> None:
 
 
 def _inspect(log_dir: Path, storage: Storage, report: Report, *, is_used: bool = False) -> None:
-    """Print the findings and a summary."""
     inspection = Inspection(log_dir, storage)
     found: dict[str, list[str]] = {"fault": [], "note": []}
     for finding in inspection.findings():

@@ -24,10 +24,7 @@ from authorizerd.cli.log.stopped_log import StoppedLog
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.image.features import (
-    METADATA_VERSION_FEATURE,
-    METADATA_VERSION_NAMES,
-)
+from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_NAMES
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.meta_properties import read_meta_properties
@@ -44,7 +41,6 @@ def name_metadata_version(level: int) -> str:
 
 
 def add_features_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument(
         "action",
@@ -63,7 +59,6 @@ def add_features_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Show or raise the level, and print by which rules ACLs are judged."""
     if (arguments.action == "upgrade") != (arguments.metadata is not None):
         arguments.refuse("expected --metadata VERSION with upgrade, and without it for describe")
     log_dir = read_log_directory(arguments).path

@@ -16,26 +16,19 @@ from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import add_config_arguments, add_json_argument
 from authorizerd.cli.output import print_document
 from authorizerd.cli.program.ending import saying
-from authorizerd.metadata.copy_directory import (
-    MARK_NAME,
-    read_mark,
-    remove_copy,
-    remove_mark,
-)
+from authorizerd.metadata.copy_directory import MARK_NAME, read_mark, remove_copy, remove_mark
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.storage import DISK
 
 
 def add_reset_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     add_config_arguments(parser)
     add_json_argument(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Remove the copy in ``metadata.log.dir``, and print each removed path."""
     configuration = read_configuration(arguments.config, arguments.override)
     log_dir = Path(configuration.metadata_log_dir)
     _check_mark(log_dir)  # before locking, which creates the lock's file

@@ -42,7 +42,6 @@ class RestoreRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument(
         "backup", type=Path, metavar="BACKUP", help="a file that `authorizerd backup` has written"
@@ -67,7 +66,6 @@ def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Restore the backup, and print what was done."""
     place = read_log_directory(arguments)
     request = read_request(RestoreRequest, arguments)
     if request.next_offset < 0:

@@ -4,18 +4,23 @@ Exit codes: 0 all tests pass, 1 a fault in a file or in the ACLs, 2 invalid argu
 fails.
 
 **Invariant:** the command never passes without having run a test. Programs rely on the names of
-fields in its JSON document, which docs/policy-tests.md describes: a change only adds fields.
+fields in its JSON document, which docs/policy-tests.md describes: a change only adds fields. The
+JUnit XML has the elements of Jenkins' schema, and is well-formed whatever the ACLs contain.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Final
+from xml.etree import ElementTree
 
 import msgspec
 
@@ -32,20 +37,125 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.policy.wording import write_assertion
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.cli import flags
 from authorizerd.cli.acl_file import read_acl_file
-from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
+from authorizerd.cli.acl_source import AclSource, SourceRequest, add_source_arguments, open_source
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines
 from authorizerd.cli.policy.document import PolicyTest, read_policy_files
 from authorizerd.cli.policy.faults import FaultyFileError
-from authorizerd.cli.policy.junit import write_junit
-from authorizerd.cli.policy.report import describe_result, propose_command, summarize
-from authorizerd.cli.policy.results import Reason, Result, run_tests
-from authorizerd.cli.questions.documents import new_source
-from authorizerd.cli.transfer.whole_file import FILE_MODE
+from authorizerd.cli.policy.results import (
+    Reason,
+    Result,
+    describe_failure,
+    describe_result,
+    propose_command,
+    run_tests,
+    summarize,
+)
+from authorizerd.cli.transfer.text_place import FILE_MODE
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_change_answer
+
+
+def add_test_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_run)
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="a YAML file with 'tests'"
+    )
+    text = (
+        "test a planned change: add the ACLs of this file, in any format of --acls; may be repeated"
+    )
+    flags.add_list(parser, "--with", "ACLS", text, type=Path, dest="added")
+    text = "test a planned change: first remove the ACLs of this file; may be repeated"
+    flags.add_list(parser, "--without", "ACLS", text, type=Path, dest="removed")
+    text = "run only tests whose name or assertion contains this text; may be repeated"
+    flags.add_list(parser, "-k", "TEXT", text, dest="select")
+    flags.add_switch(parser, "--list", "list the tests and what they assert, and end")
+    flags.add_json_argument(parser)
+    flags.add_file(parser, "--junit", "also write the results as JUnit XML")
+    add_source_arguments(parser)
+
+
+def _run(given: argparse.Namespace) -> int:
+    from authorizerd.cli.policy.command import TestRequest, run_policy_tests
+
+    source = flags.read_request(SourceRequest, given)
+    return run_policy_tests(flags.read_request(TestRequest, given, source=source))
+
+
+_SUITES_NAME: Final = "authorizerd test"
+_FAILURE_TYPE: Final = "policy"
+_HOST: Final = "localhost"
+
+
+def write_junit(results: Sequence[Result], begun: float) -> bytes:
+    """Return the XML document.
+
+    Args:
+        begun: when the tests began, in seconds since 1970.
+    """
+    root = ElementTree.Element("testsuites", {"name": _SUITES_NAME, **_totals(results)})
+    # ISO 8601 without a zone is what the schemas of JUnit's format ask for.
+    timestamp = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    for number, (source, some) in enumerate(groupby(results, lambda each: each.test.source)):
+        _add_suite(root, number, source, list(some), timestamp)
+    ElementTree.indent(root)
+    document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
+
+
+def _add_suite(
+    root: ElementTree.Element, number: int, source: str, results: Sequence[Result], timestamp: str
+) -> None:
+    attributes = {
+        "id": str(number),
+        "name": escape_unprintable(source),
+        "timestamp": timestamp,
+        "hostname": _HOST,
+        "skipped": "0",
+        **_totals(results),
+    }
+    suite = ElementTree.SubElement(root, "testsuite", attributes)
+    for result in results:
+        _add_case(suite, result)
+
+
+def _add_case(suite: ElementTree.Element, result: Result) -> None:
+    test = result.test
+    source = escape_unprintable(test.source)
+    case = ElementTree.SubElement(
+        suite,
+        "testcase",
+        name=escape_unprintable(test.title),
+        classname=source,
+        file=source,
+        line=str(test.line),
+        time=_seconds([result]),
+    )
+    if not result.passed:
+        lines = list(describe_failure(result))
+        failure = ElementTree.SubElement(
+            case, "failure", type=_FAILURE_TYPE, message=f"{lines[0]}; {lines[1]}"
+        )
+        failure.text = "\n".join(lines)
+
+
+def _totals(results: Sequence[Result]) -> dict[str, str]:
+    failed = sum(not each.passed for each in results)
+    return {
+        "tests": str(len(results)),
+        "failures": str(failed),
+        "errors": "0",
+        "time": _seconds(results),
+    }
+
+
+def _seconds(results: Sequence[Result]) -> str:
+    return f"{sum(each.seconds for each in results):.6f}"
+
 
 EXIT_FAULT: Final = 1
 EXIT_FAILED: Final = 3
@@ -88,7 +198,10 @@ def run_policy_tests(request: TestRequest) -> int:
     if request.json:
         print_document(new_report(results, source, plan))
     else:
-        _write_lines([summarize(results), *source.describe(), *_describe_plan(plan)])
+        changed = []
+        if plan is not None:
+            changed = [f"after a planned change: {plan['removed']} removed, {plan['added']} added"]
+        _write_lines([summarize(results), *source.describe(), *changed])
     if request.junit is not None:
         _write_file(request.junit, write_junit(results, begun))
     return 0 if all(each.passed for each in results) else EXIT_FAILED
@@ -147,11 +260,6 @@ def apply_change(
     return apply_changes(snapshot, changes)
 
 
-def _describe_plan(plan: dict[str, int] | None) -> Iterator[str]:
-    if plan is not None:
-        yield f"after a planned change: {plan['removed']} removed, {plan['added']} added"
-
-
 def _write_lines(lines: Iterable[str]) -> None:
     print_lines(lines)
     sys.stdout.flush()
@@ -178,7 +286,7 @@ def new_report(
     return {
         "passed": len(results) - failed,
         "failed": failed,
-        "source": new_source(source),
+        "source": source.document,
         "plan": plan,
         "tests": [_describe_test(each, source.server) for each in results],
     }

@@ -13,7 +13,7 @@
         topic: orders
 
 **Invariant:** nothing in a file is ignored. All of its faults are reported together, each with its
-line and column.
+line and column: every function that reads files raises them as a ``FaultyFileError``.
 """
 
 from __future__ import annotations
@@ -23,25 +23,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from authorizerd.acl.policy.assertions import Assertion
-from authorizerd.acl.policy.sentence import EXAMPLES, read_sentence
-from authorizerd.acl.policy.tokens import SentenceError
+from authorizerd.acl.policy.sentence import EXAMPLES, SentenceError, read_sentence
 from authorizerd.acl.policy.wording import write_assertion
-from authorizerd.acl.policy.words import read_principal
+from authorizerd.acl.policy.words import Assertion, read_principal
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.cli.policy import fields
 from authorizerd.cli.policy.faults import Fault, FaultyFileError, new_error
-from authorizerd.cli.policy.fields import (
-    KEYS,
-    WHAT,
-    WHERE,
-    WHO,
-    check_keys,
-    expect_text,
-    fail,
-    read_fields,
-    read_hosts,
-    read_words,
-)
 from authorizerd.cli.policy.yaml_tree import (
     Fields,
     Items,
@@ -72,11 +59,7 @@ class PolicyTest(NamedTuple):
 
 
 def read_policy_files(paths: Sequence[Path]) -> list[PolicyTest]:
-    """Return the tests of all files.
-
-    Raises:
-        FaultyFileError: a file has faults. The faults of all files are reported.
-    """
+    """Return the tests of all files."""
     tests: list[PolicyTest] = []
     errors: list[FaultyFileError] = []
     for path in paths:
@@ -90,11 +73,7 @@ def read_policy_files(paths: Sequence[Path]) -> list[PolicyTest]:
 
 
 def read_policy_file(path: Path) -> list[PolicyTest]:
-    """Return the tests of a file, in its order. Blocks.
-
-    Raises:
-        FaultyFileError: the file cannot be read, or has faults.
-    """
+    """Return the tests of a file, in its order. Blocks."""
     source = str(path)
     try:
         with path.open("rb") as file:
@@ -114,11 +93,7 @@ def read_policy_file(path: Path) -> list[PolicyTest]:
 
 
 def read_policy(text: str, source: str) -> list[PolicyTest]:
-    """Return the tests of a document, in its order.
-
-    Raises:
-        FaultyFileError: the document has faults.
-    """
+    """Return the tests of a document, in its order."""
     reader = _Reader(source)
     tests = reader.read(text)
     if reader.faults:
@@ -142,12 +117,12 @@ class _Reader:
         try:
             root = read_yaml(text)
             if not isinstance(root, Fields):
-                raise fail(root, f"expected a mapping with 'tests', found {describe(root)}")
-            check_keys(root, _ROOT_KEYS)
+                raise fields.fail(root, f"expected a mapping with 'tests', found {describe(root)}")
+            fields.check_keys(root, _ROOT_KEYS)
             _, tests = root.pairs.get("tests") or (None, None)
             if not (isinstance(tests, Items) and tests.nodes):
                 found = "no key 'tests'" if tests is None else describe(tests)
-                raise fail(tests or root, f"tests: expected a list of tests, found {found}")
+                raise fields.fail(tests or root, f"tests: expected a list of tests, found {found}")
         except YamlError as error:
             self.faults.append(error.fault)
             return []
@@ -159,17 +134,17 @@ class _Reader:
 
     def _read_groups(self, node: Node) -> None:
         if not isinstance(node, Fields):
-            self._report(fail(node, f"expected names with lists, found {describe(node)}"))
+            self._report(fields.fail(node, f"expected names with lists, found {describe(node)}"))
             return
         for key, members in node.pairs.values():
             try:
                 if not _GROUP_NAME.fullmatch(key.value) or key.value == _RESERVED:
-                    raise fail(
+                    raise fields.fail(
                         key,
                         f"invalid name of a group {key.value!r}: expected letters, digits, '_' "
                         f"and '-', a letter first, and not {_RESERVED}",
                     )
-                listed = read_words(members, "a principal", read_principal)
+                listed = fields.read_words(members, "a principal", read_principal)
                 self._groups[key.value] = tuple(dict.fromkeys(listed))
             except YamlError as error:
                 self._report(error)
@@ -178,15 +153,14 @@ class _Reader:
     def _read_defaults(self, node: Node) -> None:
         try:
             if not isinstance(node, Fields):
-                raise fail(node, f"expected a mapping, found {describe(node)}")
-            check_keys(node, (*WHO, *WHAT, *WHERE))
+                raise fields.fail(node, f"expected a mapping, found {describe(node)}")
+            fields.check_keys(node, (*fields.WHO, *fields.WHAT, *fields.WHERE))
             self._defaults = node
-            self._hosts = read_hosts(node, None)
+            self._hosts = fields.read_hosts(node, None)
         except YamlError as error:
             self._report(error)
 
     def _read_test(self, node: Node) -> Iterator[PolicyTest]:
-        """Yield the test, unless it has a fault."""
         try:
             title, assertion = self._read_entry(node)
         except YamlError as error:
@@ -195,32 +169,31 @@ class _Reader:
             yield PolicyTest(self._source, node.line, title, assertion)
 
     def _read_entry(self, node: Node) -> tuple[str, Assertion]:
-        """Return the title of a test, and its assertion."""
         if isinstance(node, Text):
             return node.value, self._read_sentence(node)
         if not isinstance(node, Fields):
-            raise fail(node, f"expected a sentence or a mapping, found {describe(node)}")
-        check_keys(node, (_NAME, _ASSERT, *KEYS))
+            raise fields.fail(node, f"expected a sentence or a mapping, found {describe(node)}")
+        fields.check_keys(node, (_NAME, _ASSERT, *fields.KEYS))
         pair = node.pairs.get(_ASSERT)
         if pair is None:
-            assertion = read_fields(node, self._defaults, self._groups)
+            assertion = fields.read_fields(node, self._defaults, self._groups)
             title = write_assertion(assertion)
         else:
             self._check_only_sentence(node)
             assertion = self._read_sentence(pair[1])
-            title = expect_text(pair[1], "a sentence").value
+            title = fields.expect_text(pair[1], "a sentence").value
         if _NAME in node.pairs:
-            title = expect_text(node.pairs[_NAME][1], "a name").value
+            title = fields.expect_text(node.pairs[_NAME][1], "a name").value
         return title, assertion
 
     def _check_only_sentence(self, node: Fields) -> None:
         for key, _ in node.pairs.values():
-            if key.value in KEYS:
+            if key.value in fields.KEYS:
                 found = f"{_ASSERT!r} and {key.value!r}"
-                raise fail(key, f"expected a sentence or fields, found {found}")
+                raise fields.fail(key, f"expected a sentence or fields, found {found}")
 
     def _read_sentence(self, node: Node) -> Assertion:
-        text = expect_text(node, "a sentence")
+        text = fields.expect_text(node, "a sentence")
         try:
             return read_sentence(text.value, self._groups, self._hosts)
         except SentenceError as error:

@@ -9,6 +9,7 @@ A field takes one text or a list. The words in them mean the same as in sentence
 
 **Invariant:** each field belongs to one slot (who, verb, what, where), and an assertion has exactly
 one field of each slot; only the host may be missing. Defaults fill a slot that a test leaves empty.
+Whatever else a field has is a ``YamlError``, which every function here may raise.
 """
 
 from __future__ import annotations
@@ -17,20 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from authorizerd.acl.model import CLUSTER_NAME, ResourceType
-from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names, Who
-from authorizerd.acl.policy.words import (
-    RESOURCE_WORDS,
-    SUPER_USERS,
-    Groups,
-    WordError,
-    did_you_mean,
-    new_at_most,
-    read_count,
-    read_host,
-    read_names,
-    read_operation,
-    read_principals,
-)
+from authorizerd.acl.policy import words
 from authorizerd.cli.policy.faults import Fault
 from authorizerd.cli.policy.yaml_tree import Fields, Items, Node, Text, YamlError, describe
 
@@ -43,7 +31,7 @@ BUT: Final = "but"
 VERBS: Final = ("may", "may_not")
 _TYPES: Final[Mapping[str, ResourceType]] = {
     f"{word.replace('-', '_')}{plural}": resource_type
-    for word, resource_type in RESOURCE_WORDS.items()
+    for word, resource_type in words.RESOURCE_WORDS.items()
     for plural in ("", "s")
 }
 WHAT: Final = (*_TYPES, "cluster")
@@ -58,27 +46,19 @@ def fail(node: Node, reason: str) -> YamlError:
 
 
 def check_keys(fields: Fields, known: Iterable[str]) -> None:
-    """Reject keys that are not among ``known``.
-
-    Raises:
-        YamlError: there is such a key.
-    """
+    """Reject keys that are not among ``known``."""
     known = tuple(known)
     for name, (key, _) in fields.pairs.items():
         if name not in known:
-            meant = did_you_mean(name, known)
+            meant = words.did_you_mean(name, known)
             expected = f"expected one of {', '.join(known)}"
             if " " in name:
                 expected = "put a sentence that contains ': ' into quotes"
             raise fail(key, f"unknown key {name!r}{meant}: {expected}")
 
 
-def read_fields(fields: Fields, defaults: Fields | None, groups: Groups) -> Assertion:
-    """Return the assertion of the fields. Keys of other slots are ignored.
-
-    Raises:
-        YamlError: a slot is empty, or filled twice, or a value is invalid.
-    """
+def read_fields(fields: Fields, defaults: Fields | None, groups: words.Groups) -> words.Assertion:
+    """Return the assertion of the fields. Keys of other slots are ignored."""
     who = _find_slot(fields, defaults, WHO, "who")
     verb = _find_slot(fields, None, VERBS, "what they may do")
     what = _find_slot(fields, defaults, WHAT, "the resource")
@@ -88,15 +68,15 @@ def read_fields(fields: Fields, defaults: Fields | None, groups: Groups) -> Asse
     but = fields.pairs.get(BUT)
     subject = _read_who(who, but, groups)
     is_allowed = verb[0].value == "may"
-    if not is_allowed and not isinstance(subject, Each):
+    if not is_allowed and not isinstance(subject, words.Each):
         raise fail(verb[0], "expected 'may': to assert that no principal may, write 'nobody: true'")
     resource_type, names = _read_what(what)
 
     def read(text: str) -> tuple[int, ...]:
-        return read_operation(text, resource_type)
+        return words.read_operation(text, resource_type)
 
     operations = read_words(verb[1], "an operation", read)
-    return Assertion(
+    return words.Assertion(
         who=subject,
         is_allowed=is_allowed,
         operations=tuple(dict.fromkeys(code for some in operations for code in some)),
@@ -126,42 +106,44 @@ def _find_slot(
     raise fail(fields, f"missing {meaning}: expected one of {', '.join(keys)}")
 
 
-def _read_who(who: _Pair, but: _Pair | None, groups: Groups) -> Who:
+def _read_who(who: _Pair, but: _Pair | None, groups: words.Groups) -> words.Who:
     key, node = who
     if but is not None and key.value != "at_most":
         raise fail(but[0], f"expected 'but' only with 'at_most', found it with {key.value!r}")
 
     def read_all(pair: _Pair) -> tuple[str, ...]:
-        listed = read_words(pair[1], "a principal", lambda text: read_principals(text, groups))
+        listed = read_words(
+            pair[1], "a principal", lambda text: words.read_principals(text, groups)
+        )
         return tuple(dict.fromkeys(principal for some in listed for principal in some))
 
     if key.value in ("everyone", "nobody"):
         _check_true(node)
-        return Everyone() if key.value == "everyone" else AtMost(0)
+        return words.Everyone() if key.value == "everyone" else words.AtMost(0)
     if key.value in ("nobody_but", "only"):
-        return new_at_most(0, read_all(who))
+        return words.new_at_most(0, read_all(who))
     if key.value == "at_most":
-        count = _read_word(_number(node), read_count)
-        return new_at_most(count, () if but is None else read_all(but))
+        count = _read_word(_number(node), words.read_count)
+        return words.new_at_most(count, () if but is None else read_all(but))
     principals = read_all(who)
-    if SUPER_USERS in principals:
-        raise fail(node, f"expected {SUPER_USERS} only in nobody_but, only and but")
-    return Each(principals)
+    if words.SUPER_USERS in principals:
+        raise fail(node, f"expected {words.SUPER_USERS} only in nobody_but, only and but")
+    return words.Each(principals)
 
 
-def _read_what(what: _Pair) -> tuple[ResourceType, tuple[Names, ...]]:
+def _read_what(what: _Pair) -> tuple[ResourceType, tuple[words.Names, ...]]:
     key, node = what
     resource_type = _TYPES.get(key.value)
     if resource_type is None:
         _check_true(node)
-        return ResourceType.CLUSTER, (Names(CLUSTER_NAME),)
+        return ResourceType.CLUSTER, (words.Names(CLUSTER_NAME),)
     names = [_read_names(each) for each in _iterate(node, "a name")]
     return resource_type, tuple(dict.fromkeys(names))
 
 
-def _read_names(node: Node) -> Names:
+def _read_names(node: Node) -> words.Names:
     if not isinstance(node, Fields):
-        return _read_word(expect_text(node, "a name"), read_names)
+        return _read_word(expect_text(node, "a name"), words.read_names)
     check_keys(node, ("literal", "prefix"))
     pair = _find_slot(node, None, ("literal", "prefix"), "the name")
     assert pair is not None
@@ -169,22 +151,18 @@ def _read_names(node: Node) -> Names:
     text = expect_text(value, "a name").value
     if not text and key.value == "literal":
         raise fail(value, "expected a name, found an empty text")
-    return Names(text, is_prefix=key.value == "prefix")
+    return words.Names(text, is_prefix=key.value == "prefix")
 
 
 def read_hosts(fields: Fields, defaults: Fields | None) -> tuple[str, ...]:
-    """Return the hosts of the fields, or else of the defaults; none for every host.
-
-    Raises:
-        YamlError: a host is not an IP address, or there are two fields.
-    """
+    """Return the hosts of the fields, or else of the defaults; none for every host."""
     pair = _find_slot(fields, defaults, WHERE, "the hosts")
     if pair is None:
         return ()
     node = pair[1]
     if isinstance(node, Text) and node.kind is None and node.value == _ANY_HOST:
         return ()
-    return tuple(dict.fromkeys(read_words(node, "an IP address, or any", read_host)))
+    return tuple(dict.fromkeys(read_words(node, "an IP address, or any", words.read_host)))
 
 
 def _check_true(node: Node) -> None:
@@ -199,11 +177,7 @@ def _number(node: Node) -> Text:
 
 
 def expect_text(node: Node, wanted: str) -> Text:
-    """Return ``node``, which must be a text.
-
-    Raises:
-        YamlError: it is a list, a mapping, or a word that YAML reads as another kind of value.
-    """
+    """Return ``node``, which must be a text."""
     if isinstance(node, Text) and node.kind is None:
         return node
     raise fail(node, f"expected {wanted}, found {describe(node)}")
@@ -226,16 +200,12 @@ def _iterate(node: Node, wanted: str) -> Iterator[Node]:
 
 
 def read_words(node: Node, wanted: str, read: Callable[[str], T]) -> list[T]:
-    """Return what ``read`` makes of a text, or of each text of a list.
-
-    Raises:
-        YamlError: there is another kind of value, or a word that cannot be read.
-    """
+    """Return what ``read`` makes of a text, or of each text of a list."""
     return [_read_word(expect_text(each, wanted), read) for each in _iterate(node, wanted)]
 
 
 def _read_word(text: Text, read: Callable[[str], T]) -> T:
     try:
         return read(text.value)
-    except WordError as error:
+    except words.WordError as error:
         raise fail(text, str(error)) from error

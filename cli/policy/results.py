@@ -1,4 +1,4 @@
-"""Run policy tests, and keep their results as values.
+"""Run policy tests, keep their results as values, and report them to people.
 
 **Invariant:** a test passes only if its assertion holds whatever the unknown settings are. Every
 form of a report is made from these values, so all of them say the same.
@@ -6,8 +6,8 @@ form of a report is made from these values, so all of them say the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -18,18 +18,16 @@ from authorizerd.acl.decision import (
     Rule,
     UnjudgeableAcl,
 )
+from authorizerd.acl.explanation.description import ANY_SERVER, describe_command
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import AclChange
-from authorizerd.acl.known_settings import (
-    ALLOW_EVERYONE,
-    SUPER_USERS,
-    KnownSettings,
-    doubt_denial,
-)
-from authorizerd.acl.policy.assertions import Assertion, AtMost, Each
+from authorizerd.acl.explanation.words import count_of
+from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings, doubt_denial
 from authorizerd.acl.policy.judging import Finding, Verdict, judge, judged_by
 from authorizerd.acl.policy.remedy import find_remedy
 from authorizerd.acl.policy.wording import write_assertion, write_finding
+from authorizerd.acl.policy.words import Assertion, AtMost, Each
+from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.policy.document import PolicyTest
 
@@ -234,3 +232,75 @@ def count_principals(result: Result) -> str | None:
     if any(each.finding.principal is None for each in result.reasons):
         return "every principal"
     return f"{result.verdict.count} principals"
+
+
+DescribeChange: TypeAlias = Callable[[AclChange], str]
+"""Return the line that proposes a change of ACLs."""
+
+
+def propose_command(change: AclChange, server: str = ANY_SERVER) -> str:
+    """Return the line with the kafka-acls command of a change.
+
+    Args:
+        server: the value of ``--bootstrap-server``.
+    """
+    return f"change:   {describe_command(change, server)}"
+
+
+def describe_result(result: Result, propose: DescribeChange) -> Iterator[str]:
+    """Yield the line of a test, and for a failed one what was expected and found."""
+    test = result.test
+    if result.passed:
+        yield escape_unprintable(f"ok    {test.title}")
+        for note in result.notes:
+            yield escape_unprintable(f"      note:     {note}")
+        return
+    yield escape_unprintable(f"FAIL  {test.title}")
+    for line in describe_failure(result, propose):
+        yield f"      {line}"
+
+
+def describe_failure(result: Result, propose: DescribeChange = propose_command) -> Iterator[str]:
+    """Yield what a failed test expected and what was found, without unprintable characters."""
+    test = result.test
+    for line in _describe_failure(result):
+        yield escape_unprintable(line)
+    for note in result.notes:
+        yield escape_unprintable(f"note:     {note}")
+    for change in result.changes:
+        yield escape_unprintable(propose(change))
+    yield escape_unprintable(f"at {test.source}:{test.line}")
+
+
+def _describe_failure(result: Result) -> Iterator[str]:
+    yield f"expected: {result.expected}"
+    counted = count_principals(result)
+    if counted is not None:
+        yield f"found:    {counted}"
+    for reason in result.reasons:
+        yield from _describe_reason(reason)
+    if result.left_out:
+        yield f"found:    {result.left_out} more"
+    for key in result.unknown:
+        yield f"unknown:  {describe_unknown_key(key)}"
+
+
+def _describe_reason(reason: Reason) -> Iterator[str]:
+    yield f"found:    {reason.text}"
+    yield f"because:  {describe_reason(reason)}"
+    for text in reason.near_misses:
+        yield f"near:     {text}"
+
+
+def summarize(results: Sequence[Result]) -> str:
+    """Return the line that ends a report."""
+    failed = sum(not each.passed for each in results)
+    counted = f"{count_of(len(results), 'test')}: {len(results) - failed} passed, {failed} failed"
+    return f"{counted}{describe_undecided(results)}"
+
+
+def describe_undecided(results: Sequence[Result]) -> str:
+    """Return how many of the failed tests depend on unknown settings, or an empty text."""
+    undecided = sum(bool(each.unknown) for each in results)
+    verb = "depends" if undecided == 1 else "depend"
+    return f", {undecided} of which {verb} on unknown settings" if undecided else ""

@@ -32,12 +32,8 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
 from authorizerd.cli.flags import Refuse, add_json_argument
-from authorizerd.cli.output import (
-    print_answer,
-    warn,
-)
-from authorizerd.cli.questions.documents import new_source
-from authorizerd.cli.questions.past_answers import find_past_answers
+from authorizerd.cli.output import print_answer, warn
+from authorizerd.cli.questions.history import find_past_answers
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.history import History, read_history
 from authorizerd.metadata.past import PastLog, read_past
@@ -63,7 +59,6 @@ class _Today(msgspec.Struct, frozen=True):
 
 
 def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument("--principal", required=True, help=asked.PRINCIPAL_HELP)
     asked.add_host_argument(parser, "unknown")
@@ -74,7 +69,6 @@ def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the explanation; return the exit code."""
     question = _question(arguments)
     source = read_source(arguments)
     explanation = _explain(source, question)
@@ -111,7 +105,6 @@ def _explain(source: AclSource, question: Question) -> Explanation:
 
 
 def _doubt(source: AclSource, explanation: Explanation) -> Doubt:
-    """Return why the denial of an explanation is not certain."""
     if explanation.decision.allowed:
         return NO_DOUBT
     return doubt_answer(source.snapshot, source.settings, explanation.question)
@@ -166,7 +159,6 @@ def _lines(source: AclSource, explanation: Explanation, today: _Today | None) ->
 def _document(
     source: AclSource, explanation: Explanation, today: _Today | None
 ) -> dict[str, object]:
-    """Return the document of ``POST /v1/explain``, and the source of the ACLs."""
     answer = make_explanation_answer(explanation, source.server)
     if source.moment is not None:
         now = None
@@ -179,7 +171,7 @@ def _document(
     # Only one of the two answers is a denial.
     doubt, doubt_today = _doubt(source, explanation), _doubt_today(source, explanation, today)
     unknown = doubt.keys or doubt_today.keys
-    return {**fields, "unknown_settings": unknown, "source": new_source(source)}
+    return {**fields, "unknown_settings": unknown, "source": source.document}
 
 
 def _find_unknown(source: AclSource) -> dict[str, None]:

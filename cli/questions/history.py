@@ -7,12 +7,18 @@ gives the same ACLs. A part of the past that cannot be read is named.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 import msgspec
 
+from authorizerd.acl import past
 from authorizerd.acl.as_of import Moment
+from authorizerd.acl.builder import build
+from authorizerd.acl.decision import AuthorizerSettings, is_allowed
+from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.known_settings import (
     ALLOW_EVERYONE,
@@ -21,29 +27,85 @@ from authorizerd.acl.known_settings import (
     Doubt,
     KnownSettings,
 )
-from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Question
-from authorizerd.acl.past import PastChange, concerns
+from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, AclAdded, Question
 from authorizerd.acl.patterns import matches
+from authorizerd.acl.search.actions import find_actions
+from authorizerd.acl.search.hosts import HostAccess
+from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli import question_words as asked
-from authorizerd.cli.acl_source import (
-    LogPlace,
-    SourceRequest,
-    add_log_arguments,
-    read_log_place,
-)
+from authorizerd.cli.acl_source import LogPlace, SourceRequest, add_log_arguments, read_log_place
 from authorizerd.cli.flags import Refuse, add_json_argument, add_text, read_request
 from authorizerd.cli.output import print_document, print_lines
-from authorizerd.cli.questions.past_answers import PastAnswers, find_past_answers
 from authorizerd.metadata.history import History, read_history
 from authorizerd.metadata.past import PastLog, read_past
+from authorizerd.protocol.decisions import past_answers
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
-from authorizerd.protocol.decisions.past_answers import (
-    AnswerChangeAnswer,
-    HistoryAnswer,
-    make_answer_change,
-    make_moment,
-    make_past_change,
-)
+
+
+class PastAnswers(msgspec.Struct, frozen=True):
+    """The answer at the beginning of a history, and what changed it, the oldest first.
+
+    Attributes:
+        hosts: for denials of an unknown host that is allowed if it is one of some hosts: these
+            hosts. The key is the change's offset, or None for the first answer.
+    """
+
+    first: bool
+    changes: tuple[past.AnswerChange, ...]
+    hosts: Mapping[int | None, HostAccess]
+
+
+def find_past_answers(
+    history: History, settings: AuthorizerSettings, question: Question
+) -> PastAnswers:
+    """Return the answers to ``question``; ``history`` has every ACL that concerns it."""
+    first = build((AclAdded(acl_id, acl) for acl_id, acl in history.acls.items()), 0)
+    last = first
+    for change in history.changes:
+        last = past.redo_change(last, change)
+    found = past.find_answer_changes(last, settings, question, history.changes)
+    changes = tuple(reversed(found))
+    hosts: dict[int | None, HostAccess] = {}
+    if question.host is None:
+        hosts = _find_hosts(history, settings, question, first, changes)
+    return PastAnswers(is_allowed(first, settings, question), changes, hosts)
+
+
+def _find_hosts(
+    history: History,
+    settings: AuthorizerSettings,
+    question: Question,
+    snapshot: AclSnapshot,
+    changes: Sequence[past.AnswerChange],
+) -> dict[int | None, HostAccess]:
+    wanted = {each.change.offset for each in changes if not each.allowed}
+    found: dict[int | None, HostAccess | None] = {}
+    if not is_allowed(snapshot, settings, question):
+        found[None] = _find_allowed_hosts(snapshot, settings, question)
+    for offset, batch in groupby(history.changes, key=attrgetter("offset")):
+        for change in batch:
+            snapshot = past.redo_change(snapshot, change)
+        if offset in wanted:
+            found[offset] = _find_allowed_hosts(snapshot, settings, question)
+    return {offset: hosts for offset, hosts in found.items() if hosts is not None}
+
+
+def _find_allowed_hosts(
+    snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question
+) -> HostAccess | None:
+    """Return from which hosts the question is allowed; None if from none, or too many to list."""
+    try:
+        actions = find_actions(
+            snapshot,
+            settings,
+            question.principal,
+            question.resource_type,
+            question.resource_name,
+        )
+    except SearchLimitError:
+        return None
+    return next((each.hosts for each in actions if each.operation == question.operation), None)
+
 
 _CHANGES: Final = {True: "added", False: "removed"}
 UNKNOWN_HOST: Final = (
@@ -77,11 +139,10 @@ class Selection(msgspec.Struct, frozen=True):
         """Return True if ``acl`` is one of these ACLs, or may decide the question."""
         if self.selects(acl):
             return True
-        return self.question is not None and concerns(acl, self.question, self.settings.most)
+        return self.question is not None and past.concerns(acl, self.question, self.settings.most)
 
 
 def add_history_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
     parser.add_argument(
         "--principal",
@@ -102,7 +163,6 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the history."""
     refuse: Refuse = arguments.refuse
     since = asked.read_moment(arguments.since, "--since", refuse)
     until = asked.read_moment(arguments.until, "--until", refuse)
@@ -204,26 +264,27 @@ def _describe_answer(answers: PastAnswers, allowed: bool, offset: int | None) ->
     return f"denied from an unknown host (allowed {hosts})"
 
 
-def _moment_of(change: PastChange) -> Moment:
+def _moment_of(change: past.PastChange) -> Moment:
     return Moment(change.offset, change.time_ms)
 
 
 def _make_document(
     history: History, wanted: Selection, answers: PastAnswers | None, doubt: Doubt
 ) -> dict[str, object]:
-    """Return the document of the daemon, and which settings are unknown."""
-    begin = make_moment(history.begin)
+    begin = past_answers.make_moment(history.begin)
     answered = None
     if answers is not None:
-        first = AnswerChangeAnswer(answers.first, begin.offset, begin.time, None)
-        answered = (first, *map(make_answer_change, answers.changes))
+        first = past_answers.AnswerChangeAnswer(answers.first, begin.offset, begin.time, None)
+        answered = (first, *map(past_answers.make_answer_change, answers.changes))
     selected = filter(wanted.selects, history.acls.values())
-    answer = HistoryAnswer(
+    answer = past_answers.HistoryAnswer(
         begin=begin,
-        end=make_moment(history.end),
+        end=past_answers.make_moment(history.end),
         acls=tuple(make_acl_answer(acl) for acl in sorted(selected, key=str)),
         changes=tuple(
-            make_past_change(each) for each in history.changes if wanted.selects(each.acl)
+            past_answers.make_past_change(each)
+            for each in history.changes
+            if wanted.selects(each.acl)
         ),
         answers=answered,
         unreadable=history.unreadable,

@@ -1,17 +1,35 @@
-"""What hosts, patterns and operations are called in sentences."""
+"""What principals, hosts, patterns and operations are called in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, islice
+from typing import Final
 
 from authorizerd.acl.explanation.words import name_type
-from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Operation, PatternType, ResourceType
+from authorizerd.acl.model import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Operation,
+    PatternType,
+    ResourceType,
+)
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.search.hosts import HostAccess
+from authorizerd.acl.similar_principals import Likeness, Lookalikes
+from authorizerd.acl.typos import shorten
+from authorizerd.cli.acl_source import AclSource
 
 
 def describe_place(host: str | None) -> str:
     """Return the host that a question names, as the end of a phrase: `` from 10.0.0.7``."""
     return "" if host is None else f" from {host}"
+
+
+def describe_hosts(hosts: HostAccess, host: str | None) -> str:
+    """Return the hosts; if ``host`` is asked about, the releases that allow it, if they differ."""
+    return str(hosts) if host is None else hosts.name_releases(host)
 
 
 def describe_resource(resource_type: int, name: str) -> str:
@@ -63,3 +81,46 @@ def nouns_of(resource_type: int) -> str:
 def join_operations(operations: Iterable[int]) -> str:
     """Return operations by Kafka's names."""
     return ", ".join(Operation(code).name for code in operations)
+
+
+COMPARED_MAX: Final = 100_000
+"""The most principals that are compared with an unknown one. It takes less than a second."""
+
+
+def is_named(source: AclSource, principal: str) -> bool:
+    """Return True if an ACL or ``super.users``, if it is known, names exactly this principal."""
+    if source.settings.is_super_user(principal):
+        return True
+    return any(index.principals.get(principal) is not None for index in source.snapshot.types)
+
+
+def describe_principal(source: AclSource, principal: str) -> str:
+    """Return the principal, with what explains its rights."""
+    if source.settings.is_super_user(principal):
+        return f"{principal} (a super user)"
+    if is_named(source, principal):
+        return principal
+    similar = find_similar(source, principal)
+    meant = "" if similar is None else f"; did you mean {similar}?"
+    return f"{principal} (no ACL names it: this holds for everyone{meant})"
+
+
+def find_similar(source: AclSource, principal: str) -> str | None:
+    """Return the named principal that resembles this one most, or else differs by one typo."""
+    asked, lookalikes = frozenset(shorten(principal)), Lookalikes(principal)
+    types = chain.from_iterable(index.principals for index in source.snapshot.types)
+    principals = chain(sorted(source.settings.super_users or ()), types)
+    similar: dict[Likeness, str] = {}
+    close: str | None = None
+    for other in islice(principals, COMPARED_MAX):
+        if lookalikes.may_be_among(other.casefold()):
+            likeness = lookalikes.compare(other)
+            if likeness is Likeness.SAME:
+                return other
+            if likeness is not None and other != WILDCARD_PRINCIPAL:
+                similar.setdefault(likeness, other)
+        if abs(len(other) - len(principal)) > 1:  # so for nearly all principals
+            continue
+        if close is None and not asked.isdisjoint(shorten(other)):
+            close = other
+    return similar[min(similar)] if similar else close

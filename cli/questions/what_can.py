@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
-from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, PatternType, ResourceType
+from authorizerd.acl.model import CLUSTER_NAME, WILDCARD, Operation, PatternType, ResourceType
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.patterns import look_up, misses_wildcard
 from authorizerd.acl.search.actions import find_actions
@@ -28,20 +28,8 @@ from authorizerd.acl.search.resources import find_resources
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import AclSource, add_source_arguments, read_source
 from authorizerd.cli.flags import Refuse, add_json_argument, add_list, add_switch
-from authorizerd.cli.output import (
-    align,
-    indent,
-    print_answer,
-)
-from authorizerd.cli.questions import documents
-from authorizerd.cli.questions.phrases import (
-    describe_exception,
-    describe_operations,
-    describe_pattern,
-    describe_place,
-    list_names,
-)
-from authorizerd.cli.questions.principals import describe_principal, is_named
+from authorizerd.cli.output import align, indent, print_answer
+from authorizerd.cli.questions import phrases
 from authorizerd.protocol.decisions.hosts import new_hosts
 
 NAMES_SHOWN: Final = 10
@@ -64,9 +52,8 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def add_what_can_arguments(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run this command."""
     parser.set_defaults(run=_run)
-    parser.add_argument("principal", metavar="PRINCIPAL", help=asked.PRINCIPAL_HELP)
+    asked.add_principal_argument(parser)
     text = f"show only this operation; may be repeated. {asked.OPERATION_HELP}"
     add_list(parser, "--operation", "NAME", text)
     text = "show only resources of this type, for example topic; may be repeated"
@@ -79,9 +66,8 @@ def add_what_can_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the resources; return the exit code."""
     refuse: Refuse = arguments.refuse
-    principal = asked.read_one_principal(arguments.principal, "PRINCIPAL", refuse)
+    principal = asked.read_asked_principal(arguments, refuse)
     wanted = _read_filters(arguments, refuse)
     host = asked.read_host(arguments.host, refuse)
     source = read_source(arguments)
@@ -138,7 +124,9 @@ def find_entries(
             for access in _find_access(source, principal, resource_type, operation):
                 if access.hosts.may_allow(host):
                     found.setdefault(access, []).append(operation)
-        for access in sorted(found, key=_order):
+        for access in sorted(
+            found, key=lambda each: (each.pattern == NO_ACL, *each.pattern[::-1], each.exceptions)
+        ):
             yield Entry(
                 resource_type=resource_type,
                 pattern=access.pattern,
@@ -147,12 +135,6 @@ def find_entries(
                 operations=tuple(found[access]),
                 topics=_find_topics(source, resource_type, access),
             )
-
-
-def _order(access: _Access) -> tuple[bool, str, int, tuple[Pattern, ...]]:
-    """Return a sort key: by name; names that no ACL matches come last."""
-    pattern_type, name = access.pattern
-    return access.pattern == NO_ACL, name, pattern_type, access.exceptions
 
 
 def _find_access(
@@ -192,9 +174,8 @@ def _lines(
     entries: Sequence[Entry],
     names_max: int | None,
 ) -> Iterator[str]:
-    """Yield the answer for people."""
-    who = describe_principal(source, principal)
-    where = describe_place(host)
+    who = phrases.describe_principal(source, principal)
+    where = phrases.describe_place(host)
     doubts = [*_describe_doubts(source, principal)]
     if entries:
         yield f"{who} may do this{where}:"
@@ -228,52 +209,52 @@ def _describe_pattern(
 ) -> Iterator[str]:
     """Yield the lines of one pattern, whose entries differ in their hosts and operations."""
     first = entries[0]
-    text = describe_pattern(first.resource_type, *first.pattern)
+    text = phrases.describe_pattern(first.resource_type, *first.pattern)
     if first.exceptions:
-        names = [describe_exception(*each) for each in first.exceptions]
-        text += f", except {list_names(names, names_max)}"
+        names = [phrases.describe_exception(*each) for each in first.exceptions]
+        text += f", except {phrases.list_names(names, names_max)}"
     yield text
     by_hosts: dict[str, list[int]] = {}
     for each in entries:
-        where = str(each.hosts) if host is None else each.hosts.name_releases(host)
-        by_hosts.setdefault(where, []).extend(each.operations)
+        by_hosts.setdefault(phrases.describe_hosts(each.hosts, host), []).extend(each.operations)
     yield from align(
         [
-            (describe_operations(first.resource_type, operations), where)
+            (phrases.describe_operations(first.resource_type, operations), where)
             for where, operations in by_hosts.items()
         ]
     )
     if first.topics and first.topics != first.pattern[1:]:
-        yield from indent([f"known topics: {list_names(first.topics, names_max)}"])
+        yield from indent([f"known topics: {phrases.list_names(first.topics, names_max)}"])
 
 
 def _document(
     source: AclSource, principal: str, host: str | None, entries: Iterable[Entry]
-) -> documents.WhatCan:
-    """Return the answer for programs."""
-    return documents.WhatCan(
-        principal=principal,
-        named=is_named(source, principal),
-        super_user=source.settings.is_super_user(principal),
-        host=host,
-        resources=tuple(map(_document_of, entries)),
-        unknown_settings=_find_unknown(source, principal),
-        source=documents.new_source(source),
-    )
+) -> dict[str, object]:
+    return {
+        "principal": principal,
+        "named": phrases.is_named(source, principal),
+        "super_user": source.settings.is_super_user(principal),
+        "host": host,
+        "resources": [*map(_document_of, entries)],
+        "unknown_settings": _find_unknown(source, principal),
+        "source": source.document,
+    }
 
 
-def _document_of(entry: Entry) -> documents.Resources:
-    pattern: documents.Pattern | None = None
-    if entry.pattern != NO_ACL:
-        pattern = documents.new_pattern(*entry.pattern)
-    return documents.Resources(
-        resource_type=entry.resource_type.name,
-        pattern=pattern,
-        excepted=tuple(documents.new_pattern(*each) for each in entry.exceptions),
-        operations=documents.name_operations(entry.operations),
-        hosts=new_hosts(entry.hosts),
-        known_topics=entry.topics,
-    )
+def _document_of(entry: Entry) -> dict[str, object]:
+    """Return an entry. Without a pattern, it is about all names that no pattern matches."""
+    return {
+        "resource_type": entry.resource_type.name,
+        "pattern": None if entry.pattern == NO_ACL else _document_of_pattern(entry.pattern),
+        "except": [*map(_document_of_pattern, entry.exceptions)],
+        "operations": [Operation(code).name for code in sorted(entry.operations)],
+        "hosts": new_hosts(entry.hosts),
+        "known_topics": entry.topics,
+    }
+
+
+def _document_of_pattern(pattern: Pattern) -> dict[str, str]:
+    return {"pattern_type": PatternType(pattern[0]).name, "resource_name": pattern[1]}
 
 
 def find_covered(

@@ -1,6 +1,11 @@
 """The tree of a cluster that brokers describe: each folder asks for its content when it is opened.
 
+Every request only reads. What a broker does not tell this client is a ``NotToldError`` with the
+reason, never an empty result; every function that asks raises it.
+
 **Invariant:** what a broker does not tell is left out, and a message says so, once.
+
+Source: KIP-140 (ACLs), KIP-226 (configs), KIP-546 (quotas), KIP-554 (SCRAM users), KIP-584.
 """
 
 from __future__ import annotations
@@ -9,40 +14,158 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Final, Protocol, TypeVar
 
-from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
+import msgspec
+
+from authorizerd.acl.model import Acl
+from authorizerd.acl.steps import finish
+from authorizerd.cli.broker_acls import (
+    BrokerReader,
+    configs_call,
+    find_listing_errors,
+    run_on_brokers,
+)
 from authorizerd.cli.output import warn
-from authorizerd.cli.shell.broker_source import (
-    BROKER,
-    TOPIC,
-    NotToldError,
-    fetch_acls,
-    fetch_configs,
-    fetch_credentials,
-    fetch_features,
-    fetch_metadata,
-    fetch_quotas,
-)
-from authorizerd.cli.shell.folders import (
-    Children,
-    config_table,
-    features_folder,
-    name_resource,
-    nodes_folder,
-    quotas_folder,
-    read_resource_name,
-    root_of,
-    scram_folder,
-    topic_folder,
-    topics_folder,
-)
+from authorizerd.cli.shell import folders
+from authorizerd.cli.shell.java_text import REDACTED
 from authorizerd.cli.shell.tree import Folder, folder_of
-from authorizerd.image.cluster import ConfigResource
-from authorizerd.protocol.kafka.responses import (
-    MetadataAnswer,
-    MetadataBroker,
-    MetadataPartition,
-    MetadataTopic,
+from authorizerd.image.changes import ScramCredential
+from authorizerd.image.cluster import ConfigResource, Login
+from authorizerd.kafka_client.connection import Call, message_call
+from authorizerd.kafka_client.errors import RequestFailedError
+from authorizerd.kafka_client.listing_call import LISTING_CALL
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka import responses
+from authorizerd.protocol.kafka.acl_listing import read_listing
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.requests import (
+    ApiVersionsRequest,
+    DescribeClientQuotasRequest,
+    DescribeUserScramCredentialsRequest,
 )
+
+BROKER: Final = 4
+TOPIC: Final = 2
+"""Kafka's ConfigResource.Type."""
+
+_RESOURCES_PER_REQUEST: Final = 100
+_SOURCES: Final = {(TOPIC, True): 1, (BROKER, True): 2, (BROKER, False): 3}
+"""Kafka's ConfigSource of a dynamic config, by the resource's type and whether it has a name."""
+_NOT_TOLD: Final = frozenset(
+    (
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.SECURITY_DISABLED,
+        ErrorCode.INVALID_REQUEST,
+    )
+)
+"""Errors of one request, after which others may succeed."""
+
+
+class NotToldError(Exception):
+    """A broker does not tell this client what it asks for; the text says why."""
+
+
+async def fetch_features(reader: BrokerReader) -> dict[str, int]:
+    """Return the finalized features."""
+    software = ApiVersionsRequest(client_software_name="authorizerd", client_software_version="0")
+    answer = await _ask(
+        reader, message_call(ApiKey.API_VERSIONS, software, responses.ApiVersionsAnswer)
+    )
+    # A broker that does not know them leaves the epoch out.
+    if answer.finalized_features_epoch < 0:
+        raise NotToldError("the broker does not tell which features are finalized")
+    return {each.name: each.max_version_level for each in answer.finalized_features}
+
+
+async def fetch_acls(reader: BrokerReader) -> dict[bytes, Acl]:
+    """Return all ACLs by ids that are derived from their fields."""
+    try:
+        version, body = await _ask(reader, LISTING_CALL, find_listing_errors)
+        return dict(finish(read_listing(version, body)).items())
+    except DecodeError as error:
+        raise NotToldError(f"DescribeAcls: {error}") from error
+
+
+async def fetch_quotas(reader: BrokerReader) -> dict[folders.QuotaEntity, dict[str, float]]:
+    """Return all quotas."""
+    everything = DescribeClientQuotasRequest(components=())
+    call = message_call(
+        ApiKey.DESCRIBE_CLIENT_QUOTAS, everything, responses.DescribeClientQuotasAnswer
+    )
+    answer = await _ask(reader, call, _find_error)
+    return {
+        tuple((pair.entity_type, pair.entity_name) for pair in each.entity): {
+            value.key: value.value for value in each.values
+        }
+        for each in answer.entries or ()
+    }
+
+
+async def fetch_credentials(reader: BrokerReader) -> dict[Login, ScramCredential]:
+    """Return the SCRAM users, with empty keys: brokers do not tell them."""
+    call = message_call(
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        DescribeUserScramCredentialsRequest(users=None),
+        responses.DescribeUserScramCredentialsAnswer,
+    )
+    answer = await _ask(reader, call, _find_error)
+    return {
+        (each.user, info.mechanism): ScramCredential(b"", b"", b"", info.iterations)
+        for each in answer.results
+        for info in each.credential_infos
+    }
+
+
+class ToldConfigs(msgspec.Struct, frozen=True):
+    """Dynamic configs, and why those of other resources are not told, each reason once."""
+
+    values: dict[ConfigResource, dict[str, str]]
+    refusals: tuple[str, ...]
+
+
+async def fetch_configs(reader: BrokerReader, resources: Sequence[ConfigResource]) -> ToldConfigs:
+    """Return the dynamic configs of these resources."""
+    values: dict[ConfigResource, dict[str, str]] = {}
+    refusals: dict[str, None] = {}
+    for start in range(0, len(resources), _RESOURCES_PER_REQUEST):
+        asked = resources[start : start + _RESOURCES_PER_REQUEST]
+        answer = await _ask(reader, configs_call(asked))
+        for each in answer.results:
+            resource = each.resource_type, each.resource_name
+            if each.error_code:
+                refusals[str(ApiError(each.error_code, each.error_message))] = None
+                continue
+            source = _SOURCES.get((each.resource_type, bool(each.resource_name)))
+            found = {
+                config.name: REDACTED if config.value is None else config.value
+                for config in each.configs
+                if config.config_source == source
+            }
+            if found:
+                values[resource] = found
+    return ToldConfigs(values, tuple(refusals))
+
+
+def _find_error(
+    answer: responses.DescribeClientQuotasAnswer | responses.DescribeUserScramCredentialsAnswer,
+) -> list[ApiError]:
+    return [ApiError(answer.error_code, answer.error_message)] if answer.error_code else []
+
+
+async def _ask(
+    reader: BrokerReader,
+    call: Call[T],
+    find_errors: Callable[[T], Sequence[ApiError]] = lambda _: (),
+) -> T:
+    name = call.api_key.name
+    try:
+        return await reader.client.request(call, name=name, errors=find_errors)
+    except RequestFailedError as error:
+        if error.error.code in _NOT_TOLD:
+            raise NotToldError(f"{name}: {error.error}") from error
+        raise reader.new_error(error) from error
+
 
 T = TypeVar("T")
 
@@ -90,17 +213,17 @@ def broker_tree(ask: Ask, warn: Callable[[str], None]) -> Folder:
 
         return cache(ask_once)
 
-    metadata = load("/image/cluster and /image/topics", fetch_metadata)
+    metadata = load("/image/cluster and /image/topics", BrokerReader.read_metadata)
     configs = _Configs(ask, warn, metadata)
-    children: Children = {
-        "clientQuotas": _folder(load("/image/clientQuotas", fetch_quotas), quotas_folder),
+    children: folders.Children = {
+        "clientQuotas": _folder(load("/image/clientQuotas", fetch_quotas), folders.quotas_folder),
         "cluster": _folder(metadata, _cluster),
         "configs": configs.open,
-        "features": _folder(load("/image/features", fetch_features), features_folder),
-        "scram": _folder(load("/image/scram", fetch_credentials), scram_folder),
+        "features": _folder(load("/image/features", fetch_features), folders.features_folder),
+        "scram": _folder(load("/image/scram", fetch_credentials), folders.scram_folder),
         "topics": _folder(metadata, _topics),
     }
-    return root_of(children, load("/acl and /image/acls", fetch_acls))
+    return folders.root_of(children, load("/acl and /image/acls", fetch_acls))
 
 
 def _folder(
@@ -113,24 +236,24 @@ def _folder(
     return open_folder
 
 
-def _cluster(metadata: MetadataAnswer) -> Folder:
+def _cluster(metadata: responses.MetadataAnswer) -> Folder:
     brokers = {int(each.node_id): each for each in metadata.brokers}
-    return folder_of({"brokers": lambda: nodes_folder(brokers, _describe_node)})
+    return folder_of({"brokers": lambda: folders.nodes_folder(brokers, _describe_node)})
 
 
-def _describe_node(node: MetadataBroker) -> str:
+def _describe_node(node: responses.MetadataBroker) -> str:
     name = node.rack
     rack = "Optional.empty" if name is None else f"Optional[{name}]"
     listener = f"Endpoint(host='{node.host}', port={node.port})"
     return f"BrokerRegistration(id={node.node_id}, listeners=[{listener}], rack={rack})"
 
 
-def _list_topics(metadata: MetadataAnswer) -> dict[str, MetadataTopic]:
+def _list_topics(metadata: responses.MetadataAnswer) -> dict[str, responses.MetadataTopic]:
     """Return the topics by name that this client may describe."""
     return {each.name: each for each in metadata.topics if each.name and not each.error_code}
 
 
-def _topics(metadata: MetadataAnswer) -> Folder:
+def _topics(metadata: responses.MetadataAnswer) -> Folder:
     topics = _list_topics(metadata)
 
     def find(name: str) -> Folder | None:
@@ -138,18 +261,20 @@ def _topics(metadata: MetadataAnswer) -> Folder:
         if topic is None:
             return None
         partitions = {int(each.partition_index): each for each in topic.partitions}
-        return topic_folder(_id_of(topic), name, partitions, _describe_partition)
+        return folders.topic_folder(_id_of(topic), name, partitions, _describe_partition)
 
-    return topics_folder({_id_of(topic): name for name, topic in topics.items()}, find, topics)
+    return folders.topics_folder(
+        {_id_of(topic): name for name, topic in topics.items()}, find, topics
+    )
 
 
-def _id_of(topic: MetadataTopic) -> bytes:
+def _id_of(topic: responses.MetadataTopic) -> bytes:
     """Return the 16 bytes of a topic's id, zeros if the broker does not tell it."""
     found = topic.topic_id
     return bytes(16) if found is None else bytes(found.bytes)
 
 
-def _describe_partition(partition: MetadataPartition) -> str:
+def _describe_partition(partition: responses.MetadataPartition) -> str:
     return (
         f"PartitionRegistration(replicas={list(partition.replica_nodes)}, "
         f"isr={list(partition.isr_nodes)}, leader={partition.leader_id}, "
@@ -164,7 +289,7 @@ class _Configs:
         self,
         ask: Ask,
         warn: Callable[[str], None],
-        load_metadata: Callable[[], MetadataAnswer | None],
+        load_metadata: Callable[[], responses.MetadataAnswer | None],
     ) -> None:
         self._ask: Final = ask
         self._warn: Final = warn
@@ -186,16 +311,18 @@ class _Configs:
 
     def _names(self) -> list[str]:
         self._learn([each for each in self._topics if each not in self._known])
-        return [name_resource(resource) for resource, values in self._known.items() if values]
+        return [
+            folders.name_resource(resource) for resource, values in self._known.items() if values
+        ]
 
     def _find(self, name: str) -> Folder | None:
-        resource = read_resource_name(name)
+        resource = folders.read_resource_name(name)
         if resource is None:
             return None
         if resource[0] == TOPIC and resource not in self._known:
             self._learn([resource])
         values = self._known.get(resource)
-        return config_table(resource, values) if values else None
+        return folders.config_table(resource, values) if values else None
 
     def _learn(self, resources: Sequence[ConfigResource]) -> bool:
         """Ask for the configs of these resources; return False if none are told."""

@@ -21,8 +21,7 @@ from authorizerd.cli.profile import use_profile
 from authorizerd.cli.question_words import MOMENT_HELP, read_moment
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.conversation import converse, split_line
-from authorizerd.cli.shell.log_contents import describe_unread, read_contents
-from authorizerd.cli.shell.log_tree import log_tree
+from authorizerd.cli.shell.log_tree import describe_unread, log_tree, read_contents
 from authorizerd.cli.shell.tree import Folder
 from authorizerd.metadata.errors import LogDirectoryError
 
@@ -134,7 +133,6 @@ def _open(request: ShellRequest) -> Opened:
 
 
 def _check_flags(request: ShellRequest) -> None:
-    """End the command if the flags cannot be combined."""
     refuse = request.refuse
     sources = {
         "--bootstrap-server": request.bootstrap_server,

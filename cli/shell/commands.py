@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.cli.shell.globs import Match, find_matches, resolve
 from authorizerd.cli.shell.syntax import Call, ShellError, Syntax, parse_call, parse_integer
-from authorizerd.cli.shell.tree import Folder, Node
+from authorizerd.cli.shell.tree import Folder, Match, Node, find_matches, resolve
 
 DONE: Final = 0
 NOT_FOUND: Final = 1
@@ -153,7 +152,7 @@ def _concatenate(shell: Shell, arguments: Sequence[str]) -> None:
                 shell.print_lines(iter(match.node.lines))
 
 
-def _change_directory(shell: Shell, arguments: Sequence[str]) -> None:
+def _cd(shell: Shell, arguments: Sequence[str]) -> None:
     path = arguments[0] if arguments else "/"
     for match in list(shell.match(path, f"cd: {path}: no such directory.")):
         if isinstance(match.node, Folder):
@@ -181,7 +180,7 @@ def _walk(path: str, node: Node) -> Iterator[str]:
                 yield f"{prefix}{name}"
 
 
-def _show_tree(shell: Shell, arguments: Sequence[str]) -> None:
+def _tree(shell: Shell, arguments: Sequence[str]) -> None:
     for path in arguments:
         for match in shell.match(path, f"tree: {path}: No such file or directory."):
             shell.print_lines(_draw(match.node, ""))
@@ -198,11 +197,11 @@ def _draw(node: Node, indent: str) -> Iterator[str]:
             yield from _draw(child, indent + _INDENT)
 
 
-def _print_working_directory(shell: Shell, _: Sequence[str]) -> None:
+def _pwd(shell: Shell, _: Sequence[str]) -> None:
     shell.print(shell.working_directory)
 
 
-def _show_history(shell: Shell, arguments: Sequence[str]) -> None:
+def _history(shell: Shell, arguments: Sequence[str]) -> None:
     wanted = max(parse_integer(arguments[0], _COUNT), 0) if arguments else len(shell.history)
     first = max(len(shell.history) - wanted, 0)
     for number, line in enumerate(shell.history[first:], first):
@@ -224,7 +223,7 @@ def _help(shell: Shell, _: Sequence[str]) -> None:
     shell.print("Paths may contain * ? and {a,b}. For more about a command, type: man COMMAND")
 
 
-def _show_manual(shell: Shell, arguments: Sequence[str]) -> None:
+def _man(shell: Shell, arguments: Sequence[str]) -> None:
     (name,) = arguments
     command = _COMMANDS.get(name)
     if command is None:
@@ -243,45 +242,26 @@ def _describe(name: str, syntax: Syntax) -> Iterator[str]:
 
 
 class _Command(NamedTuple):
-    syntax: Syntax
     run: Callable[[Shell, Sequence[str]], None]
+    syntax: Syntax
 
 
+_PRINTED: Final = "the nodes to print"
+_COUNTED: Final = "how many of the latest lines to print"
 _COMMANDS: Final[Mapping[str, _Command]] = {
-    "cat": _Command(Syntax("Print files.", "targets", "the files to print", least=1), _concatenate),
-    "cd": _Command(
-        Syntax(
-            "Go to a folder.", "target", "the folder; / without it", most=1, is_interactive=True
-        ),
-        _change_directory,
-    ),
-    "exit": _Command(Syntax("Leave the shell.", is_interactive=True), _exit),
-    "find": _Command(
-        Syntax("Print the paths of all that is below a path.", "paths", "where to begin"), _find
-    ),
-    "help": _Command(Syntax("List the commands.", is_interactive=True), _help),
-    "history": _Command(
-        Syntax(
-            "Print the lines that were entered.",
-            _COUNT,
-            "how many of the latest lines to print",
-            most=1,
-            is_interactive=True,
-        ),
-        _show_history,
-    ),
-    "ls": _Command(Syntax("List folders.", "targets", "the folders and files to list"), _list),
-    "man": _Command(
-        Syntax("Explain a command.", "cmd", "the command", least=1, most=1, is_interactive=True),
-        _show_manual,
-    ),
-    "pwd": _Command(
-        Syntax("Print the current folder.", is_interactive=True), _print_working_directory
-    ),
-    "tree": _Command(
-        Syntax("Print folders with all that is in them.", "targets", "the nodes to print", least=1),
-        _show_tree,
-    ),
+    name: _Command(run, Syntax(*syntax))
+    for name, run, *syntax in (
+        ("cat", _concatenate, "Print files.", "targets", "the files to print", 1),
+        ("cd", _cd, "Go to a folder.", "target", "the folder; / without it", 0, 1, True),
+        ("exit", _exit, "Leave the shell.", "", "", 0, None, True),
+        ("find", _find, "Print the paths of all that is below a path.", "paths", "where to begin"),
+        ("help", _help, "List the commands.", "", "", 0, None, True),
+        ("history", _history, "Print the lines that were entered.", _COUNT, _COUNTED, 0, 1, True),
+        ("ls", _list, "List folders.", "targets", "the folders and files to list"),
+        ("man", _man, "Explain a command.", "cmd", "the command", 1, 1, True),
+        ("pwd", _pwd, "Print the current folder.", "", "", 0, None, True),
+        ("tree", _tree, "Print folders with all that is in them.", "targets", _PRINTED, 1),
+    )
 }
 
 

@@ -20,8 +20,7 @@ from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import warn
 from authorizerd.cli.program.ending import is_ended
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.globs import resolve
-from authorizerd.cli.shell.tree import Folder, utf16_key
+from authorizerd.cli.shell.tree import Folder, resolve, utf16_key
 
 PROMPT: Final = ">> "
 HISTORY_LINES_MAX: Final = 1000

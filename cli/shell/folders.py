@@ -16,16 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_json
-from authorizerd.cli.shell.java_text import (
-    REDACTED,
-    describe_credential,
-    describe_double,
-    describe_metadata_version,
-    describe_quota_entity,
-    format_uuid,
-    parse_uuid,
-)
-from authorizerd.cli.shell.secret_configs import BROKER_TYPES, is_shown
+from authorizerd.cli.shell import java_text
 from authorizerd.cli.shell.tree import File, Folder, Node, file_of, folder_of, table_of
 from authorizerd.image.changes import ScramCredential
 from authorizerd.image.cluster import ConfigResource, Login
@@ -65,7 +56,9 @@ def root_of(image: Children, load_acls: Callable[[], Acls | None]) -> Folder:
     return folder_of(
         {
             "acl": lambda: load("id", _acl_as_json),
-            "image": lambda: folder_of({"acls": lambda: load("byId", _describe_acl), **image}),
+            "image": lambda: folder_of(
+                {"acls": lambda: load("byId", lambda _, acl: file_of(str(acl))), **image}
+            ),
             "local": lambda: table_of({"commitId": "unknown", "version": version("authorizerd")}),
         }
     )
@@ -73,21 +66,17 @@ def root_of(image: Children, load_acls: Callable[[], Acls | None]) -> Folder:
 
 def _acls_folder(acls: Acls, describe: Callable[[bytes, Acl], File]) -> Folder:
     def find(name: str) -> File | None:
-        acl_id = parse_uuid(name)
+        acl_id = java_text.parse_uuid(name)
         acl = None if acl_id is None else acls.get(acl_id)
         return None if acl_id is None or acl is None else describe(acl_id, acl)
 
-    return Folder(lambda: map(format_uuid, acls), find, has_only_files=True)
-
-
-def _describe_acl(id: bytes, acl: Acl) -> File:
-    return file_of(str(acl))
+    return Folder(lambda: map(java_text.format_uuid, acls), find, has_only_files=True)
 
 
 def _acl_as_json(id: bytes, acl: Acl) -> File:
     """Return the record of an ACL in the form that Kafka 3.3's shell printed."""
     fields: dict[str, str | int] = {
-        "id": format_uuid(id),
+        "id": java_text.format_uuid(id),
         "resourceType": acl.resource_type,
         "resourceName": acl.resource_name,
         "patternType": acl.pattern_type,
@@ -117,13 +106,13 @@ def nodes_folder(nodes: Mapping[int, Value], describe: Callable[[Value], str]) -
 
 def quotas_folder(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Folder:
     """Return a folder with a folder for each entity, whose files are its quotas."""
-    by_name = {describe_quota_entity(entity): values for entity, values in quotas.items()}
+    by_name = {java_text.describe_quota_entity(entity): values for entity, values in quotas.items()}
 
     def find(name: str) -> Folder | None:
         values = by_name.get(name)
         if values is None:
             return None
-        return table_of({key: describe_double(value) for key, value in values.items()})
+        return table_of({key: java_text.describe_double(value) for key, value in values.items()})
 
     return Folder(lambda: by_name, find)
 
@@ -160,10 +149,10 @@ def configs_folder(configs: Mapping[ConfigResource, Mapping[str, str]]) -> Folde
 
 def config_table(resource: ConfigResource, values: Mapping[str, str]) -> Folder:
     """Return the folder of one resource's configs."""
-    is_broker = resource[0] in BROKER_TYPES
+    is_broker = resource[0] in java_text.BROKER_TYPES
     return table_of(
         {
-            key: value if is_shown(key, is_broker=is_broker) else REDACTED
+            key: value if java_text.is_shown(key, is_broker=is_broker) else java_text.REDACTED
             for key, value in values.items()
         }
     )
@@ -176,7 +165,7 @@ def features_folder(features: Mapping[str, int]) -> Folder:
 
     def find(name: str) -> File | None:
         if name == "metadataVersion":
-            return file_of(describe_metadata_version(level))
+            return file_of(java_text.describe_metadata_version(level))
         if not name.startswith(_FINALIZED):
             return None
         return file_of(str(features[names[name]] if name in names else 0))
@@ -193,7 +182,7 @@ def scram_folder(credentials: Mapping[Login, ScramCredential]) -> Folder:
             return None
         return table_of(
             {
-                user: describe_credential(credential)
+                user: java_text.describe_credential(credential)
                 for (user, code), credential in credentials.items()
                 if code == mechanism
             }
@@ -216,13 +205,13 @@ def topics_folder(
     """
 
     def find_by_id(name: str) -> Folder | None:
-        topic_id = parse_uuid(name)
+        topic_id = java_text.parse_uuid(name)
         found = None if topic_id is None else ids.get(topic_id)
         return None if found is None else find_topic(found)
 
     return folder_of(
         {
-            "byId": lambda: Folder(lambda: map(format_uuid, ids), find_by_id),
+            "byId": lambda: Folder(lambda: map(java_text.format_uuid, ids), find_by_id),
             "byName": lambda: Folder(lambda: names, find_topic),
         }
     )
@@ -233,7 +222,7 @@ def topic_folder(
 ) -> Folder:
     """Return the folder of one topic, with a file for each partition."""
     numbered = nodes_folder(partitions, describe)
-    about = {"id": format_uuid(id), "name": name}
+    about = {"id": java_text.format_uuid(id), "name": name}
 
     def find(name: str) -> Node | None:
         text = about.get(name)

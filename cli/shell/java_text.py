@@ -1,10 +1,12 @@
-"""Texts as Kafka's shell prints them: Java's ``toString`` of Kafka's classes.
+"""Texts as Kafka's shell prints them: Java's ``toString`` of Kafka's classes, without secrets.
 
-**Invariant:** no text has a salt or a key of a SCRAM credential.
+**Invariant:** no text has a salt or a key of a SCRAM credential. A broker's config is shown only if
+its name is one that Kafka documents as not secret: a log has passwords as plain text, and custom
+plug-ins read configs of any name.
 
 Source: Kafka 4.3 PartitionRegistration, BrokerRegistration, ControllerRegistration, VersionRange,
-Endpoint, Uuid, DelegationTokenDataNode, ScramCredentialDataNode, ProvenanceNode and
-ClientQuotasImageNode.
+Endpoint, Uuid, DelegationTokenDataNode, ScramCredentialDataNode, ProvenanceNode,
+ClientQuotasImageNode, DynamicBrokerConfig and MetadataNodeRedactionCriteria.
 """
 
 from __future__ import annotations
@@ -19,13 +21,7 @@ from authorizerd.acl.as_of import format_time
 from authorizerd.cli.shell.tree import sort_names
 from authorizerd.image.changes import Partition, ScramCredential
 from authorizerd.image.features import name_metadata_version
-from authorizerd.protocol.records.foreign import (
-    BrokerRegistered,
-    ControllerRegistered,
-    FeatureLevels,
-    NodeEndpoint,
-    TokenAdded,
-)
+from authorizerd.protocol.records import foreign
 
 REDACTED: Final = "[redacted]"
 
@@ -78,7 +74,7 @@ def _directories(partition: Partition) -> list[str]:
     ]
 
 
-def describe_broker(broker: BrokerRegistered) -> str:
+def describe_broker(broker: foreign.BrokerRegistered) -> str:
     """Return a broker's registration."""
     rack = "Optional.empty" if broker.rack is None else f"Optional[{broker.rack}]"
     return (
@@ -94,7 +90,7 @@ def describe_broker(broker: BrokerRegistered) -> str:
     )
 
 
-def describe_controller(controller: ControllerRegistered) -> str:
+def describe_controller(controller: foreign.ControllerRegistered) -> str:
     """Return a controller's registration."""
     return (
         f"ControllerRegistration(id={controller.id}, "
@@ -113,7 +109,7 @@ def describe_credential(credential: ScramCredential) -> str:
     )
 
 
-def describe_token(token: TokenAdded) -> str:
+def describe_token(token: foreign.TokenAdded) -> str:
     """Return a delegation token. Records have no secret of it."""
     return (
         f"DelegationTokenDatatokenId={token.id}(owner={token.owner}"
@@ -179,12 +175,12 @@ def describe_provenance(offset: int, epoch: int, time_ms: int) -> str:
     return f"offset {offset}, epoch {epoch}, time {moment:%Y-%m-%dT%H:%M:%S}{fraction}Z[UTC]"
 
 
-def _endpoints(endpoints: Sequence[NodeEndpoint]) -> str:
+def _endpoints(endpoints: Sequence[foreign.NodeEndpoint]) -> str:
     by_name = {each.name: each for each in endpoints}
     return ", ".join(_endpoint(by_name[name]) for name in sort_names(by_name))
 
 
-def _endpoint(endpoint: NodeEndpoint) -> str:
+def _endpoint(endpoint: foreign.NodeEndpoint) -> str:
     protocol = _SECURITY_PROTOCOLS.get(endpoint.security_protocol, "null")
     return (
         f"Endpoint(listenerName='{endpoint.name}', securityProtocol={protocol}, "
@@ -192,7 +188,7 @@ def _endpoint(endpoint: NodeEndpoint) -> str:
     )
 
 
-def _features(features: Sequence[FeatureLevels]) -> str:
+def _features(features: Sequence[foreign.FeatureLevels]) -> str:
     levels = {each.name: _levels(each.lowest, each.highest) for each in features}
     return ", ".join(f"{name}: {levels[name]}" for name in sort_names(levels))
 
@@ -219,3 +215,40 @@ def _listed(items: Iterable[object]) -> str:
 
 def _flag(value: bool) -> str:
     return "true" if value else "false"
+
+
+BROKER_TYPES: Final = frozenset((4, 8, 0))
+"""ConfigResource.Type of BROKER and BROKER_LOGGER, and of resources that are unknown."""
+
+_SECRET: Final = re.compile(
+    r"passw|secret|credential|jaas|token|(^|\.)(ssl\.)?(keystore|private|api|access)\.?key", re.I
+)
+_SHOWN: Final = re.compile(
+    r"(listener\.name\.[^.]+\.)?(ssl\.(keystore|truststore)\.(location|type)|"
+    r"ssl\.(protocol|provider|cipher\.suites|enabled\.protocols|client\.auth|"
+    r"keymanager\.algorithm|trustmanager\.algorithm|endpoint\.identification\.algorithm|"
+    r"engine\.factory\.class|principal\.mapping\.rules)|sasl\.enabled\.mechanisms|"
+    r"sasl\.mechanism\.inter\.broker\.protocol|max\.connections(\.creation\.rate)?|"
+    r"principal\.builder\.class)"
+    r"|log\.[a-z.]+|num\.[a-z.]+|background\.threads|compression\.[a-z.]+|message\.max\.bytes"
+    r"|min\.insync\.replicas|unclean\.leader\.election\.enable|advertised\.listeners|listeners"
+    r"|listener\.security\.protocol\.map|max\.connections(\.[a-z.]+)?|connection[a-z.]*"
+    r"|(leader|follower|alter\.log\.dirs)\.(replication|io)[a-z.]*|metric\.reporters"
+    r"|auto\.create\.topics\.enable|default\.replication\.factor|producer\.id\.[a-z.]+"
+    r"|transaction\.[a-z.]+|remote\.(log|fetch)\.(index|manager|reader|max|copier)[a-z.]*"
+    r"|allow\.everyone\.if\.no\.acl\.found|super\.users|group\.[a-z.]+|share\.[a-z.]+"
+    r"|cordoned\.log\.dirs|replica\.[a-z.]+|socket\.[a-z.]+|org\.apache\.kafka\.[A-Za-z0-9.$]+"
+    r"|kafka\.[A-Za-z0-9.$]+|root"
+)
+
+
+def is_shown(key: str, *, is_broker: bool) -> bool:
+    """Return True if the value of a config may be shown.
+
+    Args:
+        is_broker: True if it belongs to a broker, or to an unknown kind of resource. Configs of
+            topics, groups and client metrics are not secret, unless their name says otherwise.
+    """
+    if _SECRET.search(key):
+        return False
+    return not is_broker or _SHOWN.fullmatch(key) is not None

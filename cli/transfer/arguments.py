@@ -26,8 +26,7 @@ from authorizerd.cli.flags import (
 from authorizerd.cli.profile import HELP, use_profile
 from authorizerd.cli.question_words import MOMENT_HELP
 from authorizerd.cli.selection_flags import add_selection_flags, read_selection
-from authorizerd.cli.transfer.locator import Kind, Locator, LocatorError, parse_locator
-from authorizerd.cli.transfer.model import Request, Side
+from authorizerd.cli.transfer.model import Kind, Locator, LocatorError, Request, Side, parse_locator
 from authorizerd.cli.zookeeper.options import add_write_arguments, read_write_options
 
 NODE_ID_MAX: Final = 2**31 - 1

@@ -19,7 +19,7 @@ import trio
 
 from authorizerd.acl.batches import split_batches
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.formats.values import keep_writable
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.cli.acls.remote import creation_call

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -19,27 +20,76 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.surprises import find_surprises
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines, warn
-from authorizerd.cli.transfer.arguments import (
-    add_export_arguments,
-    add_import_arguments,
-    read_export,
-    read_import,
-)
-from authorizerd.cli.transfer.model import (
-    AclsFound,
-    Draft,
-    Request,
-    Source,
-    Target,
-    Written,
-    leave_out_lost,
-)
+from authorizerd.cli.transfer import arguments, model
 from authorizerd.cli.transfer.places import open_source, open_target
-from authorizerd.cli.transfer.report import describe_draft, describe_losses, describe_written
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
+
+DENIALS_SHOWN_MAX: Final = 1_000
+LOSSES_SHOWN_MAX: Final = 20
+"""How many lost DENYs are printed as lines, and how many other losses before they are counted by
+reason. The JSON document has all losses.
+"""
+REASONS_SHOWN_MAX: Final = 50
+PRINCIPALS_SHOWN_MAX: Final = 5
+
+
+def describe_losses(losses: tuple[Loss, ...]) -> Iterator[str]:
+    """Yield a line for each lost DENY, then the other losses: few as lines, many by reason."""
+    denials = [loss for loss in losses if loss.acl is not None and not is_grant(loss.acl)]
+    others = [loss for loss in losses if loss.acl is None or is_grant(loss.acl)]
+    yield from (f"loss: {loss}" for loss in denials[:DENIALS_SHOWN_MAX])
+    if len(denials) > DENIALS_SHOWN_MAX:
+        yield f"and {count_of(len(denials) - DENIALS_SHOWN_MAX, 'more DENY')}; --json lists all"
+    if len(others) > LOSSES_SHOWN_MAX:
+        yield from _count_losses(others)
+    else:
+        yield from (f"loss: {loss}" for loss in others)
+    if denials:
+        yield f"{count_of(len(denials), 'DENY')} among them: without a DENY, more is allowed"
+
+
+def _count_losses(losses: list[Loss]) -> Iterator[str]:
+    """Yield a line for each reason, the most frequent one first, with the principals."""
+    by_reason: dict[str, Counter[str]] = {}
+    for loss in losses:
+        principals = by_reason.setdefault(loss.reason, Counter())
+        principals["" if loss.acl is None else loss.acl.principal] += 1
+    ordered = sorted(by_reason.items(), key=lambda each: -each[1].total())
+    for reason, principals in ordered[:REASONS_SHOWN_MAX]:
+        if set(principals) == {""}:  # a part of the source that is not an ACL
+            yield f"loss: {reason}"
+            continue
+        named = ", ".join(
+            f"{principal} ({count})"
+            for principal, count in principals.most_common(PRINCIPALS_SHOWN_MAX)
+        )
+        more = len(principals) - PRINCIPALS_SHOWN_MAX
+        if more > 0:
+            named += f" and {count_of(more, 'other principal')}"
+        yield f"loss: {count_of(principals.total(), 'ALLOW')} of {named}: {reason}"
+    left = sum(principals.total() for _, principals in ordered[REASONS_SHOWN_MAX:])
+    more_text = f"and {left} more; " if left else ""
+    yield f"{more_text}--json lists each of the losses"
+
+
+def describe_draft(draft: model.Draft, *, target: str, kind: str) -> Iterator[str]:
+    """Yield the lines about what is to be written, for --dry-run."""
+    denials = sum(1 for acl in draft.new if not is_grant(acl))
+    yield (
+        f"would write {count_of(len(draft.new), 'ACL')} ({denials} DENY, "
+        f"{len(draft.new) - denials} ALLOW) to {target} ({kind})"
+    )
+
+
+def describe_written(written: model.Written, *, target: str, kind: str) -> Iterator[str]:
+    """Yield the lines about what was written."""
+    yield f"wrote {count_of(written.count, 'ACL')} to {target} ({kind})"
+    yield from written.notes
+
 
 EXIT_FAULT: Final = 1
 EXIT_LOSSES: Final = 3
@@ -47,15 +97,13 @@ SURPRISES_SHOWN_MAX: Final = 20
 
 
 def add_export_command(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run ``acls export``."""
-    add_export_arguments(parser)
-    parser.set_defaults(run=lambda given: _run(read_export(given)))
+    arguments.add_export_arguments(parser)
+    parser.set_defaults(run=lambda given: _run(arguments.read_export(given)))
 
 
 def add_import_command(parser: argparse.ArgumentParser) -> None:
-    """Make ``parser`` parse and run ``acls import``."""
-    add_import_arguments(parser)
-    parser.set_defaults(run=lambda given: _run(read_import(given)))
+    arguments.add_import_arguments(parser)
+    parser.set_defaults(run=lambda given: _run(arguments.read_import(given)))
 
 
 class _Outcome(NamedTuple):
@@ -66,28 +114,28 @@ class _Outcome(NamedTuple):
         written: None if nothing was to be written.
     """
 
-    request: Request
-    source: Source
-    target: Target
+    request: model.Request
+    source: model.Source
+    target: model.Target
     read: int
     selected: int
-    draft: Draft
+    draft: model.Draft
     losses: tuple[Loss, ...]
-    written: Written | None
+    written: model.Written | None
 
 
-def _run(request: Request) -> int:
+def _run(request: model.Request) -> int:
     return transfer(request, open_source(request), open_target(request))
 
 
-def transfer(request: Request, source: Source, target: Target) -> int:
+def transfer(request: model.Request, source: model.Source, target: model.Target) -> int:
     """Read the source, write the target, report; return the exit code.
 
     Raises:
         CommandError, ConfigurationError, MetadataLogError: a place is unusable, and the
             target is unchanged, or the text says what is known of it.
     """
-    everything = leave_out_lost(source.read())
+    everything = model.leave_out_lost(source.read())
     found = _select(everything, request.selects)
     with target.open() as opened:
         draft = opened.draft(found)
@@ -113,7 +161,7 @@ def transfer(request: Request, source: Source, target: Target) -> int:
     return EXIT_FAULT if written is not None and written.failure else 0
 
 
-def _select(found: AclsFound, selects: Callable[[Acl], bool] | None) -> AclsFound:
+def _select(found: model.AclsFound, selects: Callable[[Acl], bool] | None) -> model.AclsFound:
     """Return the selected ACLs, and the losses that concern them or no ACL."""
     if selects is None:
         return found
@@ -121,12 +169,12 @@ def _select(found: AclsFound, selects: Callable[[Acl], bool] | None) -> AclsFoun
     def concerns(loss: Loss) -> bool:
         return loss.acl is None or selects(loss.acl)
 
-    return AclsFound(
+    return model.AclsFound(
         tuple(filter(selects, found.acls)), found.ids, tuple(filter(concerns, found.losses))
     )
 
 
-def _check_replaceable(request: Request) -> None:
+def _check_replaceable(request: model.Request) -> None:
     """Keep an existing file if the flags select nothing: a typo in a name is the likely reason."""
     file = request.target.locator.path
     if request.selects is not None and request.overwrite and file.exists():
@@ -154,7 +202,7 @@ def _describe(outcome: _Outcome) -> Iterable[str]:
         yield f"ACLs that {source.name} lacks stay: `authorizerd acls plan` also removes"
 
 
-def _print_lines(target: Target, lines: Iterable[str]) -> None:
+def _print_lines(target: model.Target, lines: Iterable[str]) -> None:
     """Print lines on standard output, unless that gets the ACLs."""
     if target.is_standard_output:
         sys.stderr.write("".join(f"{escape_unprintable(line)}\n" for line in lines))
@@ -171,7 +219,7 @@ def _warn_of_surprises(acls: Iterable[Acl]) -> None:
         warn(f"and {len(texts) - SURPRISES_SHOWN_MAX} more warnings")
 
 
-def _report_faults(losses: tuple[Loss, ...], written: Written | None, *, stops: bool) -> None:
+def _report_faults(losses: tuple[Loss, ...], written: model.Written | None, *, stops: bool) -> None:
     """Print the losses and a failure on standard error."""
     for line in describe_losses(losses):
         warn(line)
@@ -186,9 +234,8 @@ def _report_faults(losses: tuple[Loss, ...], written: Written | None, *, stops: 
 
 
 def _make_document(outcome: _Outcome) -> dict[str, object]:
-    """Return the document, which docs/import-export.md describes."""
     target, written, losses = outcome.target, outcome.written, outcome.losses
-    done = Written(count=0) if written is None else written
+    done = model.Written(count=0) if written is None else written
     return {
         "from": outcome.source.name,
         "to": {"place": target.name, "kind": target.kind},

@@ -18,41 +18,26 @@ from immutables import Map
 
 from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.batches import split_batches
-from authorizerd.acl.formats.writing import keep_writable
+from authorizerd.acl.formats.values import keep_writable
 from authorizerd.acl.listing import ID_BYTES, derive_id
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.log.stopped_log import SEGMENT_BYTES_MAX, StoppedLog
 from authorizerd.cli.offline import read_log
 from authorizerd.cli.program.ending import saying
-from authorizerd.cli.transfer.model import (
-    AclsFound,
-    Draft,
-    Written,
-    find_log_fault,
-    order_for_writing,
-)
-from authorizerd.cli.transfer.whole_file import find_writable, new_error
+from authorizerd.cli.transfer import model
+from authorizerd.cli.transfer.text_place import find_writable, new_error
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory, format_log_directory
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.metadata.checkpoint_writer import (
-    PART_SUFFIX,
-    CheckpointState,
-    removed_on_error,
-    write_part,
-)
+from authorizerd.metadata import checkpoint_writer
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, parse_checkpoint_name
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.meta_properties import NAME, UNFINISHED_NAME, read_meta_properties
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.metadata.writer import FEATURES_WRITTEN
-from authorizerd.protocol.records.metadata import (
-    BeginTransaction,
-    EndTransaction,
-    MetadataRecord,
-)
+from authorizerd.protocol.records.metadata import BeginTransaction, EndTransaction, MetadataRecord
 
 TRANSACTION: Final = "authorizerd acls import"
 _UNKNOWN: Final = (
@@ -69,10 +54,10 @@ class LogSource:
         self._as_of = as_of
         self.name = str(path)
 
-    def read(self) -> AclsFound:
+    def read(self) -> model.AclsFound:
         acls = read_log(self._path, self._as_of).snapshot.acls
         ids = {acl: acl_id for acl_id, acl in acls.items()}
-        return AclsFound(tuple(ids), ids)
+        return model.AclsFound(tuple(ids), ids)
 
 
 class LogTarget:
@@ -157,10 +142,10 @@ class _NewLog:
         self._cluster_id = cluster_id
         self._storage = storage
 
-    def draft(self, found: AclsFound) -> Draft:
+    def draft(self, found: model.AclsFound) -> model.Draft:
         return _draft(found, {})
 
-    def write(self, draft: Draft, found: AclsFound) -> Written:
+    def write(self, draft: model.Draft, found: model.AclsFound) -> model.Written:
         """Format the directory, with the ACLs. It is valid only once all are durable."""
         added = [AclAdded(found.ids.get(acl) or derive_id(acl), acl) for acl in draft.new]
         with saying(lambda: f"{self._log_dir}: {_UNKNOWN}"):
@@ -171,7 +156,7 @@ class _NewLog:
                 storage=self._storage,
                 batches=frame_batches(added),
             )
-        return Written(
+        return model.Written(
             count=len(added),
             cluster_id=properties.cluster_id,
             notes=(
@@ -188,22 +173,22 @@ class _StoppedLog:
     ) -> None:
         self._log = StoppedLog(log_dir, node_id, segment_bytes_max, storage)
 
-    def draft(self, found: AclsFound) -> Draft:
+    def draft(self, found: model.AclsFound) -> model.Draft:
         ids = {acl: acl_id for acl_id, acl in self._log.snapshot.acls.items()}
         return _draft(found, ids)
 
-    def write(self, draft: Draft, found: AclsFound) -> Written:
+    def write(self, draft: model.Draft, found: model.AclsFound) -> model.Written:
         """Append the ACLs as a daemon would after its start. Without any, nothing is written."""
         if not draft.new:
-            return Written(count=0, offset=self._log.snapshot.offset)
+            return model.Written(count=0, offset=self._log.snapshot.offset)
         batches = frame_batches([AclAdded(self._new_id(acl, found), acl) for acl in draft.new])
         place = self._log.log_dir
         offset = self._log.append(
             batches, f"{place}: {_UNKNOWN}", nothing="no ACL was written", unknown=_UNKNOWN
         )
-        return Written(count=len(draft.new), offset=offset)
+        return model.Written(count=len(draft.new), offset=offset)
 
-    def _new_id(self, acl: Acl, found: AclsFound) -> bytes:
+    def _new_id(self, acl: Acl, found: model.AclsFound) -> bytes:
         """Return the id that the ACL has at the source, unless another ACL has it here."""
         acl_id = found.ids.get(acl)
         if acl_id is not None and acl_id not in self._log.snapshot.acls:
@@ -236,37 +221,37 @@ class CheckpointTarget:
         self._path, _ = find_writable(self._path, overwrite=self._overwrite)
         yield self
 
-    def draft(self, found: AclsFound) -> Draft:
+    def draft(self, found: model.AclsFound) -> model.Draft:
         return _draft(found, {})
 
-    def write(self, draft: Draft, found: AclsFound) -> Written:
+    def write(self, draft: model.Draft, found: model.AclsFound) -> model.Written:
         path, storage = self._path, self._storage
         named = parse_checkpoint_name(path)
-        state = CheckpointState(
+        state = checkpoint_writer.CheckpointState(
             end_offset=named.end_offset,
             epoch=named.epoch,
             timestamp_ms=now_ms(),
             cluster=ClusterImage(features=Map(FEATURES_WRITTEN)),
             acls={found.ids.get(acl) or derive_id(acl): acl for acl in draft.new},
         )
-        part = path.with_name(path.name + PART_SUFFIX)
+        part = path.with_name(path.name + checkpoint_writer.PART_SUFFIX)
         try:
             if storage.exists(part):  # of an interrupted command; files are opened for appending
                 storage.remove(part)
-            with removed_on_error(part, storage):
-                write_part(part, state, storage, like=path)
+            with checkpoint_writer.removed_on_error(part, storage):
+                checkpoint_writer.write_part(part, state, storage, like=path)
                 storage.rename(part, path)
             storage.sync_directory(path.parent)
         except OSError as error:
             raise new_error(path, error) from error
-        return Written(count=len(draft.new), offset=named.end_offset - 1)
+        return model.Written(count=len(draft.new), offset=named.end_offset - 1)
 
 
-def _draft(found: AclsFound, present: Mapping[Acl, bytes]) -> Draft:
+def _draft(found: model.AclsFound, present: Mapping[Acl, bytes]) -> model.Draft:
     absent = (acl for acl in found.acls if acl not in present)
-    kept, losses = keep_writable(absent, find_log_fault)
+    kept, losses = keep_writable(absent, model.find_log_fault)
     count = len(found.acls) - len(kept) - len(losses)
-    return Draft(order_for_writing(tuple(kept)), count, losses)
+    return model.Draft(model.order_for_writing(tuple(kept)), count, losses)
 
 
 def frame_batches(added: Sequence[AclAdded]) -> list[list[MetadataRecord]]:

@@ -1,8 +1,17 @@
-"""What moves between two places, and what every place can do.
+"""What moves between two places, what every place can do, and one notation for all of them.
 
-**Invariant:** a target writes nothing before it has told what it cannot hold. An ACL that is not
-written is a named loss, or it was there before. A log cannot hold names that no Kafka client could
-list; a cluster neither these nor what its controller rejects; a file what its format says.
+    kafka://HOST:PORT,HOST:PORT      a cluster, or a daemon
+    zookeeper://HOST:PORT/chroot     a ZooKeeper ensemble
+    log:DIR, DIR/, DIR               a log directory
+    FILE.checkpoint                  a checkpoint of a log
+    FORMAT:FILE, FILE.yaml, FILE     a file of ACLs
+    FORMAT:-, -                      standard input or standard output
+
+**Invariant:** a locator has one meaning, whatever exists on the disk, except that an existing
+directory is a log directory. A target writes nothing before it has told what it cannot hold. An ACL
+that is not written is a named loss, or it was there before. A log cannot hold names that no Kafka
+client could list; a cluster neither these nor what its controller rejects; a file what its format
+says.
 
 Source: Kafka 4.3 AclApis.handleCreateAcls, AclControlManager.validateNewAcl; the string type of
 Kafka's protocol.
@@ -10,8 +19,10 @@ Kafka's protocol.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -23,8 +34,111 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 from authorizerd.cli.flags import Refuse
-from authorizerd.cli.transfer.locator import Locator
 from authorizerd.cli.zookeeper.options import WriteOptions
+
+STANDARD: Final = "-"
+_SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
+_ONE_SLASH: Final = re.compile(r"(kafka|zookeeper):/?[^/]*:[0-9]", re.IGNORECASE)
+_CHECKPOINT: Final = "checkpoint"
+_LOG: Final = "log"
+
+
+class Kind(StrEnum):
+    """The kind of a place."""
+
+    CLUSTER = "cluster"
+    ZOOKEEPER = "zookeeper"
+    LOG = "log"
+    CHECKPOINT = "checkpoint"
+    FILE = "file"
+
+
+class LocatorError(ValueError):
+    """A text that names no place; it says what was expected."""
+
+
+class Locator(msgspec.Struct, frozen=True):
+    """A place.
+
+    Attributes:
+        text: as the user wrote it.
+        value: the addresses of a cluster or of ZooKeeper, else the path; ``-`` is standard input or
+            standard output.
+        format: the name of the file's format; None if it is not stated.
+    """
+
+    kind: Kind
+    text: str
+    value: str
+    format: str | None = None
+
+    @property
+    def path(self) -> Path:
+        return Path(self.value)
+
+    @property
+    def is_standard(self) -> bool:
+        """True for standard input or standard output."""
+        return self.kind is Kind.FILE and self.value == STANDARD
+
+
+def parse_locator(text: str, formats: Collection[str]) -> Locator:
+    """Return the place that ``text`` names.
+
+    Args:
+        formats: the names of the formats.
+
+    Raises:
+        LocatorError: it names no place.
+    """
+    if not text:
+        raise LocatorError("expected a place, found an empty text")
+    if match := _SCHEME.fullmatch(text):
+        return _parse_url(text, match[1].lower(), match[2])
+    if match := _ONE_SLASH.match(text):
+        scheme = match[1].lower()
+        raise LocatorError(
+            f"expected {scheme}://HOST:PORT, with two slashes; write ./ before the name of a file"
+        )
+    prefix, colon, rest = text.partition(":")
+    if colon and prefix in (*formats, _LOG, _CHECKPOINT):
+        return _parse_prefixed(text, prefix, rest)
+    path = Path(text)
+    if text.endswith("/") or (text != STANDARD and path.is_dir()):
+        return Locator(Kind.LOG, text, text)
+    if path.name.endswith(f".{_CHECKPOINT}"):
+        return Locator(Kind.CHECKPOINT, text, text)
+    return Locator(Kind.FILE, text, text)
+
+
+def _parse_url(text: str, scheme: str, rest: str) -> Locator:
+    kinds = {"kafka": Kind.CLUSTER, "zookeeper": Kind.ZOOKEEPER}
+    if scheme not in kinds:
+        raise LocatorError(
+            f"unknown scheme {scheme!r}: expected kafka://HOST:PORT, zookeeper://HOST:PORT/chroot, "
+            "a path, or FORMAT:FILE"
+        )
+    if kinds[scheme] is Kind.CLUSTER:
+        rest = rest.removesuffix("/")
+    if not rest:
+        raise LocatorError(f"expected HOST:PORT after {scheme}://")
+    if kinds[scheme] is Kind.CLUSTER and set(rest) & {"/", "@", "?"}:
+        raise LocatorError(
+            "expected kafka://HOST:PORT, with several separated by commas; log-in and TLS are "
+            "in the file of --command-config"
+        )
+    return Locator(kinds[scheme], text, rest)
+
+
+def _parse_prefixed(text: str, prefix: str, rest: str) -> Locator:
+    if not rest:
+        raise LocatorError(f"expected a path after {prefix}:")
+    if prefix == _LOG:
+        return Locator(Kind.LOG, text, rest)
+    if prefix == _CHECKPOINT:
+        return Locator(Kind.CHECKPOINT, text, rest)
+    return Locator(Kind.FILE, text, rest, prefix)
+
 
 TEXT_BYTES_MAX: Final = 32_767
 """The longest string in a request or response: its length is an int16."""

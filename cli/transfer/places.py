@@ -14,8 +14,7 @@ from authorizerd.acl.formats.model import Format
 from authorizerd.cli.configuration_file import read_configuration
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.question_words import read_moment
-from authorizerd.cli.transfer.locator import Kind, Locator
-from authorizerd.cli.transfer.model import Request, Side, Source, Target
+from authorizerd.cli.transfer.model import Kind, Locator, Request, Side, Source, Target
 from authorizerd.config.configuration import Configuration
 
 BY_ENDING: Final = {
@@ -117,7 +116,6 @@ def _find_log_dir(side: Side, configuration: Configuration | None) -> Path:
 
 
 def _find_format(locator: Locator, given: str | None) -> Format:
-    """Return the format to write."""
     name = locator.format or given
     if name is None and locator.is_standard:
         name = STANDARD_FORMAT

@@ -15,10 +15,16 @@ from authorizerd.acl.zookeeper.export import find_lost_denials
 from authorizerd.cli.output import warn
 from authorizerd.cli.program.ending import saying
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
-from authorizerd.cli.zookeeper.address import Ensemble, parse_address
-from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
-from authorizerd.cli.zookeeper.settings import FLAG, ZooKeeperSettings, read_settings
+from authorizerd.cli.zookeeper.settings import (
+    FLAG,
+    INSTALL_COMMAND,
+    Ensemble,
+    ZooKeeperError,
+    ZooKeeperSettings,
+    parse_address,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from ssl import SSLContext

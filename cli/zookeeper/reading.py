@@ -12,18 +12,11 @@ from typing import Final
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.zookeeper import paths
 from authorizerd.acl.zookeeper.ownership import CONTROLLER, MIGRATION, find_kraft_owner
-from authorizerd.acl.zookeeper.paths import (
-    EXTENDED_ROOT,
-    LITERAL_ROOT,
-    PATTERN_ROOTS,
-    Pattern,
-    parse_path,
-    pattern_path,
-)
 from authorizerd.acl.zookeeper.znode import read_acls
-from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.session import Session, Znode
+from authorizerd.cli.zookeeper.settings import ZooKeeperError
 
 ACLS_MAX: Final = 2_000_000
 """How many ACLs are read at most: their memory is bounded."""
@@ -41,10 +34,10 @@ def check_chroot(session: Session) -> None:
 def read_all(session: Session) -> tuple[Acl, ...]:
     """Return all ACLs, in the order of their paths."""
     check_chroot(session)
-    if session.list_children(LITERAL_ROOT) is None:
+    if session.list_children(paths.LITERAL_ROOT) is None:
         raise ZooKeeperError(
-            f"{session.name}: there is no {LITERAL_ROOT}: no broker with AclAuthorizer has used "
-            "this chroot; check it with the brokers' zookeeper.connect"
+            f"{session.name}: there is no {paths.LITERAL_ROOT}: no broker with AclAuthorizer has "
+            "used this chroot; check it with the brokers' zookeeper.connect"
         )
     patterns = list(list_patterns(session))
     acls: list[Acl] = []
@@ -55,11 +48,11 @@ def read_all(session: Session) -> tuple[Acl, ...]:
     return tuple(acls)
 
 
-def list_patterns(session: Session) -> Iterator[Pattern]:
+def list_patterns(session: Session) -> Iterator[paths.Pattern]:
     """Yield the patterns that have znodes."""
-    for name in session.list_children(EXTENDED_ROOT) or ():
-        _parse_path(session, f"{EXTENDED_ROOT}/{name}")
-    for root in PATTERN_ROOTS.values():
+    for name in session.list_children(paths.EXTENDED_ROOT) or ():
+        _parse_path(session, f"{paths.EXTENDED_ROOT}/{name}")
+    for root in paths.PATTERN_ROOTS.values():
         for kind in session.list_children(root) or ():
             for name in session.list_children(f"{root}/{kind}") or ():
                 path = f"{root}/{kind}/{name}"
@@ -69,10 +62,10 @@ def list_patterns(session: Session) -> Iterator[Pattern]:
 
 
 def read_patterns(
-    session: Session, patterns: list[Pattern]
+    session: Session, patterns: list[paths.Pattern]
 ) -> Iterator[tuple[Znode | None, tuple[Acl, ...]]]:
     """Yield the znode of each pattern, None if there is none, and its ACLs."""
-    znodes = session.get_many(map(pattern_path, patterns))
+    znodes = session.get_many(map(paths.pattern_path, patterns))
     for pattern, znode in zip(patterns, znodes, strict=True):
         yield znode, _read_acls(session, pattern, znode)
 
@@ -96,14 +89,14 @@ def warn_of_owner(session: Session, warn: Callable[[str], None]) -> None:
         )
 
 
-def _parse_path(session: Session, path: str) -> Pattern | None:
+def _parse_path(session: Session, path: str) -> paths.Pattern | None:
     try:
-        return parse_path(path)
+        return paths.parse_path(path)
     except AclTextError as error:
         raise _new_error(session, error) from None
 
 
-def _read_acls(session: Session, pattern: Pattern, znode: Znode | None) -> tuple[Acl, ...]:
+def _read_acls(session: Session, pattern: paths.Pattern, znode: Znode | None) -> tuple[Acl, ...]:
     try:
         return read_acls(pattern, None if znode is None else znode.data)
     except AclTextError as error:

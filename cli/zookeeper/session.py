@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from enum import Enum
 from threading import Timer
 from typing import Any, Final, NamedTuple
@@ -42,11 +43,15 @@ from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
 
-from authorizerd.cli.zookeeper.address import Ensemble
 from authorizerd.cli.zookeeper.connections import ConnectionHandler
-from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, SessionLostError, ZooKeeperError
-from authorizerd.cli.zookeeper.permissions import Permission
-from authorizerd.cli.zookeeper.settings import ZooKeeperSettings
+from authorizerd.cli.zookeeper.options import Permission
+from authorizerd.cli.zookeeper.settings import (
+    INSTALL_COMMAND,
+    Ensemble,
+    SessionLostError,
+    ZooKeeperError,
+    ZooKeeperSettings,
+)
 
 REQUESTS_IN_FLIGHT_MAX: Final = 64
 """How many reads are sent before the first answer."""
@@ -115,6 +120,7 @@ class Session:
     def __init__(
         self, ensemble: Ensemble, settings: ZooKeeperSettings, handler: ConnectionHandler
     ) -> None:
+        digest, sasl = settings.digest, settings.sasl
         self._settings = settings
         self._handler = handler
         self.name = f"zookeeper://{ensemble}"
@@ -122,8 +128,8 @@ class Session:
             hosts=str(ensemble),
             timeout=settings.session_timeout_ms / 1000,
             handler=handler,
-            auth_data=_auth_data(settings),
-            sasl_options=_sasl_options(settings),
+            auth_data=[("digest", f"{digest.username}:{digest.password}")] if digest else [],
+            sasl_options=sasl and {"mechanism": "DIGEST-MD5", **asdict(sasl)},
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=1.0),
             logger=_new_silent_logger(),
         )
@@ -311,22 +317,6 @@ def _check_sasl() -> None:
         raise ZooKeeperError(
             f"a log-in with SASL needs the Python package pure-sasl: run {INSTALL_COMMAND}"
         ) from None
-
-
-def _auth_data(settings: ZooKeeperSettings) -> list[tuple[str, str]]:
-    if settings.digest is None:
-        return []
-    return [("digest", f"{settings.digest.username}:{settings.digest.password}")]
-
-
-def _sasl_options(settings: ZooKeeperSettings) -> dict[str, str] | None:
-    if settings.sasl is None:
-        return None
-    return {
-        "mechanism": "DIGEST-MD5",
-        "username": settings.sasl.username,
-        "password": settings.sasl.password,
-    }
 
 
 def _new_silent_logger() -> logging.Logger:

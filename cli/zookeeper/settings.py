@@ -17,25 +17,82 @@ Source: Kafka 3.9 ZkConfigs, KafkaConfig, AclAuthorizer.zkClientConfigFromKafkaC
 
 from __future__ import annotations
 
+import re
+import shlex
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from authorizerd.acl.zookeeper.paths import why_not_a_znode
 from authorizerd.cli.configuration_file import read_configuration_text
+from authorizerd.cli.errors import CommandError
+from authorizerd.config import tls_keys
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.jaas import parse_login_options
 from authorizerd.config.key_values import refuse_property
 from authorizerd.config.properties import Property, parse_properties
 from authorizerd.config.providers import resolve_placeholders
 from authorizerd.config.tls import InvalidTlsError, StoreType, TlsSettings, new_tls_settings
-from authorizerd.config.tls_keys import (
-    cipher_suites,
-    endpoint_identification,
-    secret_text,
-    tls_versions,
-)
 from authorizerd.config.values import IntegerParser, boolean, choice, path, trim
+
+INSTALL_COMMAND: Final = f"`{shlex.quote(sys.executable)} -m pip install kazoo pure-sasl`"
+"""Installs what ZooKeeper needs into this Python: in a clone as well as from a wheel."""
+
+
+class ZooKeeperError(CommandError):
+    """ZooKeeper cannot be read or written; the text names the ensemble, the cause and a remedy."""
+
+
+class SessionLostError(ZooKeeperError):
+    """The connection was lost, and no server accepted it again within the time limit."""
+
+
+PORT_DEFAULT: Final = 2181
+SERVERS_MAX: Final = 100
+_SERVER: Final = re.compile(
+    r"(?P<host>[0-9A-Za-z._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::(?P<port>[0-9]{1,5}))?"
+)
+
+
+class Ensemble(NamedTuple):
+    """The servers, and the path of the cluster's znodes: ``/chroot/path``, or empty."""
+
+    servers: tuple[str, ...]
+    chroot: str
+
+    def __str__(self) -> str:
+        """Return the text that Kafka and kazoo accept."""
+        return f"{','.join(self.servers)}{self.chroot}"
+
+
+def parse_address(text: str) -> Ensemble:
+    """Return the servers and the chroot of an address."""
+    listed, slash, path = text.partition("/")
+    servers = tuple(_parse_server(each.strip()) for each in listed.split(","))
+    if len(servers) > SERVERS_MAX:
+        raise ZooKeeperError(f"expected at most {SERVERS_MAX} servers, found {len(servers)}")
+    chroot = ""
+    if slash and path:
+        for name in path.removesuffix("/").split("/"):
+            if reason := why_not_a_znode(name):
+                raise ZooKeeperError(f"zookeeper://{text}: invalid chroot /{path}: {reason}")
+            chroot += f"/{name}"
+    return Ensemble(servers, chroot)
+
+
+def _parse_server(text: str) -> str:
+    match = _SERVER.fullmatch(text)
+    if match is None or not 0 < int(match["port"] or PORT_DEFAULT) < 65536:
+        # Not the text as a whole: users who put a password before the host would see it in logs.
+        shown = text.rpartition("@")[2]
+        raise ZooKeeperError(
+            f"expected zookeeper://HOST:PORT,HOST:PORT/chroot, found the server {shown!r}; log-in "
+            "and TLS are in the file of --command-config"
+        )
+    return f"{match['host']}:{match['port'] or PORT_DEFAULT}"
+
 
 FLAG: Final = "--command-config"
 DIGEST_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -52,15 +109,15 @@ _TIMEOUT: Final = IntegerParser(100, 600_000)
 
 _TLS_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "ssl.keystore.location": path,
-    "ssl.keystore.password": secret_text,
+    "ssl.keystore.password": tls_keys.secret_text,
     "ssl.keystore.type": choice(StoreType),
     "ssl.truststore.location": path,
-    "ssl.truststore.password": secret_text,
+    "ssl.truststore.password": tls_keys.secret_text,
     "ssl.truststore.type": choice(StoreType),
-    "ssl.protocol": tls_versions,
-    "ssl.enabled.protocols": tls_versions,
-    "ssl.cipher.suites": cipher_suites,
-    "ssl.endpoint.identification.algorithm": endpoint_identification,
+    "ssl.protocol": tls_keys.tls_versions,
+    "ssl.enabled.protocols": tls_keys.tls_versions,
+    "ssl.cipher.suites": tls_keys.cipher_suites,
+    "ssl.endpoint.identification.algorithm": tls_keys.endpoint_identification,
 }
 """The keys for TLS without the prefix ``zookeeper.``: then they are Kafka's ``ssl.*`` keys."""
 _UNSUPPORTED: Final = ("zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable")
@@ -158,7 +215,7 @@ def _read_tls(keys: _Keys) -> TlsSettings | None:
             raise keys.refusal(name, "revocation lists are not supported: set false")
     read = {name: keys.read(f"zookeeper.{name}", parse) for name, parse in _TLS_PARSERS.items()}
     values = {name: value for name, value in read.items() if value is not None}
-    protocols = values.pop("ssl.protocol", None) or tls_versions(_DEFAULT_VERSIONS)
+    protocols = values.pop("ssl.protocol", None) or tls_keys.tls_versions(_DEFAULT_VERSIONS)
     values.setdefault("ssl.enabled.protocols", protocols)
     _move_pem_passwords(values)
     names = {name: f"zookeeper.{name}" for name in (*_TLS_PARSERS, "ssl.key.password")}

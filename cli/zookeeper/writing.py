@@ -25,22 +25,22 @@ from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import is_grant
-from authorizerd.acl.zookeeper.change_events import ChangeEvent, new_change_event
-from authorizerd.acl.zookeeper.dump import list_parents
-from authorizerd.acl.zookeeper.export import divide, find_oversized
+from authorizerd.acl.zookeeper.export import divide, find_oversized, list_parents
 from authorizerd.acl.zookeeper.ownership import CONTROLLER_EPOCH
 from authorizerd.acl.zookeeper.paths import LITERAL_ROOT, Pattern, pattern_path
-from authorizerd.acl.zookeeper.znode import write_acls
-from authorizerd.cli.zookeeper.errors import ZooKeeperError
-from authorizerd.cli.zookeeper.options import OLDEST_FLAG, OPEN_FLAG, WriteOptions
-from authorizerd.cli.zookeeper.permissions import (
+from authorizerd.acl.zookeeper.znode import ChangeEvent, new_change_event, write_acls
+from authorizerd.cli.zookeeper.options import (
+    OLDEST_FLAG,
+    OPEN_FLAG,
     HiddenOwnerError,
     OpenZnodeError,
     Permission,
+    WriteOptions,
     choose_permissions,
 )
 from authorizerd.cli.zookeeper.reading import check_chroot, find_owner, read_patterns
 from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, SetData
+from authorizerd.cli.zookeeper.settings import ZooKeeperError
 
 ATTEMPTS_MAX: Final = 10
 """How often a pattern is tried if other writers change it, or connections break. As in Kafka."""

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.main import main
-from authorizerd.cli.shell.log_contents import read_contents
-from authorizerd.cli.shell.log_tree import log_tree
+from authorizerd.cli.shell.log_tree import log_tree, read_contents
 from authorizerd.image.changes import (
     ConfigChanged,
     CredentialAdded,

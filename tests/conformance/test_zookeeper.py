@@ -16,15 +16,11 @@ import pytest
 from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.listing import read_listing
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.acl.zookeeper.dump import list_parents
-from authorizerd.acl.zookeeper.export import Target
+from authorizerd.acl.zookeeper.export import Target, list_parents
 from authorizerd.acl.zookeeper.ownership import MIGRATION
 from authorizerd.acl.zookeeper.paths import Pattern, pattern_path
 from authorizerd.cli.main import main
-from authorizerd.cli.zookeeper.address import parse_address
-from authorizerd.cli.zookeeper.errors import SessionLostError, ZooKeeperError
-from authorizerd.cli.zookeeper.options import WriteOptions
-from authorizerd.cli.zookeeper.permissions import OPEN, Permission
+from authorizerd.cli.zookeeper.options import OPEN, Permission, WriteOptions
 from authorizerd.cli.zookeeper.reading import read_all
 from authorizerd.cli.zookeeper.session import (
     Check,
@@ -34,7 +30,14 @@ from authorizerd.cli.zookeeper.session import (
     SetData,
     open_session,
 )
-from authorizerd.cli.zookeeper.settings import Login, ZooKeeperSettings, read_settings
+from authorizerd.cli.zookeeper.settings import (
+    Login,
+    SessionLostError,
+    ZooKeeperError,
+    ZooKeeperSettings,
+    parse_address,
+    read_settings,
+)
 from authorizerd.cli.zookeeper.writing import AclWriter, Added
 from authorizerd.tls.context import new_client_context
 from authorizerd.tls.material import read_material

@@ -342,7 +342,7 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="doctor overlooks a caller that may forward like everyone",
-        file="cli/doctor/callers.py",
+        file="cli/doctor/access.py",
         text="        if acl.principal not in (principal, WILDCARD_PRINCIPAL):\n",
         becomes="        if acl.principal != principal:\n",
         found_by="tests/cli/doctor/test_callers.py::test_rights_of_a_token_holder_in_kafka",

@@ -25,14 +25,14 @@ FORMAT_MUTANTS: Final = (
     ),
     Mutant(
         name="aliases may make a small file large",
-        file="acl/formats/yaml_loader.py",
+        file="acl/formats/parsing.py",
         text="elif values + size.values > _VALUES_MAX:",
         becomes="elif False:",
         found_by="tests/acl/formats/test_document.py::test_aliases_count_as_copies",
     ),
     Mutant(
         name="a custom role that denies is read as one that allows",
-        file="acl/formats/julie_custom.py",
+        file="acl/formats/julie_roles.py",
         text="if ascii_upper(permission_type) != PermissionType.ALLOW.name:",
         becomes="if False:",
         found_by="tests/acl/formats/test_julie.py::test_fault_is_named_with_its_place",
@@ -76,7 +76,7 @@ FORMAT_MUTANTS: Final = (
     *(
         Mutant(
             name=f"{what} is passed over without a loss",
-            file="acl/formats/terraform_access.py",
+            file="acl/formats/terraform_values.py",
             text=text,
             becomes=becomes,
             found_by="tests/acl/formats/test_terraform.py"
@@ -109,21 +109,21 @@ FORMAT_MUTANTS: Final = (
     ),
     Mutant(
         name="an error of Python for a YAML value passes",
-        file="acl/formats/yaml_loader.py",
+        file="acl/formats/parsing.py",
         text="        except (ValueError, LookupError, AttributeError):\n",
         becomes="        except RecursionError:\n",
         found_by="tests/acl/formats/test_document.py::test_unreadable_text_is_named_with_its_line",
     ),
     Mutant(
         name="an error shows Python's text about binary data in YAML",
-        file="acl/formats/yaml_loader.py",
+        file="acl/formats/parsing.py",
         text="node.tag == _BINARY_TAG and not str(node.value).isascii()",
         becomes="False",
         found_by="tests/acl/formats/test_document.py::test_unreadable_text_is_named_with_its_line",
     ),
     Mutant(
         name="a merge key replaces what a mapping says itself",
-        file="acl/formats/yaml_loader.py",
+        file="acl/formats/parsing.py",
         text="node.value = list({**merged, **own}.values())",
         becomes="node.value = list({**own, **merged}.values())",
         found_by="tests/acl/formats/test_document.py::"
@@ -131,7 +131,7 @@ FORMAT_MUTANTS: Final = (
     ),
     Mutant(
         name="merge keys are read for a tool that does not read them",
-        file="acl/formats/yaml_loader.py",
+        file="acl/formats/parsing.py",
         text="            if not self.merges:",
         becomes="            if False:",
         found_by="tests/acl/formats/test_document.py::test_unreadable_text_is_named_with_its_line",
@@ -162,7 +162,7 @@ FORMAT_MUTANTS: Final = (
     ),
     Mutant(
         name="a cell of rpk's table is read from the wrong column",
-        file="acl/formats/rpk_listing.py",
+        file="acl/formats/old_listing.py",
         text="        if start and line[start - 1 : start].strip():",
         becomes="        if False:",
         found_by="tests/acl/formats/test_listing.py::test_malformed_table_of_rpk_is_an_error",
@@ -170,8 +170,8 @@ FORMAT_MUTANTS: Final = (
     Mutant(
         name="a name in CSV keeps a blank that other tools remove",
         file="acl/formats/comma_separated.py",
-        text='        if cells[name] != cells[name].strip(" \\t"):',
-        becomes="        if False:",
+        text='        elif cell != cell.strip(" \\t"):',
+        becomes="        elif False:",
         found_by="tests/acl/formats/test_listing.py::test_malformed_csv_is_an_error",
     ),
     Mutant(

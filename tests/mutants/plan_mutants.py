@@ -47,21 +47,21 @@ PLAN_MUTANTS: Final = (
     ),
     Mutant(
         name="a plan replaces any file",
-        file="cli/change/files.py",
+        file="cli/change/planning.py",
         text="    if not may_replace:",
         becomes="    if not out:",
         found_by="tests/cli/change/test_planning.py::test_only_a_plan_is_replaced",
     ),
     Mutant(
         name="a plan that deletes DENYs does not say that more is allowed",
-        file="acl/plan/widening.py",
+        file="acl/plan/warnings.py",
         text="    if not denials:",
         becomes="    if denials:",
         found_by="tests/acl/plan/test_warnings.py::test_deleted_denials_are_announced",
     ),
     Mutant(
         name="a DENY that never matches counts as widening",
-        file="acl/plan/widening.py",
+        file="acl/plan/warnings.py",
         text="is_unjudgeable(acl) or not never_matches(acl.host, rules)",
         becomes="True",
         found_by="tests/acl/plan/test_warnings.py::test_deleted_denials_are_announced",
@@ -74,7 +74,7 @@ PLAN_MUTANTS: Final = (
     ),
     Mutant(
         name="a plan deletes what a desired file grants that was not read",
-        file="cli/change/files.py",
+        file="cli/change/planning.py",
         text="    if read.is_empty:\n",
         becomes="    if False:\n",
         found_by="tests/cli/change/test_planning.py::"
@@ -82,7 +82,7 @@ PLAN_MUTANTS: Final = (
     ),
     Mutant(
         name="a plan deletes what a document in a desired file grants that was not read",
-        file="cli/change/files.py",
+        file="cli/change/planning.py",
         text="        if loss.is_document:\n",
         becomes="        if False:\n",
         found_by="tests/cli/change/test_planning.py::"
@@ -98,14 +98,14 @@ PLAN_MUTANTS: Final = (
     ),
     Mutant(
         name="a resource of Kubernetes that may have ACLs is a loss among others",
-        file="acl/formats/kubernetes.py",
+        file="acl/formats/unread.py",
         text="    if _ACCESS_KINDS.search(ascii_lower(kind)) or _has_access_key(resource):",
         becomes="    if False:",
         found_by="tests/acl/formats/test_strimzi.py::test_resource_that_may_hold_acls_is_rejected",
     ),
     Mutant(
         name="a plan deletes the ACLs of a name whose placeholder nothing has replaced",
-        file="cli/change/files.py",
+        file="cli/change/planning.py",
         text="            if placeholder := find_placeholder(name):",
         becomes="            if placeholder := None:",
         found_by="tests/cli/change/test_planning.py::test_name_with_a_placeholder_is_not_planned",

@@ -16,7 +16,7 @@ SHELL_MUTANTS: Final = (
     ),
     Mutant(
         name="the shell prints brokers' configs of any name",
-        file="cli/shell/secret_configs.py",
+        file="cli/shell/java_text.py",
         text="return not is_broker or _SHOWN.fullmatch(key) is not None",
         becomes="return True",
         found_by="tests/cli/shell/test_log_tree.py::test_no_secret_is_printed",

@@ -50,14 +50,14 @@ ZOOKEEPER_MUTANTS: Final = (
     ),
     Mutant(
         name="everybody may change a new znode, although nobody has accepted that",
-        file="cli/zookeeper/permissions.py",
+        file="cli/zookeeper/options.py",
         text="    if accepts_open:\n",
         becomes="    if accepts_open or not is_authenticated:\n",
         found_by=f"{_NEW}::test_open_znodes_are_made_only_if_the_user_accepts_them",
     ),
     Mutant(
         name="a new znode does not belong to the brokers",
-        file="cli/zookeeper/permissions.py",
+        file="cli/zookeeper/options.py",
         text="    if parent and not is_open(parent):\n",
         becomes="    if not parent:\n",
         found_by=f"{_NEW}::test_new_znode_belongs_to_the_owner_of_its_parent",

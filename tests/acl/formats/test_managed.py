@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.formats.managed import read_managed
+from authorizerd.acl.formats.document import read_managed
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.plan.selector import Managed
 from tests.support.acls import acl

@@ -8,16 +8,17 @@ from hypothesis import strategies as st
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclChanges, AclRequest, make_changes
-from authorizerd.acl.plan.progress import (
+from authorizerd.acl.plan.selector import Selector
+from authorizerd.acl.plan.state import (
     apply_request,
+    change_digest,
     compare,
+    digest_acls,
     digest_ids,
     find_added,
     make_states,
     skip_changes,
 )
-from authorizerd.acl.plan.selector import Selector
-from authorizerd.acl.plan.state import change_digest, digest_acls
 from tests.support.acls import acl
 
 POOL = [acl("User:a", topic=f"t{number}", deny=number % 2 == 0) for number in range(9)]

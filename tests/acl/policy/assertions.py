@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import product
 
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
-from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names, Who
+from authorizerd.acl.policy.words import Assertion, AtMost, Each, Everyone, Names, Who
 from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 from tests.oracles.scan import decide
 from tests.support.strategies import HOSTS, PRINCIPALS

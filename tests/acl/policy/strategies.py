@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names
+from authorizerd.acl.policy.words import Assertion, AtMost, Each, Everyone, Names
 from authorizerd.acl.releases import ANY_RELEASE, RULES
 from tests.acl.policy.assertions import EVERY_HOST, EVERY_PRINCIPAL, RANGES, SILENT_HOSTS, UNCERTAIN
 from tests.support.strategies import HOSTS, PRINCIPALS

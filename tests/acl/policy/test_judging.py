@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import Acl, Operation, ResourceType
-from authorizerd.acl.policy.assertions import Assertion, AtMost
 from authorizerd.acl.policy.judging import FINDINGS_MAX, Verdict, judge, judged_by
 from authorizerd.acl.policy.sentence import read_sentence
 from authorizerd.acl.policy.wording import write_finding
+from authorizerd.acl.policy.words import Assertion, AtMost
 from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
 from authorizerd.acl.search.subjects import find_subjects
 from authorizerd.acl.snapshot import with_rules

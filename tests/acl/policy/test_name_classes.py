@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import PatternType
 from authorizerd.acl.patterns import matches
-from authorizerd.acl.policy.assertions import Names
 from authorizerd.acl.policy.name_classes import divide
+from authorizerd.acl.policy.words import Names
 
 texts = st.text("ab*", max_size=3)
 patterns = st.tuples(st.sampled_from((int(PatternType.LITERAL), int(PatternType.PREFIXED))), texts)

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.model import Acl
-from authorizerd.acl.policy.assertions import Assertion
 from authorizerd.acl.policy.judging import judge
 from authorizerd.acl.policy.remedy import CHANGES_MAX, find_remedy
 from authorizerd.acl.policy.sentence import read_sentence
-from authorizerd.acl.policy.words import read_principal
+from authorizerd.acl.policy.words import Assertion, read_principal
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import with_rules
 from tests.acl.policy.assertions import SUPER_USER, holds

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.acl.policy.assertions import Assertion, AtMost, Each, Everyone, Names
-from authorizerd.acl.policy.sentence import EXAMPLES, read_sentence
-from authorizerd.acl.policy.tokens import SentenceError
+from authorizerd.acl.policy.sentence import EXAMPLES, SentenceError, read_sentence
 from authorizerd.acl.policy.wording import write_assertion
+from authorizerd.acl.policy.words import Assertion, AtMost, Each, Everyone, Names
 from tests.acl.policy.assertions import assertion, prefix
 
 GROUPS = {"admins": ("User:admin", "User:root")}

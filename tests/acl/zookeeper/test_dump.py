@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl
 from authorizerd.acl.zookeeper.broker_version import BrokerVersion
-from authorizerd.acl.zookeeper.dump import list_parents, read_dump, write_dump
-from authorizerd.acl.zookeeper.export import Target
+from authorizerd.acl.zookeeper.export import Target, list_parents, read_dump, write_dump
 from tests.support import strategies
 from tests.support.acls import acl
 

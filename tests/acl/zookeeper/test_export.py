@@ -4,8 +4,7 @@ import pytest
 
 from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.zookeeper.broker_version import BrokerVersion
-from authorizerd.acl.zookeeper.dump import list_parents
-from authorizerd.acl.zookeeper.export import Target, find_lost_denials, plan_export
+from authorizerd.acl.zookeeper.export import Target, find_lost_denials, list_parents, plan_export
 from authorizerd.acl.zookeeper.ownership import find_kraft_owner
 from authorizerd.acl.zookeeper.paths import Pattern
 from tests.support.acls import acl

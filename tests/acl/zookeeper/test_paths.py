@@ -5,8 +5,8 @@ import pytest
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl
 from authorizerd.acl.zookeeper.broker_version import BrokerVersion
-from authorizerd.acl.zookeeper.change_events import new_change_event
 from authorizerd.acl.zookeeper.paths import Pattern, parse_path, pattern_path, why_not_a_znode
+from authorizerd.acl.zookeeper.znode import new_change_event
 from tests.support.acls import acl
 
 LITERAL_TX = acl(transactional_id="tx:1")

@@ -19,9 +19,14 @@ from authorizerd.acl.plan.document import (
     encode_plan,
     name_steps,
 )
-from authorizerd.acl.plan.progress import apply_request, digest_ids, make_states
 from authorizerd.acl.plan.selector import Selector
-from authorizerd.acl.plan.state import change_digest, digest_acls
+from authorizerd.acl.plan.state import (
+    apply_request,
+    change_digest,
+    digest_acls,
+    digest_ids,
+    make_states,
+)
 from authorizerd.cli.change.apply_server import AclServer, Answered, Listed, Unanswered
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.support.acls import acl

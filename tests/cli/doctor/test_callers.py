@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import Acl
-from authorizerd.cli.doctor.callers import examine_callers
+from authorizerd.cli.doctor.access import examine_callers
 from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.config.configuration import parse_values
 from tests.support.acls import acl

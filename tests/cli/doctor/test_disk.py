@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli.doctor.disk import (
+from authorizerd.cli.doctor.finding import Finding, Level
+from authorizerd.cli.doctor.system import (
     FREE_BYTES_ENOUGH,
     FREE_BYTES_LEAST,
     FREE_FILES_ENOUGH,
@@ -20,7 +21,6 @@ from authorizerd.cli.doctor.disk import (
     judge_syncs,
     measure_syncs_ms,
 )
-from authorizerd.cli.doctor.finding import Finding, Level
 
 SLOW = SYNC_SLOW_MS + 1
 

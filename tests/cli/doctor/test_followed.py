@@ -18,12 +18,13 @@ from authorizerd.cli.doctor.certificates import examine_client_stores
 from authorizerd.cli.doctor.command import EXIT_ERRORS, run_doctor
 from authorizerd.cli.doctor.finding import Finding, Level
 from authorizerd.cli.doctor.followed import (
+    NodeAnswer,
+    ask_all,
     examine_copy,
     examine_settings,
     judge_answers,
     read_copied_cluster,
 )
-from authorizerd.cli.doctor.followed_nodes import NodeAnswer, ask_all
 from authorizerd.config.configuration import parse
 from authorizerd.config.follow import FollowSettings, LogIn, Server, SourceKind, Writes
 from authorizerd.kafka_client.address import Address

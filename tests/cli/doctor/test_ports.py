@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.cli.doctor.exposure import examine_ports
 from authorizerd.cli.doctor.finding import Finding, Level
-from authorizerd.cli.doctor.ports import examine_ports
 from authorizerd.config.configuration import Configuration, parse_values
 
 

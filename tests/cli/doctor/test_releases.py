@@ -9,7 +9,7 @@ import trio
 
 from authorizerd.acl.release_in_force import UNKNOWN_RELEASE
 from authorizerd.cli.doctor.finding import Level
-from authorizerd.cli.doctor.releases import ask_brokers, examine_releases
+from authorizerd.cli.doctor.log import ask_brokers, examine_releases
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.follow import FollowSettings, Server, SourceKind
 from authorizerd.image.changes import FeatureLevel

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.log.scram import ITERATIONS, read_scram_arguments
+from authorizerd.cli.log.format import ITERATIONS, read_scram_arguments
 from authorizerd.cli.main import main
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY

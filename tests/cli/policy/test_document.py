@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.policy.assertions import Assertion
 from authorizerd.acl.policy.sentence import read_sentence
+from authorizerd.acl.policy.words import Assertion
 from authorizerd.cli.policy.document import FILE_BYTES_MAX, read_policy, read_policy_file
 from authorizerd.cli.policy.faults import FAULTS_SHOWN_MAX, FaultyFileError
 

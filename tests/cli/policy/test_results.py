@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
 from authorizerd.acl.model import Acl
-from authorizerd.acl.policy.assertions import Assertion
 from authorizerd.acl.policy.judging import judge
 from authorizerd.acl.policy.sentence import read_sentence
+from authorizerd.acl.policy.words import Assertion
 from authorizerd.cli.policy.document import PolicyTest
 from authorizerd.cli.policy.results import Result, run_tests
 from tests.acl.policy.assertions import EVERY_PRINCIPAL, SUPER_USER

@@ -16,8 +16,7 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import BrokerReader
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.shell.broker_source import fetch_features
-from authorizerd.cli.shell.broker_tree import broker_tree
+from authorizerd.cli.shell.broker_tree import broker_tree, fetch_features
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.java_text import format_uuid
 from authorizerd.kafka_client.address import Address

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.shell.commands import DONE, INVALID, NOT_FOUND, Shell
-from authorizerd.cli.shell.log_contents import read_contents
-from authorizerd.cli.shell.log_tree import log_tree
+from authorizerd.cli.shell.log_tree import log_tree, read_contents
 from authorizerd.cli.shell.tree import File, Folder, file_of, folder_of
 from tests.support.shell_transcript import converse, expect_ours, read_transcript
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.cli.shell.globs import compile_glob, find_matches, resolve
-from authorizerd.cli.shell.tree import file_of, folder_of
+from authorizerd.cli.shell.tree import compile_glob, file_of, find_matches, folder_of, resolve
 
 
 @pytest.mark.parametrize(

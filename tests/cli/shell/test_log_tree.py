@@ -9,9 +9,8 @@ import pytest
 
 from authorizerd.acl.model import Acl
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.log_contents import describe_unread, read_contents
-from authorizerd.cli.shell.log_tree import log_tree
-from authorizerd.cli.shell.secret_configs import is_shown
+from authorizerd.cli.shell.java_text import is_shown
+from authorizerd.cli.shell.log_tree import describe_unread, log_tree, read_contents
 from authorizerd.image.changes import (
     ConfigChanged,
     CredentialAdded,

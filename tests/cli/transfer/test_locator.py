@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli.transfer.locator import Kind, Locator, LocatorError, parse_locator
+from authorizerd.cli.transfer.model import Kind, Locator, LocatorError, parse_locator
 
 FORMATS = ("yaml", "listing")
 

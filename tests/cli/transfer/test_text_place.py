@@ -16,8 +16,7 @@ from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
 from authorizerd.acl.model import Acl
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.transfer.locator import Kind, Locator
-from authorizerd.cli.transfer.model import AclsFound, Draft
+from authorizerd.cli.transfer.model import AclsFound, Draft, Kind, Locator
 from authorizerd.cli.transfer.text_place import TextSource, TextTarget
 from authorizerd.metadata.storage import Storage
 from tests.support.acls import acl

@@ -7,11 +7,8 @@ from hashlib import sha1
 
 import pytest
 
-from authorizerd.acl.zookeeper.dump import list_parents
-from authorizerd.acl.zookeeper.export import Target
-from authorizerd.cli.zookeeper.errors import ZooKeeperError
-from authorizerd.cli.zookeeper.options import WriteOptions
-from authorizerd.cli.zookeeper.permissions import (
+from authorizerd.acl.zookeeper.export import Target, list_parents
+from authorizerd.cli.zookeeper.options import (
     ALL,
     CREATOR_ALL_WORLD_READ,
     OPEN,
@@ -19,10 +16,11 @@ from authorizerd.cli.zookeeper.permissions import (
     HiddenOwnerError,
     OpenZnodeError,
     Permission,
+    WriteOptions,
     choose_permissions,
     is_open,
 )
-from authorizerd.cli.zookeeper.settings import Login
+from authorizerd.cli.zookeeper.settings import Login, ZooKeeperError
 from tests.support.acls import acl
 from tests.support.jute import Op
 from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.zookeeper.dump import list_parents
-from authorizerd.acl.zookeeper.export import Target
+from authorizerd.acl.zookeeper.export import Target, list_parents
 from authorizerd.acl.zookeeper.paths import Pattern, pattern_path
 from authorizerd.acl.zookeeper.znode import write_acls
 from authorizerd.cli.main import main

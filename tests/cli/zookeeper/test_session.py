@@ -12,9 +12,7 @@ from contextlib import contextmanager
 import pytest
 import trustme
 
-from authorizerd.cli.zookeeper.address import Ensemble, parse_address
-from authorizerd.cli.zookeeper.errors import SessionLostError, ZooKeeperError
-from authorizerd.cli.zookeeper.permissions import OPEN, Permission
+from authorizerd.cli.zookeeper.options import OPEN, Permission
 from authorizerd.cli.zookeeper.session import (
     REQUESTS_IN_FLIGHT_MAX,
     Check,
@@ -24,7 +22,14 @@ from authorizerd.cli.zookeeper.session import (
     SetData,
     open_session,
 )
-from authorizerd.cli.zookeeper.settings import Login, ZooKeeperSettings
+from authorizerd.cli.zookeeper.settings import (
+    Ensemble,
+    Login,
+    SessionLostError,
+    ZooKeeperError,
+    ZooKeeperSettings,
+    parse_address,
+)
 from tests.support.jute import Op
 from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper
 

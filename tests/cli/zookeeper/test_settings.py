@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.cli.zookeeper.address import parse_address
-from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import (
     WriteOptions,
     add_write_arguments,
     read_write_options,
 )
-from authorizerd.cli.zookeeper.settings import Login, ZooKeeperSettings, read_settings
+from authorizerd.cli.zookeeper.settings import (
+    Login,
+    ZooKeeperError,
+    ZooKeeperSettings,
+    parse_address,
+    read_settings,
+)
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.tls import StoreType
 from authorizerd.daemon.errors import StartError

@@ -14,14 +14,12 @@ from authorizerd.cli.acls.connection_settings import read_settings
 from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
 from authorizerd.cli.acls.plan import make_plan
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.log.scram import read_scram_arguments
+from authorizerd.cli.log.format import read_scram_arguments
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.conversation import split_line
-from authorizerd.cli.shell.globs import compile_glob
-from authorizerd.cli.shell.tree import Folder, folder_of, table_of
-from authorizerd.cli.transfer.locator import Kind, LocatorError, parse_locator
-from authorizerd.cli.zookeeper.address import parse_address
-from authorizerd.cli.zookeeper.errors import ZooKeeperError
+from authorizerd.cli.shell.tree import Folder, compile_glob, folder_of, table_of
+from authorizerd.cli.transfer.model import Kind, LocatorError, parse_locator
+from authorizerd.cli.zookeeper.settings import ZooKeeperError, parse_address
 from tests.fuzz.target import (
     LINES_IN_THREAD_MAX,
     OWN_CHARACTERS_MAX,

@@ -11,8 +11,7 @@ from typing import Final
 
 from authorizerd.acl.errors import PastMismatchError
 from authorizerd.cli.shell.commands import Shell
-from authorizerd.cli.shell.log_contents import read_contents
-from authorizerd.cli.shell.log_tree import log_tree
+from authorizerd.cli.shell.log_tree import log_tree, read_contents
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.copy_directory import read_mark

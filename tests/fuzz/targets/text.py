@@ -15,8 +15,7 @@ from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.document import decode_plan, encode_plan
 from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.policy.sentence import read_sentence
-from authorizerd.acl.policy.tokens import SentenceError
+from authorizerd.acl.policy.sentence import SentenceError, read_sentence
 from authorizerd.acl.zookeeper.paths import Pattern, parse_path, pattern_path
 from authorizerd.acl.zookeeper.znode import read_acls, write_acls
 from authorizerd.cli.policy.document import read_policy
