@@ -21,8 +21,9 @@ from authorizerd.metadata.directory import (
 from authorizerd.metadata.errors import LogNotWrittenError
 from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.segments import SHORTAGES
 from authorizerd.metadata.storage import DiskStorage
-from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, SHORTAGES, LogWriter
+from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, LogWriter
 from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType
 from authorizerd.protocol.records.fast_reader import Texts, read_records
 from authorizerd.protocol.records.metadata import AbortTransaction, BeginTransaction
