@@ -264,7 +264,8 @@ class MetadataLog:
         """Return the segments that may contain offset ``end`` and what follows it."""
         segments = self._segments
         while len(segments) > 1 and segments[1].base_offset <= end:
-            self.progress.superseded.append(segments[0].path)
+            if self._is_followed:
+                self.progress.superseded.append(segments[0].path)
             segments = segments[1:]
         if segments and segments[0].base_offset > end:
             raise CorruptLogError(

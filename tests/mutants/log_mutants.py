@@ -144,6 +144,13 @@ LOG_MUTANTS: Final = (
         found_by="tests/metadata/test_recovery.py::test_bad_crc_in_a_complete_batch_is_damage_anywhere",
     ),
     Mutant(
+        name="a start removes segments of the own log that a checkpoint covers",
+        file="metadata/log.py",
+        text="            if self._is_followed:\n                self.progress.superseded",
+        becomes="            if self._segments:\n                self.progress.superseded",
+        found_by="tests/metadata/test_writer.py::test_start_removes_no_segment_below_a_checkpoint",
+    ),
+    Mutant(
         name="a gap in the offsets is accepted",
         file="metadata/log.py",
         text="raise corrupt(placed, expected, reason)\n        except",
