@@ -207,8 +207,12 @@ class BatchFile:
             raise self._corrupt(
                 f"{reason}; only the end of a log that was not shut down cleanly may be unfinished"
             )
-        self.torn_tail = TornTail(self.path, self._position, self._size - self._position, reason)
-        self._size = self._position
+        self.cut(self._position, reason)
+
+    def cut(self, position: int, reason: str) -> None:
+        """End the file at ``position``: what follows is a torn tail."""
+        self.torn_tail = TornTail(self.path, position, self._size - position, reason)
+        self._size = self._position = position
 
     def _corrupt(self, reason: str, position: int = 0) -> CorruptLogError:
         return CorruptLogError(self.path, self._position + position, self._next_offset, reason)

@@ -31,7 +31,7 @@ class CheckpointReader:
     """
 
     def __init__(self, checkpoint: Checkpoint, storage: ReadableFiles) -> None:
-        self._checkpoint: Final = checkpoint
+        self.checkpoint: Final = checkpoint
         self._storage: Final = storage
         self.header: SnapshotHeader | None = None
         self.voters: Voters | None = None
@@ -44,7 +44,7 @@ class CheckpointReader:
             CorruptLogError: the file is incomplete, or its name contradicts its header.
             LogDirectoryError: the file cannot be read.
         """
-        checkpoint = self._checkpoint
+        checkpoint = self.checkpoint
         expected = 0
         self.footer = None
         with BatchFile(checkpoint.path, 0, self._storage) as file:
@@ -70,7 +70,7 @@ class CheckpointReader:
             )
 
     def _check_order(self, placed: PlacedBatch, expected: int) -> None:
-        batch, epoch = placed.batch, self._checkpoint.epoch
+        batch, epoch = placed.batch, self.checkpoint.epoch
         if batch.base_offset != expected:
             reason = f"expected base offset {expected}, found {batch.base_offset}"
             raise corrupt(placed, expected, reason)
@@ -88,7 +88,7 @@ class CheckpointReader:
         except DecodeError as error:
             raise corrupt(placed, 0, error.reason, position=error.position) from error
         # Kafka's headers have no end offset, so only the log can confirm their names.
-        named = self._checkpoint.end_offset
+        named = self.checkpoint.end_offset
         if self.header is not None and self.header.end_offset not in (None, named):
             reason = (
                 f"it ends at offset {self.header.end_offset} by its header, at {named} by its "

@@ -71,7 +71,7 @@ def write_checkpoint(
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
     path = directory / checkpoint_name(state.end_offset, state.epoch)
-    part = path.with_name(path.name + PART_SUFFIX)
+    part = part_of(path)
     # A crash may have left unfinished checkpoints. Only one is written at a time.
     for name in storage.names(directory):
         if name.endswith(f".checkpoint{PART_SUFFIX}"):
@@ -81,6 +81,11 @@ def write_checkpoint(
         storage.rename(part, path)
     storage.sync_directory(directory)
     return path
+
+
+def part_of(path: Path) -> Path:
+    """Return the name of a file until it is complete and durable."""
+    return path.with_name(path.name + PART_SUFFIX)
 
 
 def write_part(

@@ -105,7 +105,7 @@ def set_aside(log_dir: Path, storage: Storage) -> None:
     """
     log = log_dir / METADATA_TOPIC_DIRECTORY
     if storage.exists(log):
-        for _ in _remove_tree(log_dir / SET_ASIDE_NAME, storage):
+        for _ in remove_tree(log_dir / SET_ASIDE_NAME, storage):
             pass
         storage.rename(log, log_dir / SET_ASIDE_NAME)
         storage.sync_directory(log_dir)
@@ -120,7 +120,7 @@ def remove_copy(log_dir: Path, storage: Storage) -> Iterator[Path]:
         OSError: a file could not be removed. The call can be repeated.
     """
     set_aside(log_dir, storage)
-    yield from _remove_tree(log_dir / SET_ASIDE_NAME, storage)
+    yield from remove_tree(log_dir / SET_ASIDE_NAME, storage)
     path = log_dir / meta_properties.NAME
     with suppress(FileNotFoundError):
         storage.remove(path)
@@ -136,7 +136,7 @@ def remove_mark(log_dir: Path, storage: Storage) -> Path:
     return path
 
 
-def _remove_tree(directory: Path, storage: Storage) -> Iterator[Path]:
+def remove_tree(directory: Path, storage: Storage) -> Iterator[Path]:
     """Remove a directory of files, and yield each path once it is removed."""
     if not storage.exists(directory):
         return

@@ -23,7 +23,7 @@ class LogLockedError(MetadataLogError):
     """Another process holds the directory's lock."""
 
 
-class LogNotWrittenError(MetadataLogError):
+class LogNotWrittenError(MetadataLogError, OSError):
     """Nothing of an append was written. The log is unchanged, and a later append may succeed."""
 
 

@@ -6,6 +6,9 @@ A checkpoint is used only after it was read to its end and its place in the log 
 unusable checkpoint is skipped if the log, alone or with an older checkpoint, contains the same
 state.
 
+This is also the recovery of both kinds of log (``Origin``): it says what a crash has left, which
+``SegmentWriter.start`` cuts before the log continues.
+
 Source: KIP-595, KIP-630; Kafka 4.3 KafkaRaftLog.
 """
 
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
@@ -43,6 +47,22 @@ from authorizerd.protocol.records.batch import ControlType, RecordBatch
 from authorizerd.protocol.records.control import SnapshotHeader
 
 
+class Origin(Enum):
+    """Who assigns the offsets of a log. It decides what a crash can have left at the log's end.
+
+    - OWN: this daemon, which acknowledges nothing before it is durable. Only an unfinished write is
+      cut (see ``BatchFile``). Everything else stops the start.
+    - FOLLOWED: a cluster, which has all records. Appends to its copy are not synced, so a crash may
+      leave any damage in the last segment: everything from the first invalid batch on is cut, and
+      fetched again. Segments that end below the newest checkpoint are superseded: the cluster had
+      no longer what follows them, or it was lost with the page cache. The checkpoint has no
+      substitute: the log before it is removed.
+    """
+
+    OWN = auto()
+    FOLLOWED = auto()
+
+
 class LogBatch(msgspec.Struct, frozen=True, gc=False):
     """A batch of the log or of a checkpoint.
 
@@ -69,16 +89,20 @@ class Progress:
 
     ``damaged_checkpoints``, newest first, is complete from the first batch on. ``torn_tail``,
     ``segment`` and ``segment_bytes`` are set at the end: the file in which the log continues and
-    its valid bytes. ``segment`` is None if the log continues in a new file. ``checkpoint_offset``
-    is the last offset of the checkpoint that was read, -1 without one.
+    its valid bytes. ``segment`` is None if the log continues in a new file. ``superseded`` are
+    the files of a followed log that have no further use. ``checkpoint_offset`` is the last offset
+    of the checkpoint that was read, -1 without one, and ``bytes_since_checkpoint`` is the size of
+    the batches after it.
     """
 
     last_offset: int = -1
     last_epoch: int = 0
     checkpoint_offset: int = -1
+    bytes_since_checkpoint: int = 0
     torn_tail: TornTail | None = None
     segment: Path | None = None
     segment_bytes: int = 0
+    superseded: list[Path] = field(default_factory=list)
     damaged_checkpoints: list[DamagedCheckpoint] = field(default_factory=list)
 
 
@@ -87,11 +111,21 @@ class MetadataLog:
 
     Args:
         from_disk: bypass the page cache for the file that may have a torn tail.
+        origin: whose log it is, if this is its recovery. Every other reading treats a copy as a log
+            of its own: its owner may be writing to it, and cuts nothing that was read.
     """
 
-    def __init__(self, files: LogFiles, storage: Storage = DISK, *, from_disk: bool = True) -> None:
+    def __init__(
+        self,
+        files: LogFiles,
+        storage: Storage = DISK,
+        *,
+        from_disk: bool = True,
+        origin: Origin = Origin.OWN,
+    ) -> None:
         self._storage: Final = storage
         self._from_disk: Final = from_disk
+        self._is_followed: Final = origin is Origin.FOLLOWED
         self._checkpoints: Final = files.checkpoints
         self._segments: Final = files.segments
         self._may_be_torn: Final = not files.was_shut_down_cleanly
@@ -117,18 +151,18 @@ class MetadataLog:
             CorruptLogError: a batch cannot be trusted, or does not follow the previous one.
             LogDirectoryError: a file cannot be read.
         """
-        end = 0
-        checkpoint = self._newest_whole_checkpoint() if begin is None else None
+        if begin is None:
+            reader = self.find_checkpoint()
+            for placed in () if reader is None else reader.batches():
+                yield LogBatch(placed, self.progress.checkpoint_offset, is_checkpoint=True)
+        yield from self.batches_after_checkpoint(begin)
+
+    def batches_after_checkpoint(self, begin: Place | None = None) -> Iterator[LogBatch]:
+        """Yield the batches after the checkpoint that was found, or from ``begin`` on."""
+        progress = self.progress
         if begin is not None:
-            end = begin.base_offset
-            self.progress.last_offset, self.progress.last_epoch = end - 1, begin.epoch_before
-        elif checkpoint is not None:
-            last = checkpoint.end_offset - 1
-            for placed in CheckpointReader(checkpoint, self._storage).batches():
-                yield LogBatch(placed, last, is_checkpoint=True)
-            end = checkpoint.end_offset
-            self.progress.last_offset = self.progress.checkpoint_offset = last
-            self.progress.last_epoch = checkpoint.epoch
+            progress.last_offset, progress.last_epoch = begin.base_offset - 1, begin.epoch_before
+        end = progress.last_offset + 1
         segments = self._segments_from(end)
         for number, segment in enumerate(segments, 1):
             following = segments[number] if number < len(segments) else None
@@ -137,7 +171,16 @@ class MetadataLog:
         self._check_damaged_are_covered()
         self._check_nothing_is_missing(end)
 
-    def _newest_whole_checkpoint(self) -> Checkpoint | None:
+    def find_checkpoint(self) -> CheckpointReader | None:
+        """Read and return the newest usable checkpoint, and note it as the beginning."""
+        reader = self._newest_whole_checkpoint()
+        if reader is not None:
+            progress, checkpoint = self.progress, reader.checkpoint
+            progress.last_offset = progress.checkpoint_offset = checkpoint.end_offset - 1
+            progress.last_epoch = checkpoint.epoch
+        return reader
+
+    def _newest_whole_checkpoint(self) -> CheckpointReader | None:
         for checkpoint in reversed(self._checkpoints):
             try:
                 reader = CheckpointReader(checkpoint, self._storage)
@@ -146,11 +189,11 @@ class MetadataLog:
                 self._check_place(checkpoint, reader.header)
             except MetadataLogError as error:
                 # Without segments, nothing else contains the state.
-                if not self._segments:
+                if self._is_followed or not self._segments:
                     raise
                 self.progress.damaged_checkpoints.append(DamagedCheckpoint(checkpoint, error))
             else:
-                return checkpoint
+                return reader
         return None
 
     def _check_place(self, checkpoint: Checkpoint, header: SnapshotHeader | None) -> None:
@@ -161,7 +204,8 @@ class MetadataLog:
         """
         end = checkpoint.end_offset
         below = [segment for segment in self._segments if segment.base_offset < end]
-        if not below or (header is not None and header.end_offset is not None):
+        is_stated = header is not None and header.end_offset is not None
+        if not below or is_stated or self._is_followed:
             return
         try:
             before = self._last_batch_below(end, below[-1])
@@ -203,7 +247,8 @@ class MetadataLog:
             end: the end of the checkpoint that was read, or 0 without one.
         """
         # At least 1, since every log begins with a batch.
-        if not self._segments or self._log_end >= max(end, 1):
+        is_there = not self._segments or self._log_end >= max(end, 1)
+        if is_there or self._is_followed:
             return
         path = self._segments[-1].path
         if self._log_end:
@@ -219,6 +264,8 @@ class MetadataLog:
         """Return the segments that may contain offset ``end`` and what follows it."""
         segments = self._segments
         while len(segments) > 1 and segments[1].base_offset <= end:
+            if self._is_followed:
+                self.progress.superseded.append(segments[0].path)
             segments = segments[1:]
         if segments and segments[0].base_offset > end:
             raise CorruptLogError(
@@ -233,15 +280,6 @@ class MetadataLog:
     def _damage(self) -> str:
         return "".join(f"; {damaged.error}" for damaged in self.progress.damaged_checkpoints)
 
-    def _check_epoch(self, placed: PlacedBatch) -> None:
-        batch = placed.batch
-        begins_epoch = ControlType.LEADER_CHANGE in read_control_types(placed)
-        reason = epoch_fault(
-            batch.leader_epoch, self.progress.last_epoch, begins_epoch=begins_epoch
-        )
-        if reason is not None:
-            raise corrupt(placed, batch.base_offset, reason)
-
     def _of_segment(
         self, segment: Segment, following: Segment | None, end: int, begin: Place | None
     ) -> Iterator[LogBatch]:
@@ -253,11 +291,8 @@ class MetadataLog:
         with BatchFile(
             segment.path, expected, self._storage, from_disk=from_disk, position=position
         ) as file:
-            while (placed := file.read(may_be_torn=may_be_torn)) is not None:
+            while (placed := self._next(file, expected, may_be_torn)) is not None:
                 batch = placed.batch
-                if batch.base_offset != expected:
-                    reason = f"expected base offset {expected}, found {batch.base_offset}"
-                    raise corrupt(placed, expected, reason)
                 expected = batch.last_offset + 1
                 if batch.base_offset < end:
                     if batch.last_offset >= end:
@@ -267,11 +302,15 @@ class MetadataLog:
                             f"the batch contains the checkpoint's end, {end}",
                         )
                     continue
-                self._check_epoch(placed)
+                check_epoch(placed, self.progress.last_epoch)
                 self.progress.last_epoch = batch.leader_epoch
+                self.progress.bytes_since_checkpoint += len(batch.data)
                 self.progress.last_offset = batch.last_offset
                 yield LogBatch(placed, batch.last_offset, is_checkpoint=False)
             self._log_end = expected
+            if self._is_followed and following is None and (expected < end or not file.position):
+                self.progress.superseded.append(segment.path)
+                return
             self.progress.torn_tail = file.torn_tail
             if following is None and expected == self.progress.last_offset + 1:
                 self.progress.segment = segment.path
@@ -283,6 +322,35 @@ class MetadataLog:
                 expected,
                 f"the segment begins at offset {following.base_offset}{self._damage()}",
             )
+
+    def _next(self, file: BatchFile, expected: int, may_be_torn: bool) -> PlacedBatch | None:
+        """Return the next batch, which must begin at offset ``expected``; None at the end."""
+        position = file.position
+        try:
+            placed = file.read(may_be_torn=may_be_torn)
+            # No checksum covers the offset: a lost sector may have damaged nothing else.
+            if placed is not None and placed.batch.base_offset != expected:
+                reason = f"expected base offset {expected}, found {placed.batch.base_offset}"
+                raise corrupt(placed, expected, reason)
+        except CorruptLogError as error:
+            if not (may_be_torn and self._is_followed):
+                raise
+            file.cut(position, error.reason)
+            return None
+        return placed
+
+
+def check_epoch(placed: PlacedBatch, epoch_before: int) -> None:
+    """Check that a batch can follow one of ``epoch_before``, which is 0 at the beginning of a log.
+
+    Raises:
+        CorruptLogError: it cannot.
+    """
+    batch = placed.batch
+    begins_epoch = ControlType.LEADER_CHANGE in read_control_types(placed)
+    reason = epoch_fault(batch.leader_epoch, epoch_before, begins_epoch=begins_epoch)
+    if reason is not None:
+        raise corrupt(placed, batch.base_offset, reason)
 
 
 def open_files(path: Path, storage: Storage = DISK) -> LogFiles:

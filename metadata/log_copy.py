@@ -6,7 +6,8 @@ unfinished. A snapshot replaces older files only once it is verified and durable
 
 Appends are not synced: whatever a crash loses is fetched again. If the disk fails or is full, the
 copy stays behind: what follows is not saved until a later checkpoint of the newest state makes the
-copy complete again. The daemon goes on meanwhile.
+copy complete again. The daemon goes on meanwhile. What follows while that checkpoint is written is
+held in memory, since nothing may be read that follows missing records.
 
 A checkpoint of ours has only the records that the daemon keeps (``KEPT_RECORDS``). For a copy that
 is enough, as nobody else reads it; a version of the daemon that keeps more begins a new copy.
@@ -21,28 +22,35 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Final
 
-from authorizerd.metadata.batch_file import PlacedBatch
 from authorizerd.metadata.checkpoint_writer import (
     CheckpointState,
+    part_of,
     removed_on_error,
     write_part,
 )
-from authorizerd.metadata.copy_directory import MARK_NAME, SET_ASIDE_NAME, CopyMark, read_mark
-from authorizerd.metadata.copy_files import CopyFiles, part_of
-from authorizerd.metadata.copy_recovery import CopyContent, check_follows
-from authorizerd.metadata.copy_snapshot import SnapshotFile
+from authorizerd.metadata.copy_directory import SET_ASIDE_NAME
+from authorizerd.metadata.copy_files import CopyFiles
+from authorizerd.metadata.copy_snapshot import MemoryFile, SnapshotFile
 from authorizerd.metadata.directory import Checkpoint, checkpoint_name
-from authorizerd.metadata.errors import CopyConflictError, LogDirectoryError, MetadataLogError
+from authorizerd.metadata.errors import (
+    CopyConflictError,
+    LogDirectoryError,
+    MetadataLogError,
+)
 from authorizerd.metadata.log import LogBatch, MetadataLog
+from authorizerd.metadata.log_end import LogEnd
+from authorizerd.metadata.segments import SegmentWriter
 from authorizerd.metadata.storage import Storage
-from authorizerd.protocol.records.batch import BatchMark, RecordBatch
-from authorizerd.protocol.records.voters import Voters
+from authorizerd.protocol.records.batch import RecordBatch
 
 RETRY_SECONDS: Final = 60.0
 """The time after which the copy is tried again if the disk was full or failed."""
+
+HELD_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Bound on what follows while a checkpoint makes the copy complete again."""
 
 _logger = logging.getLogger(__name__)
 
@@ -56,6 +64,12 @@ class LogCopy:
         log_dir: the directory, which is marked as a copy.
         segment_bytes_max: the size above which the log continues in a new file.
         clock: the seconds of a clock that never goes back.
+
+    Attributes:
+        cluster_id: the id of the cluster whose log this is; empty if it is not known, None before
+            any contact.
+        end: the end of everything that was passed to the copy, also while it cannot be written.
+        fault: why the files lack the newest records, empty if they have them.
     """
 
     def __init__(
@@ -69,59 +83,27 @@ class LogCopy:
     ) -> None:
         self._log_dir: Final = log_dir
         self._storage: Final = storage
-        self._files: Final = CopyFiles(
-            log_dir, storage, node_id=node_id, segment_bytes_max=segment_bytes_max
+        self._files: Final = CopyFiles(log_dir, storage, node_id=node_id)
+        self._segments: Final = SegmentWriter(
+            self._files.directory, storage, segment_bytes_max=segment_bytes_max
         )
         self._clock: Final = clock
-        self._lock: Final = Lock()
-        self._content = CopyContent()
-        self._cluster_id: str | None = None
+        self._lock: Final = RLock()
+        self.end = LogEnd()
+        self.cluster_id: str | None = None
         self._snapshot: SnapshotFile | None = None
-        self._fault = ""
+        self._held: list[bytes] | None = None
+        self.fault = ""
         self._retry_at = 0.0
         self._is_unknown = False
         self._replacements = 0
         self._begun, self._begun_replacements = 0, -1
-        self._content_before = CopyContent()
-
-    @property
-    def cluster_id(self) -> str | None:
-        """The id of the cluster whose log this is; empty if unknown, None before any contact."""
-        return self._cluster_id
+        self._bytes_begun = self._bytes_at_checkpoint = 0
 
     @property
     def last_offset(self) -> int:
         """The offset up to which everything was passed to the copy, -1 before the first."""
-        return self._content.next_offset - 1
-
-    @property
-    def last_epoch(self) -> int:
-        """The epoch of the last record, 0 before the first."""
-        return self._content.epochs.last
-
-    @property
-    def last_batch(self) -> BatchMark | None:
-        """What identifies the last batch, None if the copy has only a checkpoint, or nothing."""
-        return self._content.last
-
-    @property
-    def last_timestamp_ms(self) -> int:
-        """The time of the last batch, in milliseconds since 1970."""
-        return self._content.last_timestamp_ms
-
-    @property
-    def voters(self) -> Voters | None:
-        """The cluster's voters by the newest record that names them, None if there is none."""
-        return self._content.voters
-
-    @property
-    def fault(self) -> str:
-        """Why the files lack the newest records, empty if they have them."""
-        return self._fault
-
-    def find_epoch(self, offset: int) -> int:
-        """Return the epoch of the record at ``offset``, which no older checkpoint covers."""
-        return self._content.epochs.find(offset)
+        return self.end.next_offset - 1
 
     # Reading.
 
@@ -134,20 +116,41 @@ class LogCopy:
         Raises:
             LogDirectoryError: the directory is not marked as a copy.
         """
-        mark = read_mark(self._log_dir, self._storage)
-        if mark is None:
-            raise LogDirectoryError(f"{self._log_dir}: expected {MARK_NAME}, which marks a copy")
         with self._lock:
+            self._files.read_mark()
             try:
-                try:
-                    self._content, self._cluster_id = self._files.recover(mark)
-                except MetadataLogError as error:
-                    if isinstance(error.__cause__, OSError):
-                        raise error.__cause__ from error
-                    self._cluster_id = self._begin_anew(mark, error)
+                self.end, progress, self.cluster_id = self._files.read()
+                self._segments.start(progress)
+                self._bytes_at_checkpoint = -progress.bytes_since_checkpoint
             except OSError as error:
-                self._content, self._cluster_id, self._is_unknown = CopyContent(), None, True
-                self._suspend(error)
+                self._lose(error)
+            except MetadataLogError as error:
+                if isinstance(error.__cause__, OSError):
+                    self._lose(error.__cause__)
+                else:
+                    self.begin_anew(error)
+
+    def begin_anew(self, reason: MetadataLogError) -> None:
+        """Set the files aside, with a warning. A new copy may be one of any cluster."""
+        _logger.warning(
+            "the copy of the cluster's metadata cannot be trusted, and a new one begins; its files "
+            "are kept in %s: %s", self._log_dir / SET_ASIDE_NAME, reason,
+        )  # fmt: skip
+        with self._lock:
+            self.abandon_snapshot()
+            self._replacements += 1
+            self.end, self._held = LogEnd(), None
+            try:
+                self._segments.close()
+                self.cluster_id = self._files.begin_anew()
+                self.fault, self._is_unknown = "", False
+            except OSError as error:
+                self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        """Go on without the files, whose content is not known. They are set aside later."""
+        self.end, self.cluster_id, self._is_unknown = LogEnd(), None, True
+        self._suspend(error)
 
     def batches(self) -> Iterator[LogBatch]:
         """Yield the batches that ``open`` found: a checkpoint's, then the log's.
@@ -155,7 +158,7 @@ class LogCopy:
         Raises:
             MetadataLogError: a file was damaged since.
         """
-        if self._content.is_empty:
+        if self.end.is_empty:
             return iter(())
         return MetadataLog.open(self._log_dir, self._storage).batches()
 
@@ -169,18 +172,18 @@ class LogCopy:
             CopyConflictError: the copy is of another cluster.
         """
         with self._lock:
-            if self._cluster_id and not cluster_id:
+            if self.cluster_id and not cluster_id:
                 return
-            is_tied = self._cluster_id and not self._content.is_empty
-            if is_tied and self._cluster_id != cluster_id:
+            is_tied = self.cluster_id and not self.end.is_empty
+            if is_tied and self.cluster_id != cluster_id:
                 raise CopyConflictError(
-                    f"{self._log_dir} is a copy of cluster {self._cluster_id}, but the servers "
+                    f"{self._log_dir} is a copy of cluster {self.cluster_id}, but the servers "
                     f"belong to cluster {cluster_id}: correct the servers, or stop the daemon and "
                     "run `authorizerd reset-copy` to follow the other cluster"
                 )
-            if self._cluster_id != cluster_id:
-                self._cluster_id = cluster_id
-                if not self._fault:
+            if self.cluster_id != cluster_id:
+                self.cluster_id = cluster_id
+                if not self.fault:
                     with self._suspending():
                         self._files.write_properties(cluster_id)
 
@@ -193,40 +196,25 @@ class LogCopy:
             CorruptLogError: a batch does not follow the one before it. Nothing was added.
         """
         with self._lock:
-            self._check_begun()
-            next_offset, epoch = self._content.next_offset, self._content.epochs.last
-            for batch in batches:
-                placed = PlacedBatch(batch, self._files.directory, 0)
-                check_follows(placed, next_offset, epoch)
-                next_offset, epoch = batch.last_offset + 1, batch.leader_epoch
-            if batches and (not self._fault or self._files.is_resuming):
+            assert self.cluster_id is not None, "the cluster is adopted first"
+            self.end.check(batches, self._files.directory)
+            pieces = [batch.data for batch in batches]
+            if self._held is not None:
+                self._held += pieces
+                if sum(map(len, self._held)) > HELD_BYTES_MAX:
+                    self._suspend(OSError(f"over {HELD_BYTES_MAX} bytes wait for a checkpoint"))
+            elif batches and not self.fault:
                 with self._suspending():
-                    pieces = [batch.data for batch in batches]
-                    self._files.write(pieces, self._content.next_offset)
+                    self._segments.append(pieces, self.end.next_offset)
             for batch in batches:
-                self._content.follow(batch)
-
-    def clear(self) -> None:
-        """Remove the copy, so that a new one can begin with any cluster.
-
-        Raises:
-            OSError: a file could not be removed.
-        """
-        with self._lock:
-            self._abandon_snapshot()
-            self._content, self._cluster_id = CopyContent(), None
-            self._is_unknown = True  # until all is removed: nothing may be added to old files
-            with self._suspending(reraise=True):
-                self._replacements += 1
-                self._files.forget()
-                self._files.clear()
-            self._fault, self._is_unknown = "", False
+                self.end.follow(batch)
 
     def close(self) -> None:
         """Close the files. Later calls are not allowed."""
         with self._lock, suppress(OSError):
-            self._abandon_snapshot()
-            self._files.close(is_synced=True)
+            self.abandon_snapshot()
+            self._segments.sync()
+            self._segments.close()
 
     # Snapshots of the cluster.
 
@@ -238,9 +226,9 @@ class LogCopy:
                 committed records.
         """
         with self._lock:
-            self._check_begun()
-            self._abandon_snapshot()
-            end = self._content.next_offset
+            assert self.cluster_id is not None, "the cluster is adopted first"
+            self.abandon_snapshot()
+            end = self.end.next_offset
             if end and end_offset <= end:
                 raise CopyConflictError(
                     f"the cluster offers a snapshot that ends at offset {end_offset}, but "
@@ -248,10 +236,11 @@ class LogCopy:
                 )
             path = self._files.directory / checkpoint_name(end_offset, epoch)
             target = Checkpoint(end_offset, epoch, path)
-            self._snapshot = SnapshotFile(target, self._files, self._storage)
-            if not self._fault:
+            if not self.fault:
                 with self._suspending():
-                    self._snapshot.use_disk()
+                    self._snapshot = SnapshotFile(target, self._storage)
+            if self._snapshot is None:
+                self._snapshot = SnapshotFile(target, MemoryFile())
 
     def write_snapshot(self, data: bytes) -> None:
         """Add the next piece of the snapshot.
@@ -265,42 +254,52 @@ class LogCopy:
             with self._suspending(reraise=True):
                 self._snapshot.append(data)
 
-    def finish_snapshot(self) -> Iterator[LogBatch]:
-        """Replace the copy by the snapshot, and yield the snapshot's batches.
+    def read_snapshot(self) -> Iterator[LogBatch]:
+        """Verify the snapshot, and yield its batches. It is abandoned if it is damaged.
 
         Raises:
             CorruptLogError: the snapshot is incomplete or damaged, and was abandoned.
             LogDirectoryError, OSError: the disk failed. Begin again, as above.
         """
         with self._lock:
-            snapshot = self._snapshot
-            assert snapshot is not None, "begun"
+            assert self._snapshot is not None, "begun"
             try:
                 with self._suspending(reraise=True):
-                    last_timestamp_ms = snapshot.install()
+                    self._snapshot.verify()
             except BaseException:
-                self._abandon_snapshot()
+                self.abandon_snapshot()
                 raise
-            self._snapshot = None
-            if snapshot.is_on_disk:
-                self._fault = ""
-            content = CopyContent(snapshot.target.end_offset, last_timestamp_ms, is_empty=False)
-            content.epochs.begin(content.next_offset - 1, snapshot.target.epoch)
-            content.voters = snapshot.voters or self._content.voters
-            self._content_before, self._content = self._content, content
+            return self._snapshot.batches()
+
+    def install_snapshot(self) -> None:
+        """Replace the copy by the snapshot that was read."""
+        with self._lock:
+            snapshot, self._snapshot = self._snapshot, None
+            assert snapshot is not None, "verified"
             self._replacements += 1
-            return snapshot.batches()
+            self._held = None
+            with self._suspending():
+                snapshot.close()
+                self._segments.close()
+                if snapshot.is_on_disk:
+                    self._files.install(snapshot.target.path)
+                    self._complete(snapshot.target.end_offset, self._segments.bytes_written)
+                elif not self.fault:
+                    raise OSError("the last snapshot was fetched without the disk")
+            self.end = LogEnd.of_checkpoint(snapshot.reader, self.end.voters)
 
-    def revoke_snapshot(self, error: MetadataLogError) -> None:
-        """Go on from before the last snapshot, without the disk: it could not be read back."""
-        with self._lock:
-            self._content, self._is_unknown = self._content_before, True
-            self._suspend(error)
+    def abandon_snapshot(self, error: Exception | None = None) -> None:
+        """Remove the snapshot that was begun, if any.
 
-    def abandon_snapshot(self) -> None:
-        """Remove the snapshot that was begun, if any."""
+        Args:
+            error: why it could not be read. The next attempt does without the disk.
+        """
         with self._lock:
-            self._abandon_snapshot()
+            snapshot, self._snapshot = self._snapshot, None
+            if snapshot is not None:
+                snapshot.discard()
+            if error is not None:
+                self._suspend(error)
 
     # Checkpoints of our own.
 
@@ -310,11 +309,11 @@ class LogCopy:
         Args:
             bytes_max: the size above which the log is replaced.
         """
-        if self._snapshot is not None or self._cluster_id is None:
+        if self._snapshot is not None or self.cluster_id is None:
             return False
-        if self._fault:
+        if self.fault:
             return self._clock() >= self._retry_at
-        return self._files.log_bytes > bytes_max
+        return self._segments.bytes_written - self._bytes_at_checkpoint > bytes_max
 
     def begin_checkpoint(self) -> int:
         """Continue the log in a new file, and return the offset at which it begins.
@@ -325,18 +324,16 @@ class LogCopy:
             OSError: the disk failed.
         """
         with self._lock:
-            self._check_begun()
+            assert self.cluster_id is not None, "the cluster is adopted first"
             with self._suspending(reraise=True):
-                base = self._content.next_offset
-                if self._fault:
-                    assert self._cluster_id is not None, "adopted"
-                    self._files.resume(
-                        base, is_unknown=self._is_unknown, cluster_id=self._cluster_id
-                    )
-                    self._is_unknown = False
+                base = self.end.next_offset
+                if self.fault:
+                    self._files.resume(is_unknown=self._is_unknown, cluster_id=self.cluster_id)
+                    self._is_unknown, self._held = False, []
                 else:
-                    self._files.begin_segment(base)
+                    self._segments.begin(base)
             self._begun, self._begun_replacements = base, self._replacements
+            self._bytes_begun = self._segments.bytes_written
             return base
 
     def write_checkpoint(
@@ -356,61 +353,58 @@ class LogCopy:
         """
         assert state.end_offset >= self._begun, "records would be missing between the two"
         path = self._files.directory / checkpoint_name(state.end_offset, state.epoch)
+        part = part_of(path)
         try:
-            self._files.remove_part(path)
-            with removed_on_error(part_of(path), self._storage):
-                write_part(part_of(path), state, self._storage, rest)
+            with suppress(FileNotFoundError):
+                self._storage.remove(part)
+            with removed_on_error(part, self._storage):
+                write_part(part, state, self._storage, rest)
                 with self._lock:
                     if self._replacements != self._begun_replacements:
-                        self._files.remove_part(path)
+                        with suppress(FileNotFoundError):
+                            self._storage.remove(part)
                         return False
                     self._files.install(path)
-                    self._complete(state.end_offset)
+                    held, self._held = self._held, None
+                    if held:
+                        self._segments.append(held, self._begun)
+                    self.end.epochs.forget_before(state.end_offset - 1)
+                    self._complete(state.end_offset, self._bytes_begun)
         except OSError as error:
             with self._lock:
-                if self._replacements == self._begun_replacements and self._fault:
+                if self._replacements == self._begun_replacements and self.fault:
                     self._suspend(error)
             raise
         return True
 
-    def _complete(self, end_offset: int) -> None:
-        self._files.complete(end_offset)
-        self._content.epochs.forget_before(end_offset - 1)
-        self._content.is_empty = False
-        if self._fault:
-            self._fault = ""
+    def _complete(self, end_offset: int, bytes_before: int) -> None:
+        """Note that a checkpoint is in place, and how many bytes were written before it."""
+        self._bytes_at_checkpoint = bytes_before
+        self._files.remove_superseded(end_offset, has_log=self._segments.is_open)
+        self.end.is_empty = False
+        if self.fault:
+            self.fault = ""
             _logger.info("%s: the copy is complete again", self._log_dir)
-
-    def _abandon_snapshot(self) -> None:
-        snapshot, self._snapshot = self._snapshot, None
-        if snapshot is not None:
-            snapshot.discard()
-
-    def _begin_anew(self, mark: CopyMark, reason: MetadataLogError) -> str | None:
-        _logger.warning(
-            "the copy of the cluster's metadata cannot be trusted, and a new one begins; its files "
-            "are kept in %s: %s", self._log_dir / SET_ASIDE_NAME, reason,
-        )  # fmt: skip
-        return self._files.begin_anew(mark)
-
-    def _check_begun(self) -> None:
-        assert self._cluster_id is not None, "the cluster is adopted first"
 
     @contextmanager
     def _suspending(self, *, reraise: bool = False) -> Iterator[None]:
-        """Go on without the copy if the disk fails in the block."""
+        """Go on without the copy if the disk fails in the block. Only OSError is raised again."""
         try:
             yield
         except (OSError, LogDirectoryError) as error:
             self._suspend(error)
-            if reraise:
+            if reraise and isinstance(error, OSError):
                 raise
+            if reraise:
+                raise OSError(str(error)) from error
 
     def _suspend(self, error: Exception) -> None:
-        self._files.forget()
+        self._held = None
         self._replacements += 1
+        with suppress(OSError):
+            self._segments.close()
         self._retry_at = self._clock() + RETRY_SECONDS
-        self._fault = str(error)
+        self.fault = str(error)
         _logger.warning(
             "%s: the copy of the cluster's metadata cannot be written, and lacks what follows; it "
             "is tried again in %d s: %s", self._log_dir, RETRY_SECONDS, error,

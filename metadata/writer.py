@@ -1,19 +1,18 @@
-"""The end of the log: append batches, sync them, and roll segments.
+"""The end of the own log: assign offsets, append batches, and sync them.
 
 **Invariant:** nothing is acknowledged before ``append`` returns, and ``append`` returns only when
-its batches are durable, including the name of a new segment. The batches of one append are in one
-segment. A new segment is created before any byte is written, so an append that lacks descriptors or
-disk space for it is refused, and the log is unchanged. After any other error the writer writes
-nothing more: the contents of the disk are unknown until a restart reads them.
+its batches are durable, including the name of a new segment. A new segment is created before any
+byte is written, so an append that lacks descriptors or disk space for it is refused, and the log is
+unchanged. After any other error the writer writes nothing more: the contents of the disk are
+unknown until a restart reads them.
 
 Source: KIP-595; Kafka 4.3 KafkaRaftLog, BatchAccumulator.
 """
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +29,8 @@ from authorizerd.metadata.directory import (
 from authorizerd.metadata.errors import LogNotWrittenError
 from authorizerd.metadata.log import Progress
 from authorizerd.metadata.replay import Replay
-from authorizerd.metadata.storage import AppendFile, Storage
+from authorizerd.metadata.segments import SegmentWriter, nothing_written
+from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import Record, leader_change
 from authorizerd.protocol.records.metadata import AbortTransaction, MetadataRecord, encode_values
@@ -43,10 +43,6 @@ They are the features of a log that Kafka 4.4 formats.
 
 CLEAN_SHUTDOWN_MARK: Final = b'{"version":0,"brokerEpoch":-1}'
 """What Kafka writes into the clean shutdown file if it knows no broker epoch."""
-
-
-SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT))
-"""Errors of missing resources, which may pass. If nothing was written yet, the log stays usable."""
 
 
 class _Batch(msgspec.Struct, frozen=True):
@@ -74,12 +70,10 @@ class LogWriter:
         self._log_dir = log_dir
         self._directory = log_dir / METADATA_TOPIC_DIRECTORY
         self._storage = storage
-        self._segment_bytes_max = segment_bytes_max
+        self._segments = SegmentWriter(
+            self._directory, storage, segment_bytes_max=segment_bytes_max
+        )
         self._now_ms = now_ms
-        self._path = self._directory
-        self._file: AppendFile | None = None
-        self._segment_bytes = 0
-        self._bytes_written = 0
         self._next_offset = 0
         self._epoch = 0
         self._features: dict[str, int] = {}
@@ -107,7 +101,7 @@ class LogWriter:
     @property
     def bytes_written(self) -> int:
         """The bytes written to the log since the start."""
-        return self._bytes_written
+        return self._segments.bytes_written
 
     def start(
         self,
@@ -132,17 +126,9 @@ class LogWriter:
         """
         self._remove_clean_shutdown_mark()
         self._set_damaged_aside(progress)
-        if progress.torn_tail is not None:
-            self._storage.truncate(progress.torn_tail.path, progress.torn_tail.position)
+        self._segments.start(progress)
         self._next_offset = progress.last_offset + 1
         self._epoch = progress.last_epoch + 1
-        if progress.segment is None:
-            self._begin_segment()
-        else:
-            self._path = progress.segment
-            self._file = self._storage.append_to(self._path)
-            self._segment_bytes = progress.segment_bytes
-            self._sync_what_was_read()
         first = [_Batch([leader_change(node_id)], is_control=True)]
         if replay.is_transaction_open:
             first.append(_data([AbortTransaction("the node that began it has ended")]))
@@ -183,7 +169,7 @@ class LogWriter:
         Raises:
             OSError: the mark could not be written. The next start then checks more.
         """
-        self._close_segment()
+        self._segments.close()
         if self._is_whole:
             # Nothing may be written after the mark.
             self._is_whole = False
@@ -206,12 +192,6 @@ class LogWriter:
         if progress.damaged_checkpoints:
             self._storage.sync_directory(self._directory)
 
-    def _sync_what_was_read(self) -> None:
-        """Sync the segment: a killed process may have written records without syncing them."""
-        assert self._file is not None
-        self._file.sync()
-        self._storage.sync_directory(self._directory)
-
     def _check_alone(self) -> None:
         """Refuse to continue if another process has written.
 
@@ -221,19 +201,14 @@ class LogWriter:
         directory is locked. Its records follow the log's end, in the same file or in one named
         after that end.
         """
-        with _nothing_written():
-            is_alone = self._storage.size(self._path) == self._segment_bytes
+        with nothing_written():
+            is_alone = self._storage.size(self._segments.path) == self._segments.size
             # While the segment is empty, the following segment would have the same name.
-            if self._segment_bytes:
+            if self._segments.size:
                 following = self._directory / segment_name(self._next_offset)
                 is_alone = is_alone and not self._storage.exists(following)
         if not is_alone:
             raise OSError(f"{self._directory}: another process has written to the log")
-
-    def _close_segment(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
 
     def _write(self, batches: Sequence[_Batch]) -> None:
         """Write ``batches`` into one segment, and sync them."""
@@ -249,16 +224,10 @@ class LogWriter:
             offset += len(batch.records)
         if not pieces:
             return
-        size = sum(map(len, pieces))
-        if self._segment_bytes and self._segment_bytes + size > self._segment_bytes_max:
-            self._begin_segment()
-        assert self._file is not None, "started"
-        self._file.append(pieces)
-        self._file.sync()
+        self._segments.append(pieces, self._next_offset)
+        self._segments.sync()
         self._next_offset = offset
         self._last_timestamp_ms = now_ms
-        self._segment_bytes += size
-        self._bytes_written += size
         self._check_written()
 
     def _check_written(self) -> None:
@@ -267,33 +236,6 @@ class LogWriter:
         If the file was replaced, its records are lost with it.
         """
         # Check by path: the open descriptor would still belong to the replaced file.
-        if self._storage.size(self._path) != self._segment_bytes:
-            raise OSError(f"{self._path}: another process has replaced or written to the file")
-
-    def _begin_segment(self) -> None:
-        """Continue in a new file. Its name is durable before anything is written to it.
-
-        Raises:
-            LogNotWrittenError: the file could not be created, and nothing has changed.
-        """
-        path = self._directory / segment_name(self._next_offset)
-        with _nothing_written():
-            # Open this first: syncing the new file's name then needs no further descriptor.
-            directory = self._storage.open_directory(self._directory)
-        with closing(directory):
-            with _nothing_written():
-                file = self._storage.append_to(path)
-            self._close_segment()
-            self._path, self._file, self._segment_bytes = path, file, 0
-            directory.sync()
-
-
-@contextmanager
-def _nothing_written() -> Iterator[None]:
-    """Turn an error of missing resources into LogNotWrittenError."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in SHORTAGES:
-            raise LogNotWrittenError(f"the log could not be written: {error}") from error
-        raise
+        path = self._segments.path
+        if self._storage.size(path) != self._segments.size:
+            raise OSError(f"{path}: another process has replaced or written to the file")

@@ -86,8 +86,8 @@ class CopyCheckpointer:
         assert snapshot is not None
         state = CheckpointState(
             end_offset=snapshot.offset + 1,
-            epoch=self._copy.find_epoch(snapshot.offset),
-            timestamp_ms=self._copy.last_timestamp_ms,
+            epoch=self._copy.end.epochs.find(snapshot.offset),
+            timestamp_ms=self._copy.end.last_timestamp_ms,
             cluster=self._cluster.newest,
             acls=snapshot.acls,
             keeps_nodes=True,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -23,7 +24,7 @@ from authorizerd.daemon.sources.copy_directory import (
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.metadata.checkpoint_writer import CheckpointState
-from authorizerd.metadata.copy_directory import SET_ASIDE_NAME
+from authorizerd.metadata.copy_directory import SET_ASIDE_NAME, remove_tree
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
 from authorizerd.metadata.findings import Fault
@@ -245,17 +246,17 @@ class CopySchedule:
         """Check that the copy is a state of one history, which goes on. The newest is preferred."""
         for history in reversed(self._histories):
             epoch, expected = history.states.get(copy.last_offset, (-1, {}))
-            if state == expected and (epoch == copy.last_epoch or self._is_damaged):
+            if state == expected and (epoch == copy.end.epochs.last or self._is_damaged):
                 self._histories = [history]
-                if epoch != copy.last_epoch:
+                if epoch != copy.end.epochs.last:
                     # No CRC covers an epoch, and only later batches could confirm the last one.
                     # The cluster would refuse this epoch, and the operator would reset the copy.
                     self.events["epochs damaged"] += 1
-                    copy.clear()
+                    copy.begin_anew(LogDirectoryError("reset"))
                 return
         raise BrokenInvariantError(
             f"the cluster had no state of {len(state)} ACLs at offset {copy.last_offset}, epoch "
-            f"{copy.last_epoch}"
+            f"{copy.end.epochs.last}"
         )
 
     @property
@@ -275,13 +276,16 @@ class CopySchedule:
         self._histories.append(self._new_history())
         self._floor = 0
         self._may_be_aside = True
-        try:
-            copy.clear()
+        copy.begin_anew(LogDirectoryError("reset"))
+        if copy.fault:
+            self.events["resets that failed"] += 1
+        else:
             self._histories = [self._history]
             self.events["resets"] += 1
-            self._may_be_aside = False
-        except OSError:
-            self.events["resets that failed"] += 1
+            with suppress(OSError):
+                for _ in remove_tree(LOG_DIR / SET_ASIDE_NAME, self.disk):
+                    pass
+                self._may_be_aside = False
         copy.adopt_cluster(CLUSTER_ID)
 
     def _fetch_snapshot(self, copy: LogCopy) -> None:
@@ -299,7 +303,7 @@ class CopySchedule:
                         self.events["snapshots abandoned"] += 1
                         copy.abandon_snapshot()
                         return
-                batches = copy.finish_snapshot()
+                batches = copy.read_snapshot()
             except CorruptLogError:
                 if not is_damaged:
                     raise
@@ -311,18 +315,23 @@ class CopySchedule:
                 return
 
     def _check_snapshot(self, copy: LogCopy, offset: int, batches: Iterator[LogBatch]) -> None:
-        self.events["snapshots in memory" if copy.fault else "snapshots"] += 1
-        if not copy.fault:
-            self._floor = offset + 1
         state, replay = State(), Replay()
+        was_behind = bool(copy.fault)
         try:
             for log_batch in batches:
                 for step in replay.steps(log_batch):
                     for change in () if step is None else step.changes:
                         apply(state, change)
-        except LogDirectoryError:
+        except LogDirectoryError as error:
+            copy.abandon_snapshot(error)
+            self.events["snapshots that failed"] += 1
             return
-        if (copy.last_epoch, state) != self._history.states[offset]:
+        copy.install_snapshot()
+        if not copy.fault:
+            self._floor = offset + 1
+        in_memory = "snapshots in memory" if was_behind else "snapshots that failed"
+        self.events[in_memory if copy.fault else "snapshots"] += 1
+        if (copy.end.epochs.last, state) != self._history.states[offset]:
             raise BrokenInvariantError("a damaged snapshot is accepted")
 
     def _cut(self, data: bytes) -> Iterator[bytes]:
@@ -340,7 +349,7 @@ class CopySchedule:
             if self._chance.random() < 0.5:
                 copy.append(self._following(copy))
             epoch, state = self._history.states[copy.last_offset]
-            if copy.last_offset >= 0 and copy.find_epoch(copy.last_offset) != epoch:
+            if copy.last_offset >= 0 and copy.end.epochs.find(copy.last_offset) != epoch:
                 raise BrokenInvariantError(f"the epoch at {copy.last_offset} is {epoch}")
             content = CheckpointState(
                 end_offset=max(copy.last_offset + 1, begun),

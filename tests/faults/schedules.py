@@ -200,11 +200,18 @@ class Schedule:
         found = self._read(log, replay)
         self._check_checkpoints(log)
         writer = self._new_writer()
+        segments = self._segment_names()
         writer.start(log.progress, replay, node_id=1)
+        if not segments <= self._segment_names():
+            raise BrokenInvariantError("a start removes a segment")
         self._settled, self._in_doubt = found, []
         self._check_set_aside(log)
         self.events["torn tails cut"] += log.progress.torn_tail is not None
         return writer
+
+    def _segment_names(self) -> set[str]:
+        names = self.disk.content_names(LOG_DIR / METADATA_TOPIC_DIRECTORY)
+        return {name for name in names if name.endswith(".log")}
 
     def _read(self, log: MetadataLog, replay: Replay) -> State:
         """Return the ACLs of the log; check that they are the acknowledged ones."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from authorizerd.metadata import meta_properties
+from authorizerd.metadata import log_copy, meta_properties
 from authorizerd.metadata.copy_directory import (
     MARK_NAME,
     SET_ASIDE_NAME,
@@ -44,6 +44,8 @@ from tests.support.copies import (
 )
 from tests.support.log_files import added, flipped, write_log
 from tests.support.recording_storage import RecordingStorage
+
+RESET = LogDirectoryError("reset")
 
 
 @pytest.fixture(autouse=True)
@@ -83,16 +85,16 @@ def check_sound(log_dir: Path) -> None:
 
 def test_batches_are_read_back(tmp_path: Path) -> None:
     copy = open_copy(tmp_path)
-    assert (copy.last_offset, copy.last_epoch) == (-1, 0)
+    assert (copy.last_offset, copy.end.epochs.last) == (-1, 0)
     assert list(copy.batches()) == []
     copy.append(BEGINNING)
     copy.append([acl_batch(2, 1, 2), acl_batch(4, 3), leader_batch(5, 2), acl_batch(6, 4, epoch=2)])
     copy.append([])
     copy.close()
     again = reopen(tmp_path)
-    assert (again.last_offset, again.last_epoch, again.cluster_id) == (6, 2, CLUSTER_ID)
+    assert (again.last_offset, again.end.epochs.last, again.cluster_id) == (6, 2, CLUSTER_ID)
     assert read_ids(list(again.batches())) == {1, 2, 3, 4}
-    assert [again.find_epoch(offset) for offset in (0, 4, 5, 6)] == [1, 1, 2, 2]
+    assert [again.end.epochs.find(offset) for offset in (0, 4, 5, 6)] == [1, 1, 2, 2]
     check_sound(tmp_path)
 
 
@@ -103,11 +105,12 @@ def test_an_unknown_cluster_is_adopted_once_it_is_known(tmp_path: Path) -> None:
     copy.adopt_cluster("mistaken")
     copy.adopt_cluster("")
     assert copy.cluster_id == "mistaken"
-    copy.clear()
+    copy = new_copy(tmp_path / "another")
+    copy.open()
     copy.adopt_cluster("")
     copy.append(BEGINNING)
     copy.close()
-    copy = new_copy(tmp_path)
+    copy = new_copy(tmp_path / "another")
     copy.open()
     assert copy.cluster_id == ""
     assert copy.last_offset == 1
@@ -292,7 +295,7 @@ def test_copy_belongs_to_one_cluster(tmp_path: Path) -> None:
         again.adopt_cluster("other")
     again.adopt_cluster(CLUSTER_ID)
     assert again.last_offset == 1
-    again.clear()
+    again.begin_anew(RESET)
     again.adopt_cluster("other")
     assert again.last_offset == -1
     assert files_of(tmp_path) == []
@@ -311,14 +314,15 @@ def test_snapshot_replaces_older_files(tmp_path: Path) -> None:
     for start in range(0, len(data), 33):
         copy.write_snapshot(data[start : start + 33])
     assert copy.last_offset == 2
-    assert read_ids(list(copy.finish_snapshot())) == {5, 6}
-    assert (copy.last_offset, copy.last_epoch, copy.find_epoch(99)) == (99, 3, 3)
+    assert read_ids(list(copy.read_snapshot())) == {5, 6}
+    copy.install_snapshot()
+    assert (copy.last_offset, copy.end.epochs.last, copy.end.epochs.find(99)) == (99, 3, 3)
     assert files_of(tmp_path) == [checkpoint(100, 3)]
     assert read_ids(list(reopen(tmp_path).batches())) == {5, 6}
     copy.append([acl_batch(100, 7, epoch=3)])
     copy.close()
     again = reopen(tmp_path)
-    assert (again.last_offset, again.last_epoch) == (100, 3)
+    assert (again.last_offset, again.end.epochs.last) == (100, 3)
     assert read_ids(list(again.batches())) == {5, 6, 7}
     check_sound(tmp_path)
 
@@ -330,7 +334,7 @@ def test_incomplete_snapshot_changes_nothing(tmp_path: Path, cut: int) -> None:
     copy.begin_snapshot(100, 1)
     copy.write_snapshot(snapshot_bytes([added(5)])[:-cut])
     with pytest.raises(CorruptLogError):
-        copy.finish_snapshot()
+        copy.read_snapshot()
     assert (copy.last_offset, copy.fault) == (2, "")
     assert files_of(tmp_path) == [segment(0)]
     copy.append([acl_batch(3, 2)])
@@ -343,7 +347,7 @@ def test_snapshot_of_another_epoch_is_rejected(tmp_path: Path) -> None:
     copy.begin_snapshot(100, 2)
     copy.write_snapshot(snapshot_bytes([], epoch=1))
     with pytest.raises(CorruptLogError, match="epoch"):
-        copy.finish_snapshot()
+        copy.read_snapshot()
 
 
 def test_abandoned_snapshot_leaves_no_file(tmp_path: Path) -> None:
@@ -356,7 +360,8 @@ def test_abandoned_snapshot_leaves_no_file(tmp_path: Path) -> None:
     copy.write_snapshot(b"other data")
     copy.begin_snapshot(110, 1)
     copy.write_snapshot(snapshot_bytes([added(5)]))
-    copy.finish_snapshot()
+    copy.read_snapshot()
+    copy.install_snapshot()
     assert copy.last_offset == 109
     copy.begin_snapshot(120, 1)
     copy.abandon_snapshot()
@@ -388,7 +393,8 @@ def test_snapshot_of_an_empty_log(tmp_path: Path) -> None:
     copy = open_copy(tmp_path)
     copy.begin_snapshot(0, 0)
     copy.write_snapshot(snapshot_bytes([], epoch=0))
-    copy.finish_snapshot()
+    copy.read_snapshot()
+    copy.install_snapshot()
     assert copy.last_offset == -1
     copy.append([*BEGINNING, acl_batch(2, 1)])
     assert read_ids(list(reopen(tmp_path).batches())) == {1}
@@ -424,13 +430,14 @@ def test_checkpoint_of_a_replaced_state_is_dropped(tmp_path: Path, event: str) -
     copy.begin_checkpoint()
     state = state_of(saved(tmp_path))
     if event == "clear":
-        copy.clear()
+        copy.begin_anew(RESET)
         copy.adopt_cluster("other")
         copy.append(BEGINNING)
     else:
         copy.begin_snapshot(100, 1)
         copy.write_snapshot(snapshot_bytes([added(5)]))
-        copy.finish_snapshot()
+        copy.read_snapshot()
+        copy.install_snapshot()
     before = files_of(tmp_path)
     assert not copy.write_checkpoint(state)
     assert files_of(tmp_path) == before
@@ -526,42 +533,75 @@ def test_snapshot_needs_no_disk(tmp_path: Path) -> None:
     data = snapshot_bytes([added(5)])
     copy.write_snapshot(data[:50])
     copy.write_snapshot(data[50:])
-    assert read_ids(list(copy.finish_snapshot())) == {5}
+    assert read_ids(list(copy.read_snapshot())) == {5}
+    copy.install_snapshot()
     assert copy.last_offset == 99
     assert copy.fault
     copy.append([acl_batch(100, 6)])
     assert read_ids(list(reopen(tmp_path).batches())) == {1}
 
 
-def test_snapshot_that_cannot_be_read_back_is_revoked(tmp_path: Path) -> None:
-    """The log goes on from before it. Once the disk works again, the files are set aside."""
-    now = 0.0
-    copy = open_copy(tmp_path, clock=lambda: now)
+def test_snapshot_that_cannot_be_read_back_replaces_nothing(tmp_path: Path) -> None:
+    """The log goes on from before it. The next attempt does without the disk."""
+    copy = open_copy(tmp_path)
     copy.append([*BEGINNING, acl_batch(2, 1)])
     copy.begin_snapshot(100, 1)
     copy.write_snapshot(snapshot_bytes([added(5)]))
-    copy.finish_snapshot()
-    copy.revoke_snapshot(LogDirectoryError("error"))
+    copy.read_snapshot()
+    copy.abandon_snapshot(LogDirectoryError("error"))
     assert (copy.last_offset, copy.fault) == (2, "error")
     copy.append([acl_batch(3, 6)])
     copy.begin_snapshot(50, 1)
     copy.write_snapshot(snapshot_bytes([added(6)]))
-    assert read_ids(list(copy.finish_snapshot())) == {6}
-    assert read_ids(list(reopen(tmp_path).batches())) == {5}
+    assert files_of(tmp_path) == [segment(0)]
+    assert read_ids(list(copy.read_snapshot())) == {6}
+    copy.install_snapshot()
+    assert copy.last_offset == 49
+    assert read_ids(list(reopen(tmp_path).batches())) == {1}
+
+
+def test_copy_made_complete_while_a_snapshot_is_in_memory_is_behind_again(tmp_path: Path) -> None:
+    """Otherwise, the log would continue after missing records."""
+    now = 0.0
+    storage = RecordingStorage()
+    copy = open_copy(tmp_path, storage, clock=lambda: now)
+    storage.failing = "append"
+    copy.append([*BEGINNING, acl_batch(2, 1)])
     now = RETRY_SECONDS
-    assert copy.begin_checkpoint() == 50
-    assert (tmp_path / SET_ASIDE_NAME).exists()
-    copy.append([acl_batch(50, 7)])
-    state = state_of([])
-    assert copy.write_checkpoint(msgspec.structs.replace(state, end_offset=50))
-    assert read_ids(list(reopen(tmp_path).batches())) == {7}
+    assert copy.begin_checkpoint() == 3
+    copy.begin_snapshot(100, 1)
+    copy.write_snapshot(snapshot_bytes([added(5)]))
+    assert copy.write_checkpoint(msgspec.structs.replace(state_of([]), end_offset=3))
+    assert copy.fault == ""
+    copy.read_snapshot()
+    copy.install_snapshot()
+    assert "without the disk" in copy.fault
+    copy.append([acl_batch(100, 7)])
+    assert reopen(tmp_path).last_offset == 2
+
+
+def test_held_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy stays behind until a later checkpoint."""
+    now = 0.0
+    storage = RecordingStorage()
+    copy = open_copy(tmp_path, storage, clock=lambda: now)
+    copy.append([*BEGINNING, acl_batch(2, 1)])
+    storage.failing = "append"
+    copy.append([acl_batch(3, 2)])
+    now = RETRY_SECONDS
+    copy.begin_checkpoint()
+    monkeypatch.setattr(log_copy, "HELD_BYTES_MAX", 100)
+    copy.append([acl_batch(4, 3)])
+    assert "over 100 bytes" in copy.fault
+    assert not copy.write_checkpoint(msgspec.structs.replace(state_of([]), end_offset=5))
+    assert read_ids(list(reopen(tmp_path).batches())) == {1}
 
 
 def test_snapshot_in_memory_is_bounded() -> None:
     memory = MemoryFile(bytes_max=10)
-    memory.append(bytes(6))
+    memory.append([bytes(6)])
     with pytest.raises(OSError, match="at most 10 bytes"):
-        memory.append(bytes(5))
+        memory.append([bytes(2), bytes(3)])
     assert memory.size(Path("any")) == 6
 
 
@@ -597,8 +637,8 @@ def test_failed_reset_adds_nothing_to_the_old_files(tmp_path: Path) -> None:
     copy = open_copy(tmp_path, storage)
     copy.append([*BEGINNING, acl_batch(2, 1)])
     storage.failing = "rename"
-    with pytest.raises(OSError, match="error"):
-        copy.clear()
+    copy.begin_anew(RESET)
+    assert "error" in copy.fault
     copy.adopt_cluster("other")
     copy.append([*BEGINNING, acl_batch(2, 7)])
     again = reopen(tmp_path)

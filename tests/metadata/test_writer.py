@@ -21,8 +21,9 @@ from authorizerd.metadata.directory import (
 from authorizerd.metadata.errors import LogNotWrittenError
 from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.segments import SHORTAGES
 from authorizerd.metadata.storage import DiskStorage
-from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, SHORTAGES, LogWriter
+from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, LogWriter
 from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType
 from authorizerd.protocol.records.fast_reader import Texts, read_records
 from authorizerd.protocol.records.metadata import AbortTransaction, BeginTransaction
@@ -328,6 +329,21 @@ def test_log_continues_after_a_single_checkpoint(tmp_path: Path) -> None:
     writer.close()
     started(tmp_path).append([[removed(5)]])
     assert numbers(tmp_path) == {6}
+
+
+def test_start_removes_no_segment_below_a_checkpoint(tmp_path: Path) -> None:
+    """Only retention does: the past begins there, and the checkpoint may be damaged later."""
+    writer = started(tmp_path, segment_bytes_max=300)
+    for number in range(1, 9):
+        writer.append([[added(number)]])
+    segments = find_files(tmp_path).segments
+    write_checkpoint(
+        tmp_path, writer.last_offset + 1, [METADATA_VERSION, *map(added, range(1, 9))],
+        epoch=writer.epoch,
+    )  # fmt: skip
+    started(tmp_path, segment_bytes_max=300)
+    assert len(segments) > 3
+    assert {*segments} <= {*find_files(tmp_path).segments}
 
 
 def test_clean_shutdown_mark_is_removed_before_the_first_write(tmp_path: Path) -> None:

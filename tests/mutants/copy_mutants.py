@@ -16,7 +16,7 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="a copy of another cluster is followed",
         file="metadata/log_copy.py",
-        text="if is_tied and self._cluster_id != cluster_id:",
+        text="if is_tied and self.cluster_id != cluster_id:",
         becomes="if is_tied and not cluster_id:",
         found_by=f"{_COPY}::test_copy_belongs_to_one_cluster",
     ),
@@ -30,36 +30,43 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="a snapshot is used before it is verified",
         file="metadata/copy_snapshot.py",
-        text="last_timestamp_ms = self._verify(part_of(path))",
-        becomes="last_timestamp_ms = 0",
+        text="        for _ in self.reader.batches():\n            pass\n",
         found_by=f"{_COPY}::test_incomplete_snapshot_changes_nothing",
     ),
     Mutant(
         name="a snapshot is named before it is durable",
         file="metadata/copy_snapshot.py",
-        text="        self._part.sync()\n",
+        text="        self._file.sync()\n",
         found_by=_SCHEDULES,
     ),
     Mutant(
         name="the name of a copied file is not synced",
         file="metadata/copy_files.py",
-        text="        self._storage.rename(part_of(path), path)\n"
+        text="        self._storage.rename(part_of(checkpoint), checkpoint)\n"
         "        self._storage.sync_directory(self.directory)\n",
-        becomes="        self._storage.rename(part_of(path), path)\n",
+        becomes="        self._storage.rename(part_of(checkpoint), checkpoint)\n",
         found_by=_SCHEDULES,
     ),
     Mutant(
         name="a copy continues after missing records",
-        file="metadata/copy_files.py",
-        text="self._file = self.new_part(self._segment_path(base_offset))",
-        becomes="self._file = self._storage.append_to(self._segment_path(base_offset))",
+        file="metadata/log_copy.py",
+        text="self._is_unknown, self._held = False, []",
+        becomes='self._is_unknown, self.fault = False, ""',
         found_by=f"{_COPY}::test_copy_that_is_behind_is_still_a_state",
     ),
     Mutant(
+        name="a copy continues after a snapshot that was kept in memory",
+        file="metadata/log_copy.py",
+        text="elif not self.fault:",
+        becomes="elif self.fault:",
+        found_by=(
+            f"{_COPY}::test_copy_made_complete_while_a_snapshot_is_in_memory_is_behind_again"
+        ),
+    ),
+    Mutant(
         name="a copy's segment is not synced before the next begins",
-        file="metadata/copy_files.py",
-        text="            self._file.sync()\n            self.close()",
-        becomes="            self.close()",
+        file="metadata/segments.py",
+        text="        if not self._is_synced:\n            self.sync()\n",
         found_by=_SCHEDULES,
     ),
     Mutant(
@@ -70,23 +77,22 @@ COPY_MUTANTS: Final = (
     ),
     Mutant(
         name="a copy's log that ends below its checkpoint is used",
-        file="metadata/copy_recovery.py",
-        text="if expected < end or not position:",
-        becomes="if not position:",
+        file="metadata/log.py",
+        text="(expected < end or not file.position)",
+        becomes="not file.position",
         found_by=_SCHEDULES,
     ),
     Mutant(
-        name="a gap in a copy is read over",
-        file="metadata/copy_recovery.py",
-        text="                check_follows(placed, content.next_offset, content.epochs.last)\n",
-        becomes="",
+        name="an epoch that cannot follow is read over",
+        file="metadata/log.py",
+        text="                check_epoch(placed, self.progress.last_epoch)\n",
         found_by=f"{_COPY}::test_copy_that_cannot_be_trusted_is_set_aside",
     ),
     Mutant(
         name="a copy without what this version keeps is used",
         file="metadata/copy_files.py",
-        text="if not content.is_empty and mark.kept_records != KEPT_RECORDS:",
-        becomes="if content.is_empty and mark.kept_records != KEPT_RECORDS:",
+        text="if not end.is_empty and self._mark.kept_records != KEPT_RECORDS:",
+        becomes="if end.is_empty and self._mark.kept_records != KEPT_RECORDS:",
         found_by=f"{_COPY}::test_copy_that_cannot_be_trusted_is_set_aside",
     ),
     Mutant(
@@ -99,11 +105,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="a copy that is begun again loses the secret of its salts",
         file="metadata/copy_files.py",
-        text=(
-            "replace(mark, kept_records=KEPT_RECORDS), self._storage)\n"
-            "        self.make_directory()\n"
-        ),
-        becomes=("CopyMark(mark.source), self._storage)\n        self.make_directory()\n"),
+        text="replace(self._mark, kept_records=KEPT_RECORDS)",
+        becomes='replace(self._mark, kept_records=KEPT_RECORDS, secret="")',
         found_by="tests/daemon/sources/test_copy_directory.py::test_copy_keeps_its_secret",
     ),
     Mutant(
@@ -122,9 +125,9 @@ COPY_MUTANTS: Final = (
     ),
     Mutant(
         name="a disk that stays full ends the daemon",
-        file="metadata/copy_files.py",
-        text="            raise OSError(str(error)) from error\n",
-        becomes="            raise\n",
+        file="metadata/log_copy.py",
+        text="                raise OSError(str(error)) from error\n",
+        becomes="                raise\n",
         found_by="tests/daemon/sources/test_copy_checkpointer.py::test_copy_that_was_behind_is_completed",
     ),
     Mutant(

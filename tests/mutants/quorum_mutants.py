@@ -52,9 +52,9 @@ QUORUM_MUTANTS: Final = (
     ),
     Mutant(
         name="a follower forgets the last batch of its copy at a restart",
-        file="metadata/copy_recovery.py",
-        text="        self.last = batch.mark\n",
-        becomes="        self.last = None\n",
+        file="metadata/log_end.py",
+        text="        self.last_batch = batch.mark\n",
+        becomes="        self.last_batch = None\n",
         found_by=(f"{_TESTS}/test_source.py::test_second_cluster_of_the_same_id_stops_decisions"),
     ),
     Mutant(
@@ -115,18 +115,12 @@ QUORUM_MUTANTS: Final = (
         found_by=f"{_TESTS}/test_source.py::test_a_snapshot_becomes_visible_as_one_change",
     ),
     Mutant(
-        name="the log goes on after a snapshot that was not read back",
-        file="metadata/log_copy.py",
-        text="self._content, self._is_unknown = self._content_before, True\n",
-        becomes="self._is_unknown = True\n",
+        name="a snapshot that was not read back replaces the copy",
+        file="daemon/sources/quorum/source.py",
+        text="            await run_in_thread(self._copy.abandon_snapshot, error)\n"
+        "            return SnapshotDamaged(str(error))\n",
+        becomes="            pass\n",
         found_by=f"{_TESTS}/test_source.py::test_a_snapshot_becomes_visible_as_one_change",
-    ),
-    Mutant(
-        name="files that could not be read back are continued",
-        file="metadata/log_copy.py",
-        text="self._content, self._is_unknown = self._content_before, True\n",
-        becomes="self._content = self._content_before\n",
-        found_by="tests/metadata/test_log_copy.py::test_snapshot_that_cannot_be_read_back_is_revoked",
     ),
     Mutant(
         name="the copy is served before the first contact without permission",
@@ -170,7 +164,7 @@ QUORUM_MUTANTS: Final = (
     ),
     Mutant(
         name="the addresses of voters in the log are forgotten",
-        file="metadata/copy_recovery.py",
+        file="metadata/log_end.py",
         text="        self.voters = find_voters(batch) or self.voters\n",
         becomes="        find_voters(batch)\n",
         found_by=(

@@ -91,14 +91,12 @@ class ListingCopy:
 
         Raises:
             LogDirectoryError: the directory is not marked as a copy.
-            OSError: a damaged copy could not be removed.
         """
         await run_in_thread(self._log.open)
         try:
             await self._pass_on(applier)
         except MetadataLogError as error:
-            _logger.warning("the copy is damaged, and a new one begins: %s", error)
-            await run_in_thread(self._log.clear)
+            await run_in_thread(self._log.begin_anew, error)
             self.high_watermark, self._is_transaction_open = None, False
             await applier.send(Reset())
 
@@ -163,7 +161,7 @@ class ListingCopy:
 
     def _encode(self, mark: MetadataRecord, changes: Sequence[Change]) -> Iterator[RecordBatch]:
         offset = self._log.last_offset + 1
-        if not self._log.last_epoch:
+        if not self._log.end.epochs.last:
             first = [leader_change(self._node_id)]
             yield decode_batch(encode_batch(offset, _EPOCH, self._now_ms(), first, is_control=True))
             offset += 1

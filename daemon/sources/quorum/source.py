@@ -1,7 +1,8 @@
 """The source that follows a KRaft quorum: it does what the state machine decides.
 
 **Invariant:** a kill at any time is harmless. Committed records are passed on and then saved in the
-copy; those that were not saved are fetched again. A snapshot is saved before it is passed on.
+copy; those that were not saved are fetched again. A snapshot is on the disk, and verified, before
+it is passed on; it replaces the copy afterwards.
 
 One task runs the machine, so nothing in it is locked. Files are used in threads.
 """
@@ -206,9 +207,9 @@ class QuorumSource:
     def _new_machine(self) -> Machine:
         log = FetchedLog(
             self._copy.last_offset + 1,
-            self._copy.last_epoch,
+            self._copy.end.epochs.last,
             bytes_max=PENDING_BYTES_MAX,
-            last=self._copy.last_batch,
+            last=self._copy.end.last_batch,
         )
         # An empty copy may be tied to an id that the settings had by mistake.
         known = self._copy.cluster_id if self._copy.last_offset >= 0 else None
@@ -298,7 +299,7 @@ class QuorumSource:
             read_offset=feed.last_offset,
             copy_fault=self._copy.fault,
         )
-        voters = self._copy.voters
+        voters = self._copy.end.voters
         if machine.leader is not None and voters is not None and voters is not self._learnt:
             machine.learn_voters(choose_addresses(voters, machine.leader[0]))
             self._learnt = voters
@@ -337,7 +338,7 @@ class QuorumSource:
 
     async def _apply_snapshot(self, snapshot: SnapshotId, feed: Feed) -> Event:
         try:
-            batches = await run_in_thread(self._copy.finish_snapshot)
+            batches = await run_in_thread(self._copy.read_snapshot)
         except (MetadataLogError, OSError) as error:
             return SnapshotDamaged(str(error))
         _logger.info("the cluster's snapshot up to offset %d replaces its log", snapshot.end_offset)
@@ -346,6 +347,7 @@ class QuorumSource:
         except MetadataLogError as error:
             if not feed.is_caught_up:
                 raise
-            await run_in_thread(self._copy.revoke_snapshot, error)
+            await run_in_thread(self._copy.abandon_snapshot, error)
             return SnapshotDamaged(str(error))
+        await run_in_thread(self._copy.install_snapshot)
         return SnapshotApplied()

@@ -304,15 +304,15 @@ async def test_a_snapshot_becomes_visible_as_one_change(
 
 
 def fail_once_at_read_back(copy: LogCopy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next snapshot of a copy be installed, but only its beginning be read back."""
-    finish_snapshot = copy.finish_snapshot
+    """Let the next snapshot of a copy be verified, but only its beginning be read back."""
+    read_snapshot = copy.read_snapshot
 
     def read_beginning() -> Iterator[LogBatch]:
         monkeypatch.undo()
-        yield from islice(finish_snapshot(), 1)
+        yield from islice(read_snapshot(), 1)
         raise LogDirectoryError("Input/output error")
 
-    monkeypatch.setattr(copy, "finish_snapshot", read_beginning)
+    monkeypatch.setattr(copy, "read_snapshot", read_beginning)
 
 
 async def test_a_restart_needs_only_the_end_of_the_log(
@@ -487,7 +487,7 @@ async def test_a_restored_cluster_stops_decisions(
     following = follow(serves_copy=True)
     await following.wait_for_silence()
     await following.kill()
-    await trio.to_thread.run_sync(following.copy.clear)
+    await trio.to_thread.run_sync(following.copy.begin_anew, LogDirectoryError("reset"))
     await follow().wait_for(1)
 
 
@@ -511,7 +511,7 @@ async def test_longer_log_of_a_restored_cluster_stops_decisions(
     await following.wait_for_silence()
     assert "authorizerd reset-copy" in following.status.fault
     await following.kill()
-    await trio.to_thread.run_sync(following.copy.clear)
+    await trio.to_thread.run_sync(following.copy.begin_anew, LogDirectoryError("reset"))
     await follow().wait_for(1, 3, 4, 5)
 
 
@@ -789,7 +789,7 @@ async def test_a_full_disk_does_not_stop_following(
 
     with (
         patch.object(following.copy, "write_snapshot", write_snapshot),
-        patch.object(LogCopy, "fault", "No space left on device"),
+        patch.object(following.copy, "fault", "No space left on device"),
     ):
         await following.wait_for(1)
         await following.source.barrier()
