@@ -16,7 +16,6 @@ from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import STEPS, AclChanges, AclRequest
 from authorizerd.acl.plan.state import COUNT_BYTES
 from authorizerd.acl.state_version import ID_BYTES, combine_ids
-from authorizerd.acl.steps import finish
 
 
 def make_states(digest: str, changes: AclChanges) -> dict[str, int]:
@@ -120,7 +119,7 @@ def apply_request(acls: Mapping[bytes, Acl], request: AclRequest) -> dict[bytes,
 
 def digest_ids(ids: Iterable[bytes]) -> str:
     """Return the digest of the ACLs with these derived ids."""
-    return finish(combine_ids(ids)).hex()
+    return combine_ids(ids).hex()
 
 
 def _decode(digest: str) -> tuple[int, int]:

@@ -13,21 +13,14 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import AclChanges
 from authorizerd.acl.state_version import ID_BYTES, combine_ids
-from authorizerd.acl.steps import Steps, finish
 
 COUNT_BYTES: Final = 8
 DIGEST_DIGITS: Final = 2 * (ID_BYTES + COUNT_BYTES)
 
 
-def digest_in_steps(acls: Iterable[Acl]) -> Steps[str]:
-    """Return, in steps, the digest of a set of ACLs, in hexadecimal digits."""
-    digest = yield from combine_ids(map(derive_id, acls))
-    return digest.hex()
-
-
 def digest_acls(acls: Iterable[Acl]) -> str:
-    """Return the digest of a set of ACLs, each once and in any order."""
-    return finish(digest_in_steps(acls))
+    """Return the digest of a set of ACLs, each once and in any order, in hexadecimal digits."""
+    return combine_ids(map(derive_id, acls)).hex()
 
 
 def change_digest(digest: str, changes: AclChanges) -> str:

@@ -26,11 +26,12 @@ from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.config.configuration import parse_values
 from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.logging.setup import log_without_thread
-from authorizerd.daemon.queries.admission import SHARE_MAX, WAITING_MAX, AdmissionControl
-from authorizerd.daemon.queries.answers import Answering, refuse
+from authorizerd.daemon.queries.admission import LISTINGS_MAX, WAITING_MAX, AdmissionControl
+from authorizerd.daemon.queries.answers import Answering
 from authorizerd.daemon.queries.children import Question, Work, private_bytes
 from authorizerd.daemon.queries.handover import receive_header
 from authorizerd.daemon.queries.past import PastReader
+from authorizerd.daemon.queries.refusals import refuse
 from authorizerd.daemon.queries.replica import Replica, ReplicatedState
 from authorizerd.daemon.releases import new_judge
 from authorizerd.protocol.decisions.page_tokens import PageTokens
@@ -51,8 +52,8 @@ from authorizerd.protocol.worker_feed import (
 WATCH_SECONDS: Final = 0.1
 """How often the memory of children is measured."""
 TOO_MANY: Final = (
-    f"too many searches and explanations: {WAITING_MAX} wait already, or {SHARE_MAX} of this"
-    " caller; retry later, or ask another daemon"
+    f"too many questions: {WAITING_MAX} wait already, or {LISTINGS_MAX} listings are under way, or"
+    " half of these are this caller's; retry later, or ask another daemon"
 )
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SOURCE: Final = "the daemon's configuration"
@@ -186,7 +187,7 @@ class QueryProcess:
     def _receive_question(self, question: Question) -> None:
         if not self._admission.admit(question):
             self._refuse(question, TOO_MANY)
-            question.link.close()
+            question.close()
             return
         # The question itself stays in the socket: its child reads it.
         self._watch(question.link.fileno(), select.POLLRDHUP, partial(self._leave, question))
@@ -198,7 +199,7 @@ class QueryProcess:
             question.kill()  # its end frees the place
         else:
             self._admission.leave(question)
-            question.link.close()
+            question.close()
         return True
 
     def _refuse(self, question: Question, reason: str) -> None:
@@ -238,14 +239,18 @@ class QueryProcess:
         self._running.remove(question)
         code = question.wait()
         # Without its descriptor, the caller has gone, and the child was killed for that.
-        if code and question.link.fileno() in self._handlers:
+        is_wanted = question.link.fileno() in self._handlers
+        if code and is_wanted:
             _logger.error("a question has ended without an answer: code %d", code)
-        self._forget(question)
+        if question.is_listing and is_wanted and not code:
+            self._admission.finish(question)  # it counts until its caller closes the socket
+        else:
+            self._forget(question)
 
     def _forget(self, question: Question) -> None:
         self._unwatch(question.link.fileno())
         self._admission.leave(question)
-        question.link.close()
+        question.close()
 
     def _check_memory(self) -> None:
         for question in self._running:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import trio
 
+from authorizerd.daemon.queries.children import Question
 from authorizerd.daemon.queries.handover import receive_header
 from authorizerd.daemon.workers.pool import WorkerPool
 
@@ -59,7 +60,7 @@ class QueryPool(WorkerPool):
                 with suppress(BlockingIOError):
                     received = receive_header(self._received)
                     if received is not None:
-                        received[1].close()  # its caller notices that
+                        Question(*received).close()  # its caller notices that
 
     def _name(self, number: int) -> str:
         return "the query process"

@@ -15,15 +15,15 @@ import pytest
 import trio
 
 from authorizerd.acl.decision import AuthorizerSettings
-from authorizerd.acl.model import ChangeBatch, Question
+from authorizerd.acl.model import AclFilter, ChangeBatch, Question
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
-from authorizerd.daemon.errors import BusyError
-from authorizerd.daemon.queries.admission import RUNNING_MAX, WAITING_MAX
+from authorizerd.daemon.errors import BusyError, ClosingError
+from authorizerd.daemon.queries.admission import LISTINGS_MAX, RUNNING_MAX, WAITING_MAX
 from authorizerd.daemon.queries.answers import NO_MEMORY
-from authorizerd.daemon.queries.client import LOST, QueryClient
+from authorizerd.daemon.queries.client import LOST, OpenAnswer, QueryClient
 from authorizerd.daemon.queries.process import QueryProcess, new_work
 from authorizerd.daemon.workers.query_pool import QueryPool
-from authorizerd.protocol.queries import Answer, ExplainQuestion
+from authorizerd.protocol.queries import Answer, ExplainQuestion, ListingQuestion
 from authorizerd.protocol.worker_feed import Files
 from tests.support.log_files import added
 
@@ -74,6 +74,11 @@ class Running:
         question = Question(f"User:{principal}", None, 3, 2, name)
         asked = ExplainQuestion(question, AuthorizerSettings())
         return await client.ask(asked, caller=None, offset=offset)
+
+    async def list(self, offset: int = 1) -> OpenAnswer:
+        client = QueryClient(self.pool.questions, TIMEOUT_MS)
+        asked = ListingQuestion(AclFilter(), AuthorizerSettings())
+        return await client.open(asked, caller=None, offset=offset)
 
     async def refusal(self, principal: str, timeout_ms: int = TIMEOUT_MS) -> str:
         with pytest.raises(BusyError) as error:
@@ -204,6 +209,54 @@ async def test_questions_that_wait_are_limited(tmp_path: Path) -> None:
             assert f"{WAITING_MAX} wait already" in str(refused[0])
             nursery.cancel_scope.cancel()
         assert await answered(made) == (True,)
+
+
+async def test_slow_reader_of_a_listing_holds_up_nobody(tmp_path: Path) -> None:
+    """Each listing is whole, and counts until it is closed."""
+    async with running(tmp_path) as made:
+        await made.pool.feed.send(ChangeBatch(2, tuple(map(added, range(2, 5000)))))
+        begun = [await made.list(offset=2) for _ in range(LISTINGS_MAX)]
+        with pytest.raises(BusyError, match=f"{LISTINGS_MAX} listings are under way"):
+            await made.list()
+        assert (await made.ask()).allowed == (True,)
+        for listing in begun:
+            first, *acls, last = (await read(listing)).splitlines()
+            assert (first, last) == (b'{"offset":2}', b'{"count":4999}')
+            assert len(set(acls)) == 4999
+            listing.close()
+        while True:
+            try:
+                (await made.list()).close()
+                break
+            except BusyError:
+                await trio.sleep(0.02)
+
+
+async def test_listing_whose_child_is_killed_ends_with_an_error(tmp_path: Path) -> None:
+    async with running(tmp_path, "--endless") as made:
+        listing = await made.list()
+        child = await made.sleeping()
+        assert await listing.next_lines()
+        os.kill(child, signal.SIGKILL)
+        with pytest.raises(ClosingError, match=LOST):
+            await read(listing)
+        listing.close()
+        assert await answered(made) == (True,)
+
+
+async def test_lines_of_a_listing_are_limited(tmp_path: Path) -> None:
+    async with running(tmp_path, "--endless", "--short") as made:
+        listing = await made.list()
+        with pytest.raises(ClosingError, match=LOST):
+            await read(listing)
+        listing.close()
+
+
+async def read(listing: OpenAnswer) -> bytes:
+    data = b""
+    while lines := await listing.next_lines():
+        data += lines
+    return data
 
 
 async def test_child_keeps_nothing_of_its_parent(tmp_path: Path) -> None:
