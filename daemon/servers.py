@@ -101,6 +101,7 @@ def new_servers(
         reloads=parts.settings.reloads,
         watch=parts.watchers.statistics,
         is_ready=lambda: readiness.is_ready,
+        query_process=parts.query_process,
         workers=parts.workers,
     )
     queries = QueryClient(parts.query_process.questions, configuration.search_timeout_ms)

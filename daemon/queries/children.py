@@ -15,10 +15,12 @@ import os
 import resource
 import signal
 import socket
+import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from authorizerd.protocol.framing import SIZE_BYTES, frame
@@ -39,6 +41,8 @@ OOM_SCORE: Final = 500
 """If the machine runs out of memory, the kernel ends a child first, not the daemon."""
 GRACE_SECONDS: Final = 1.0
 """How long after its time a child is killed, if its caller has not noticed."""
+ENDED: Final = "ended"
+"""The name of ``EndCounts`` in the process's counters."""
 _PR_SET_PDEATHSIG: Final = 1
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE)
 
@@ -48,10 +52,20 @@ Work = Callable[[QueryQuestion], Iterator[bytes]]
 _prctl: Final = ctypes.CDLL(None).prctl
 
 
+@dataclass(slots=True)
+class EndCounts:
+    """How many questions have ended without an answer, by reason."""
+
+    time: int = 0
+    memory: int = 0
+    failure: int = 0
+
+
 class Question:
     """A question that waits for its turn, is answered, or whose lines are read.
 
-    ``child`` is 0 unless it is answered.
+    ``child`` is 0 unless it is answered. ``is_greedy`` is True once the child was killed for its
+    memory.
 
     Args:
         lines: the descriptor of the file for the lines of a listing, -1 without one.
@@ -62,10 +76,12 @@ class Question:
         self.offset: Final = header.offset
         self.is_listing: Final = header.is_listing
         self.seconds: Final = header.timeout_ms / 1000
+        self.arrived: Final = time.monotonic()
         self.bytes_max = 0
         self.link: Final = link
         self.lines = lines
         self.child = 0
+        self.is_greedy = False
 
     def start(self, work: Work, notes: Callable[[], bytes]) -> int:
         """Fork the child; return a descriptor that ends when the child has ended.
@@ -89,6 +105,11 @@ class Question:
             os.close(alive)
             self.drop_lines()
         return ended
+
+    @property
+    def is_late(self) -> bool:
+        """True once its caller does not wait for it any more."""
+        return time.monotonic() - self.arrived >= self.seconds
 
     def kill(self) -> None:
         """Have the child end at once."""

@@ -17,6 +17,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,7 +29,13 @@ from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.logging.setup import log_without_thread
 from authorizerd.daemon.queries.admission import LISTINGS_MAX, WAITING_MAX, AdmissionControl
 from authorizerd.daemon.queries.answers import Answering
-from authorizerd.daemon.queries.children import Question, Work, private_bytes
+from authorizerd.daemon.queries.children import (
+    ENDED,
+    EndCounts,
+    Question,
+    Work,
+    private_bytes,
+)
 from authorizerd.daemon.queries.handover import receive_header
 from authorizerd.daemon.queries.past import PastReader
 from authorizerd.daemon.queries.refusals import refuse
@@ -44,6 +51,7 @@ from authorizerd.protocol.worker_feed import (
     Drain,
     Loaded,
     Order,
+    Report,
     TakeChanges,
     encode_message,
     order_reader,
@@ -105,6 +113,7 @@ class QueryProcess:
         self._poll: Final = select.poll()
         self._handlers: Final[dict[int, Callable[[], bool]]] = {}
         self._running: Final[list[Question]] = []
+        self._ended: Final = EndCounts()
 
     def run(self) -> None:
         """Serve until the daemon ends, or drains this process.
@@ -144,12 +153,16 @@ class QueryProcess:
         while (order := self._orders.next_message()) is not None:
             is_done = self._carry_out(order)
             if is_done:
-                offset = self._replica.offset
+                counters = self._counters() if isinstance(order, Report) else None
+                done = Done(order.number, self._replica.offset, counters)
                 with suppress(BrokenPipeError):  # the next read reports the daemon's end
-                    self._feed.sendall(encode_message(Done(order.number, offset)))
+                    self._feed.sendall(encode_message(done))
             if isinstance(order, Drain):
                 return False
         return True
+
+    def _counters(self) -> dict[str, int]:
+        return {f"{ENDED}/{reason}": count for reason, count in asdict(self._ended).items()}
 
     def _carry_out(self, order: Order) -> bool:
         """Carry out an order; return True once it is done."""
@@ -195,6 +208,7 @@ class QueryProcess:
     def _leave(self, question: Question) -> bool:
         """Forget a question: its caller has gone."""
         self._unwatch(question.link.fileno())
+        self._ended.time += question.is_late
         if question.child:
             question.kill()  # its end frees the place
         else:
@@ -241,6 +255,8 @@ class QueryProcess:
         # Without its descriptor, the caller has gone, and the child was killed for that.
         is_wanted = question.link.fileno() in self._handlers
         if code and is_wanted:
+            self._ended.memory += question.is_greedy
+            self._ended.failure += not question.is_greedy
             _logger.error("a question has ended without an answer: code %d", code)
         if question.is_listing and is_wanted and not code:
             self._admission.finish(question)  # it counts until its caller closes the socket
@@ -256,4 +272,5 @@ class QueryProcess:
         for question in self._running:
             if private_bytes(question.child) > question.bytes_max:
                 _logger.error("a question takes too much memory, so it is not answered")
+                question.is_greedy = True
                 question.kill()  # without a refusal, which might become a part of its answer

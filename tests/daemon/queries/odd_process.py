@@ -73,5 +73,5 @@ if __name__ == "__main__":
     if "--greedy" in sys.argv:  # each child takes more than allowed
         children.OWN_BYTES_MAX = -(2**40)  # type: ignore[misc]
     if "--short" in sys.argv:
-        children.LINES_BYTES_MAX = OWN_BYTES_MAX  # type: ignore[misc]
+        children.LINES_BYTES_MAX = 1024 * 1024  # type: ignore[misc]
     run_query_process(int(sys.argv[2]), int(sys.argv[4]), new_work)

@@ -85,6 +85,11 @@ class Running:
             await self.ask(principal, timeout_ms=timeout_ms)
         return str(error.value)
 
+    async def ended(self, expected: dict[str, int]) -> None:
+        """Wait until these questions are counted."""
+        while self.pool.ended() != expected:  # noqa: ASYNC110
+            await trio.sleep(0.02)
+
     async def sleeping(self) -> int:
         """Return the process id of a child that sleeps."""
         while not (self.pid_file.exists() and self.pid_file.read_text()):  # noqa: ASYNC110
@@ -161,12 +166,15 @@ async def test_failure_of_a_child_costs_one_answer(
             assert await made.refusal(principal) == reason
         assert (await made.ask()).allowed == (True,)
         assert len(made.processes) == 1
+        failed = 0 if principal == "memory" else 2 * RUNNING_MAX
+        await made.ended({"time": 0, "memory": 0, "failure": failed})
 
 
 async def test_child_that_takes_too_much_memory_is_killed(tmp_path: Path) -> None:
     async with running(tmp_path, "--greedy") as made:
         for _ in range(2 * RUNNING_MAX):
             assert await made.refusal("sleep") == LOST
+        await made.ended({"time": 0, "memory": 2 * RUNNING_MAX, "failure": 0})
 
 
 @pytest.mark.parametrize("principal", ["sleep", "later"])
@@ -178,6 +186,7 @@ async def test_question_has_a_time_limit(principal: str, tmp_path: Path) -> None
             with pytest.raises(BusyError, match=r"took longer than 300 ms"):
                 await made.ask(principal, offset=9 if principal == "later" else 1, timeout_ms=300)
         await made.ask()
+        await made.ended({"time": RUNNING_MAX + 1, "memory": 0, "failure": 0})
 
 
 async def test_child_ends_once_its_caller_has_gone(tmp_path: Path) -> None:
