@@ -7,17 +7,13 @@ whether the ACLs are the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import Final
 
-from authorizerd.acl.steps import Steps
-
 ID_BYTES: Final = 16
-IDS_PER_STEP: Final = 1024
 
 
-def combine_ids(ids: Iterable[bytes]) -> Steps[bytes]:
-    """Return, in steps, a value that identifies a set of ids, in any order.
+def combine_ids(ids: Iterable[bytes]) -> bytes:
+    """Return a value that identifies a set of ids, in any order.
 
     Each ACL and each topic has an id that is never used again, and its content never changes. So
     two sets are equal if their values are: random ids give the same value once in 2^128 times.
@@ -26,10 +22,6 @@ def combine_ids(ids: Iterable[bytes]) -> Steps[bytes]:
         ids: of 16 bytes each, all different.
     """
     combined = count = 0
-    rest = iter(ids)
-    while some := list(islice(rest, IDS_PER_STEP)):
-        for each in some:
-            combined ^= int.from_bytes(each)
-        count += len(some)
-        yield
+    for count, each in enumerate(ids, 1):  # noqa: B007 - the number of ids
+        combined ^= int.from_bytes(each)
     return combined.to_bytes(ID_BYTES) + count.to_bytes(8)

@@ -19,19 +19,8 @@ METRICS_CONNECTIONS_MAX: Final = 64
 """The maximum number of connections of the metrics port, independent of max.connections."""
 METRICS_CONNECTIONS_PER_IP_MAX: Final = 16
 """The maximum per client address, so that one client cannot keep Prometheus and probes out."""
-CONSOLE_PAGES_AT_ONCE_MAX: Final = 8
-"""The number of pages of the console that are made at once. Further requests are refused."""
-CONSOLE_PAGES_OF_A_VISITOR_MAX: Final = 4
-"""The number of these that one visitor may have."""
-CONSOLE_DOWNLOADS_AT_ONCE_MAX: Final = 8
-"""The number of downloads from the console at once. Further ones are refused."""
-CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX: Final = 4
-"""The number of these that one visitor may have."""
-CONSOLE_PAGE_BYTES_MAX: Final = 16 * 1024 * 1024
-"""The memory of a page of the console while it is made: its answers, its rows and its HTML."""
-CONSOLE_DOWNLOAD_BYTES_MAX: Final = 12 * 1024 * 1024
-"""The memory of a download from the console: one answer of the decision port, and its rows. Most
-need far less; an answer with a mebibyte of hosts needs 9 MiB."""
+CONSOLE_PAGE_BYTES_MAX: Final = 2 * 1024 * 1024
+"""The memory of a page of the console while it is made: its answer, its rows and its HTML."""
 RESERVED_CONNECTIONS: Final = 8
 """Extra connections beyond max.connections, so that an administrator can still log in."""
 FREE_BYTES: Final = 4096
@@ -121,9 +110,7 @@ def memory_bounds(configuration: Configuration, answer_bytes_max: int) -> Iterat
     yield Bound("admin HTTP, connections", ADMIN_CONNECTIONS_MAX, connection_bytes)
     yield Bound("admin HTTP, requests and answers", 1, room)
     if configuration.console:
-        yield Bound("console, pages", CONSOLE_PAGES_AT_ONCE_MAX, CONSOLE_PAGE_BYTES_MAX)
-        connection_bytes = CONSOLE_DOWNLOAD_BYTES_MAX
-        yield Bound("console, downloads", CONSOLE_DOWNLOADS_AT_ONCE_MAX, connection_bytes)
+        yield Bound("console, pages", ADMIN_CONNECTIONS_MAX, CONSOLE_PAGE_BYTES_MAX)
     if configuration.metrics_http is not None:
         connection_bytes = http_each + _tls_bytes(configuration.metrics_http)
         yield Bound("metrics HTTP, connections", METRICS_CONNECTIONS_MAX, connection_bytes)

@@ -48,7 +48,7 @@ from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_
 from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
-from authorizerd.daemon.queries.client import QueryClient
+from authorizerd.daemon.queries.client import Queries, QueryClient
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.metrics import register_metrics
@@ -101,16 +101,14 @@ def new_servers(
         reloads=parts.settings.reloads,
         watch=parts.watchers.statistics,
         is_ready=lambda: readiness.is_ready,
+        query_process=parts.query_process,
         workers=parts.workers,
     )
+    queries = QueryClient(parts.query_process.questions, configuration.search_timeout_ms)
     decisions = new_decision_handler(
-        configuration,
-        parts.authorizer,
-        parts.callers,
-        parts.watchers,
-        QueryClient(parts.query_process.questions, configuration.search_timeout_ms),
+        configuration, parts.authorizer, parts.callers, parts.watchers, queries
     )
-    http |= _new_health_servers(parts, registry, readiness, decisions, measured, addresses)
+    http |= _new_health_servers(parts, registry, readiness, decisions, measured, addresses, queries)
     if parts.workers is None:
         http[DECISION_HTTP] = new_decision_server(configuration, parts.callers, own_tls, decisions)
         if configuration.decision_stream is not None:
@@ -130,6 +128,7 @@ def _new_health_servers(
     decisions: PathsHandler,
     measured: Measured,
     addresses: Mapping[str, str],
+    queries: Queries,
 ) -> dict[str, HttpServer]:
     """Return the admin server, and the metrics server if it is configured.
 
@@ -153,7 +152,7 @@ def _new_health_servers(
         from authorizerd.daemon.console.setup import new_console
 
         console = new_console(
-            configuration, parts.callers, decisions, readiness, measured, addresses
+            configuration, parts.callers, decisions, readiness, measured, addresses, queries
         )
         handler = console.mount(handler)
         body_bytes_max = configuration.http_request_max_bytes

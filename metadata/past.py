@@ -66,7 +66,6 @@ class PastLog:
     """The files of one log, as they were when they were listed. Every call blocks on the files.
 
     Args:
-        check: called before each batch; what it raises ends the reading.
         index: what is known of the log from earlier readings, to which this one adds.
     """
 
@@ -75,13 +74,11 @@ class PastLog:
         files: LogFiles,
         storage: Storage = DISK,
         *,
-        check: Callable[[], None] = lambda: None,
         index: BatchIndex | None = None,
     ) -> None:
         self._index: Final = BatchIndex() if index is None else index
         self._files: Final = files
         self._storage: Final = storage
-        self._check: Final = check
         self._checkpoints: Final = _usable_checkpoints(files)
         self._begins_at_0: Final = bool(files.segments) and files.segments[0].base_offset == 0
 
@@ -258,9 +255,7 @@ class PastLog:
         files = LogFiles(self._files.segments, below, self._files.was_shut_down_cleanly)
         # The log's owner may be writing to it: leave its page cache alone.
         try:
-            for log_batch in MetadataLog(files, self._storage, from_disk=False).batches(begin):
-                self._check()
-                yield log_batch
+            yield from MetadataLog(files, self._storage, from_disk=False).batches(begin)
         except CorruptLogError as error:
             raise self._damaged(error) from error
 
@@ -335,7 +330,6 @@ def read_past(
     read: Callable[[PastLog], T],
     *,
     storage: Storage = DISK,
-    check: Callable[[], None] = lambda: None,
     index: BatchIndex | None = None,
 ) -> T:
     """Return what ``read`` returns for the log at ``path``: a log directory, or a checkpoint file.
@@ -346,6 +340,4 @@ def read_past(
         MetadataLogError: there is no log, or as ``read``.
         PastNotReadError: files are removed again and again.
     """
-    return read_live(
-        path, lambda files: read(PastLog(files, storage, check=check, index=index)), storage
-    )
+    return read_live(path, lambda files: read(PastLog(files, storage, index=index)), storage)

@@ -1,7 +1,11 @@
 """The questions to the query process, and its answers.
 
 A question arrives as a socket, with a ``Header``. The question itself and its answer are frames on
-that socket. After the answer to a ``ListingQuestion``, frames with lines follow; the last is empty.
+that socket.
+
+A listing arrives with a file in memory, too, for its lines: frames of compressed text, the last of
+which is empty. A byte on the socket tells that there are more. So a client that reads slowly holds
+up only its own file.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.model import AclFilter, Question
 from authorizerd.protocol.decisions.searches import Query
 from authorizerd.protocol.framing import frame
+from authorizerd.protocol.views import FileView, TableView, View
 
 QUESTION_BYTES_MAX: Final = 64 * 1024 * 1024
 """A question has the settings, with every super user."""
@@ -29,7 +34,7 @@ class Header(msgspec.Struct, array_like=True, frozen=True, gc=False):
         caller: the principal that asks, None if callers cannot be told apart.
         offset: the log offset of the state that its process decides by.
         timeout_ms: when the answer is of no use any more.
-        is_listing: True if the answer is sent as fast as its client reads.
+        is_listing: True if lines follow the answer.
     """
 
     caller: str | None
@@ -39,7 +44,7 @@ class Header(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class SearchQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="search"):
-    """A page of a search.
+    """A page of a search, or with a ``view``, all of its results.
 
     Attributes:
         limit, token: as in ``PageRequest``.
@@ -54,6 +59,7 @@ class SearchQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag
     own_only: bool
     settings: AuthorizerSettings
     as_of: AsOf | None = None
+    view: View | None = None
 
 
 class ExplainQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="explain"):
@@ -83,15 +89,37 @@ class HistoryQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, ta
 
 
 class ListingQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="listing"):
-    """The ACLs of an earlier moment that a filter matches."""
+    """The ACLs that a filter matches, now or at an earlier moment."""
 
     wanted: AclFilter
     settings: AuthorizerSettings
-    as_of: AsOf
+    as_of: AsOf | None = None
+    view: View | None = None
+
+
+class PlanQuestion(msgspec.Struct, array_like=True, frozen=True, gc=False, tag="plan"):
+    """What pasted ACLs would change.
+
+    Attributes:
+        text: the ACLs.
+        replaces: True if their principals are to have no other ACLs.
+        audit_file: the path of the audit log, whose last requests are decided again.
+    """
+
+    text: str
+    replaces: bool
+    audit_file: str | None
+    settings: AuthorizerSettings
+    as_of: None = None
 
 
 QueryQuestion: TypeAlias = (
-    SearchQuestion | ExplainQuestion | PastEvaluations | HistoryQuestion | ListingQuestion
+    SearchQuestion
+    | ExplainQuestion
+    | PastEvaluations
+    | HistoryQuestion
+    | ListingQuestion
+    | PlanQuestion
 )
 
 
@@ -124,6 +152,16 @@ _replies: Final[msgspec.msgpack.Decoder[Reply]] = msgspec.msgpack.Decoder(Reply)
 decode_header: Final = msgspec.msgpack.Decoder(Header).decode
 decode_question: Final = _questions.decode
 decode_reply: Final = _replies.decode
+
+
+def has_lines(question: QueryQuestion) -> bool:
+    """Return True if lines follow the answer."""
+    match question:
+        case ListingQuestion(view=view):
+            return not isinstance(view, TableView)
+        case SearchQuestion(view=view):
+            return isinstance(view, FileView)
+    return False
 
 
 def encode_header(header: Header) -> bytes:

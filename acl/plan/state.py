@@ -17,21 +17,14 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl
 from authorizerd.acl.plan.changes import STEPS, AclChanges, AclRequest
 from authorizerd.acl.state_version import ID_BYTES, combine_ids
-from authorizerd.acl.steps import Steps, finish
 
 COUNT_BYTES: Final = 8
 DIGEST_DIGITS: Final = 2 * (ID_BYTES + COUNT_BYTES)
 
 
-def digest_in_steps(acls: Iterable[Acl]) -> Steps[str]:
-    """Return, in steps, the digest of a set of ACLs, in hexadecimal digits."""
-    digest = yield from combine_ids(map(derive_id, acls))
-    return digest.hex()
-
-
 def digest_acls(acls: Iterable[Acl]) -> str:
-    """Return the digest of a set of ACLs, each once and in any order."""
-    return finish(digest_in_steps(acls))
+    """Return the digest of a set of ACLs, each once and in any order, in hexadecimal digits."""
+    return combine_ids(map(derive_id, acls)).hex()
 
 
 def change_digest(digest: str, changes: AclChanges) -> str:
@@ -149,7 +142,7 @@ def apply_request(acls: Mapping[bytes, Acl], request: AclRequest) -> dict[bytes,
 
 def digest_ids(ids: Iterable[bytes]) -> str:
     """Return the digest of the ACLs with these derived ids."""
-    return finish(combine_ids(ids)).hex()
+    return combine_ids(ids).hex()
 
 
 def _decode(digest: str) -> tuple[int, int]:

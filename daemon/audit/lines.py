@@ -9,8 +9,11 @@ escapes stay escapes.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -20,6 +23,8 @@ from authorizerd.acl.audited_caller import remove_caller
 from authorizerd.acl.decoding_errors import DECODING_ERRORS
 from authorizerd.acl.model import Operation, ResourceType
 
+LAST_BYTES_MAX: Final = 256 * 1024
+"""How much of the end of the file is read."""
 _LINE: Final = re.compile(
     r"\[(?P<time>[0-9 :,-]{23})\] [A-Z]+ Principal = (?P<principal>.+)"
     r" is (?P<answer>Allowed|Denied) operation = (?P<operation>[A-Z_]+) from host = (?P<host>\S+)"
@@ -125,3 +130,20 @@ def _parse_record(line: str) -> tuple[Recorded, str] | None:
         record.allowed,
     )
     return recorded, record.request
+
+
+def read_last_lines(path: Path) -> list[bytes]:
+    """Return the whole lines at the end of a file. Reading blocks.
+
+    Raises:
+        OSError: it cannot be read, or is not a file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for its writer
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path}: expected a file")
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - LAST_BYTES_MAX))
+        data = file.read(LAST_BYTES_MAX)
+    # The first part is the end of a line, unless the whole file was read; the last is unfinished.
+    return data.split(b"\n")[size > LAST_BYTES_MAX : -1]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from authorizerd.daemon.audit.lines import Recorded, parse_lines
+from authorizerd.daemon.audit.lines import Recorded, parse_lines, read_last_lines
 
-BYTES_MAX: Final = 256 * 1024
-"""How much of the end of the file is read."""
 PRINCIPALS_MAX: Final = 20
 
 
@@ -40,23 +36,6 @@ class Denials(msgspec.Struct, frozen=True):
     unread: int
     principals: tuple[DeniedPrincipal, ...]
     others: int
-
-
-def read_last_lines(path: Path) -> list[bytes]:
-    """Return the whole lines at the end of a file. Reading blocks.
-
-    Raises:
-        OSError: it cannot be read, or is not a file.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for its writer
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path}: expected a file")
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - BYTES_MAX))
-        data = file.read(BYTES_MAX)
-    # The first part is the end of a line, unless the whole file was read; the last is unfinished.
-    return data.split(b"\n")[size > BYTES_MAX : -1]
 
 
 def read_denials(path: Path) -> Denials:

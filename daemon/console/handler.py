@@ -2,8 +2,8 @@
 
 **Invariant:** a page is made only for a known caller, and only of answers that this caller gets
 from the decision port. No request changes anything but the visitor's own session. No page can run
-or load code that is not the console's own, even if it shows a hostile name. The pages that are made
-at once, the downloads under way, their memory, and the share of one visitor are bounded.
+or load code that is not the console's own, even if it shows a hostile name. A page has a bounded
+number of rows and characters; the query process bounds the questions under way.
 """
 
 from __future__ import annotations
@@ -15,12 +15,6 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from authorizerd.config.bounds import (
-    CONSOLE_DOWNLOADS_AT_ONCE_MAX,
-    CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX,
-    CONSOLE_PAGES_AT_ONCE_MAX,
-    CONSOLE_PAGES_OF_A_VISITOR_MAX,
-)
 from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
 from authorizerd.daemon.console.rendering import StaticFile, render
 from authorizerd.daemon.console.requests import (
@@ -33,12 +27,10 @@ from authorizerd.daemon.console.sessions import LogInLimit, Sessions
 from authorizerd.daemon.console.visits import (
     DecisionHandler,
     Page,
-    View,
+    Shown,
     Visit,
 )
-from authorizerd.daemon.decisions.acl_surface import refuse_for_now
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.decisions.slots import Slots
 from authorizerd.daemon.http.server import Handler
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
@@ -77,8 +69,6 @@ _LOG_IN_BYTES_MAX: Final = 16 * 1024
 """The token, and the address of the page to show."""
 _QUERY: Final = re.compile(r"[!-~]*")
 _UNAUTHORIZED: Final = 401
-_STRANGER: Final = ""
-"""All visitors who are not logged in count as one."""
 
 
 class Console:
@@ -115,10 +105,6 @@ class Console:
         self._cookie: Final = cookie
         self._sessions: Final = Sessions()
         self._limit: Final = LogInLimit()
-        self._pages_made: Final = Slots(CONSOLE_PAGES_AT_ONCE_MAX, CONSOLE_PAGES_OF_A_VISITOR_MAX)
-        self._downloads: Final = Slots(
-            CONSOLE_DOWNLOADS_AT_ONCE_MAX, CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX
-        )
 
     def mount(self, other: Handler) -> Handler:
         """Return a handler that answers the console's requests, and passes on all others."""
@@ -161,31 +147,7 @@ class Console:
             is_log_in = request.path == LOG_IN_PATH
             return await self._log_in(request) if is_log_in else self._log_out(request)
         token, caller = self._identify(request)
-        end = self._pages_made.take(_visitor(caller))
-        if end is None:
-            return refuse_for_now("too many pages are being made: try again")
-        try:
-            response = await self._make_page(request, token, caller)
-        finally:
-            end()
-        if isinstance(response, StreamedResponse):
-            return self._begin_download(response, caller)
-        return response
-
-    def _begin_download(
-        self, response: StreamedResponse, caller: Caller | None
-    ) -> Response | StreamedResponse:
-        """Return a download that counts until it ends, or a refusal if there are too many."""
-        give_back = self._downloads.take(_visitor(caller))
-        if give_back is None:
-            response.close()
-            return refuse_for_now("too many downloads are under way: try again")
-
-        def end() -> None:
-            give_back()
-            response.close()
-
-        return msgspec.structs.replace(response, close=end)
+        return await self._make_page(request, token, caller)
 
     async def _make_page(
         self, request: Request, token: bytes | None, caller: Caller | None
@@ -212,7 +174,7 @@ class Console:
             return await self._ask_to_log_in(request)
         except QuestionRefusedError as error:
             view_or_answer = _describe_error(error.status, str(error), error.headers)
-        if isinstance(view_or_answer, View):
+        if isinstance(view_or_answer, Shown):
             return await self._show(request, view_or_answer, caller)
         return view_or_answer
 
@@ -231,7 +193,7 @@ class Console:
         target = request.path if request.path in self._pages else ROOT_PATH
         if request.path in self._pages and request.query:
             target += f"?{request.query}"
-        view = View(
+        view = Shown(
             template="login.html.jinja",
             context={"target": target, "failure": failure},
             status=_UNAUTHORIZED,
@@ -272,7 +234,7 @@ class Console:
         path, _, query = target.partition("?")
         return target if path in self._pages and _QUERY.fullmatch(query) else ROOT_PATH
 
-    async def _show(self, request: Request, view: View, caller: Caller | None) -> Response:
+    async def _show(self, request: Request, view: Shown, caller: Caller | None) -> Response:
         """Return a page with what all pages have."""
         context: dict[str, Any] = {
             "navigation": self._navigation if caller is not None else {},
@@ -290,15 +252,10 @@ class Console:
         )
 
 
-def _visitor(caller: Caller | None) -> str | None:
-    """Return whose places a request takes: see ``Slots``."""
-    return _STRANGER if caller is None else caller.principal
-
-
 def _describe_error(
     status: int, reason: str, headers: tuple[tuple[bytes, bytes], ...] = ()
-) -> View:
-    return View(
+) -> Shown:
+    return Shown(
         template="error.html.jinja",
         context={"status": status, "reason": reason},
         status=status,

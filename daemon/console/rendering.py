@@ -22,10 +22,9 @@ from markupsafe import Markup, escape
 
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.actors.steps import begin_turn, pause_if_due
+from authorizerd.daemon.queries.tables import cut
 from authorizerd.protocol.decisions.explanations import QuestionAnswer
 
-NAME_CHARACTERS_MAX: Final = 300
-"""The longest name that a page shows whole."""
 _MACROS: Final = tuple(f"{each}.html.jinja" for each in ("facts", "forms", "names", "tables"))
 """The templates that only have macros."""
 _MEDIA_TYPES: Final = {
@@ -86,13 +85,6 @@ async def render(template: str, context: Mapping[str, Any]) -> bytes:
         parts.append(part)
         await pause_if_due()
     return "".join(parts).encode()
-
-
-def cut(name: str) -> str:
-    """Return the beginning of a long name, and how long it is."""
-    if len(name) <= NAME_CHARACTERS_MAX:
-        return name
-    return f"{name[:NAME_CHARACTERS_MAX]}… ({len(name):,} characters)"
 
 
 def make_question_query(question: QuestionAnswer) -> str:

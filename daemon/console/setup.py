@@ -7,7 +7,6 @@ from typing import Final
 
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration
-from authorizerd.daemon.console.exports import CSV_SUFFIX, LINES_SUFFIX
 from authorizerd.daemon.console.handler import ROOT_PATH, Console
 from authorizerd.daemon.console.pages.access import (
     WHAT_FIELDS,
@@ -24,10 +23,16 @@ from authorizerd.daemon.console.pages.question import QuestionPage
 from authorizerd.daemon.console.questions import Questions
 from authorizerd.daemon.console.rendering import load_static_files, load_templates
 from authorizerd.daemon.console.requests import COOKIE, SECURE_COOKIE
-from authorizerd.daemon.console.visits import DecisionHandler, Page
+from authorizerd.daemon.console.visits import (
+    CSV_SUFFIX,
+    LINES_SUFFIX,
+    DecisionHandler,
+    Page,
+)
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
 from authorizerd.daemon.decisions.history import HISTORY_PATH
+from authorizerd.daemon.queries.client import Queries
 from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
@@ -75,11 +80,13 @@ def new_console(
     readiness: Readiness,
     measured: Measured,
     addresses: Mapping[str, str],
+    queries: Queries,
 ) -> Console:
     """Return the console with all its pages. This blocks for some 50 ms: it compiles templates.
 
     Args:
         addresses: those that are bound, by the names of the endpoints.
+        queries: those of the decision port.
     """
     load_templates()
     questions = Questions(configuration)
@@ -97,7 +104,7 @@ def new_console(
     navigation = dict(NAVIGATION)
     # Another authorizer's decisions do not depend on the ACLs alone.
     if isinstance(measured.authorizer, StandardAuthorizer):
-        pages[PLAN_PATH] = PlanPage(configuration, measured.authorizer)
+        pages[PLAN_PATH] = PlanPage(configuration, measured.authorizer, queries)
         navigation[PLAN_PATH] = PLAN_TITLE
     downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}
     pages |= {

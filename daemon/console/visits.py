@@ -9,23 +9,30 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from authorizerd.actors.steps import pause_if_due
 from authorizerd.daemon.console.errors import LoggedOutError, QuestionRefusedError
+from authorizerd.daemon.console.tables import Table, make_table, read_view
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.decisions.requester import AUDITED_HEADERS
-from authorizerd.protocol.http.messages import JSON, Request, Response
+from authorizerd.daemon.queries.tables import TablePage
+from authorizerd.protocol.http.messages import JSON, LINES, Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.views import FileView, View
 
 T = TypeVar("T")
+CSV_SUFFIX: Final = ".csv"
+LINES_SUFFIX: Final = ".jsonl"
+_CSV: Final = "text/csv; charset=utf-8"
 _OK: Final = 200
 _UNAUTHORIZED: Final = 401
 
+Asked: TypeAlias = tuple[str, str, Mapping[str, str], bytes]
+"""The method, the path, the query and the body of a request to the decision port."""
 DecisionHandler: TypeAlias = Callable[[Request], Awaitable[Response | StreamedResponse]]
 """The handler of the decision port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class Shown:
     """What to show: a template, its context, and the status of the answer."""
 
     template: str
@@ -65,12 +72,47 @@ class Visit:
             LoggedOutError: the visitor must log in again.
         """
         response = await self.send("POST", path, body=msgspec.json.encode(document))
-        assert isinstance(response, Response), "only listings are streamed"
-        await pause_if_due()  # a page of results takes a step to write, and another one to read
+        assert isinstance(response, Response), "only files are streamed"
         return msgspec.json.decode(response.body, type=answer)
 
+    async def show(self, asked: Asked, columns: Mapping[str, str]) -> tuple[TablePage, Table]:
+        """Return the page of a table that the visit asks for, and the table to show.
+
+        Raises:
+            QuestionRefusedError, LoggedOutError: see ``ask``.
+            QueryError: the column, the order or the page is invalid.
+        """
+        view = read_view(self.parameters, columns)
+        response = await self.send(*asked, view=view)
+        assert isinstance(response, Response), "only files are streamed"
+        page = msgspec.json.decode(response.body, type=TablePage)
+        return page, make_table(self.request.path, self.parameters, columns, page)
+
+    async def download(self, name: str, asked: Asked) -> StreamedResponse:
+        """Return a file with all rows; the path that was visited ends with its format.
+
+        Args:
+            name: of the file, without the format.
+
+        Raises:
+            QuestionRefusedError, LoggedOutError: see ``ask``.
+        """
+        is_csv = self.request.path.endswith(CSV_SUFFIX)
+        view = FileView(self.parameters.get("search", ""), is_csv)
+        response = await self.send(*asked, view=view)
+        assert isinstance(response, StreamedResponse), "a file has no fixed length"
+        suffix, content_type = (CSV_SUFFIX, _CSV) if is_csv else (LINES_SUFFIX, LINES)
+        name = f'attachment; filename="{name}{suffix}"'
+        headers = ((b"Content-Disposition", name.encode()), *response.headers)
+        return msgspec.structs.replace(response, content_type=content_type, headers=headers)
+
     async def send(
-        self, method: str, path: str, query: Mapping[str, str] | None = None, body: bytes = b""
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: bytes = b"",
+        view: View | None = None,
     ) -> Response | StreamedResponse:
         """Send a request to the decision port, as the caller, and return what it answers.
 
@@ -91,6 +133,7 @@ class Visit:
             keep_alive=True,
             principal=self.request.principal,
             address=self.request.address,
+            view=view,
         )
         response = await self._decisions(request)
         if response.status == _UNAUTHORIZED:
@@ -100,5 +143,5 @@ class Visit:
         return response
 
 
-Page: TypeAlias = Callable[[Visit], Awaitable["View | Response | StreamedResponse"]]
+Page: TypeAlias = Callable[[Visit], Awaitable["Shown | Response | StreamedResponse"]]
 """Answers the visits of one page."""

@@ -92,7 +92,9 @@ class AuthZenHandler(HttpSurface):
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. A long one is answered in slices, between which other tasks run."""
-        return await self._respond(request, bearer_token(request))
+        response = await self._respond(request, bearer_token(request))
+        assert isinstance(response, Response), "only listings are streamed"
+        return response
 
     def route(self, request: Request) -> Route | None:
         """Return what answers requests with this head at once; see ``HttpServer``."""

@@ -31,7 +31,7 @@ from authorizerd.daemon.errors import (
     PastRefusedError,
     PastUnavailableError,
 )
-from authorizerd.daemon.queries.client import NO_QUERIES, Queries
+from authorizerd.daemon.queries.client import NO_QUERIES, OpenAnswer, Queries
 from authorizerd.protocol.http.messages import (
     JSON,
     UNIDENTIFIED,
@@ -43,6 +43,7 @@ from authorizerd.protocol.http.messages import (
     text_response,
 )
 from authorizerd.protocol.http.rights import PAST, Needs
+from authorizerd.protocol.http.streamed import StreamedResponse
 from authorizerd.protocol.queries import (
     Answer,
     ExplainQuestion,
@@ -83,10 +84,14 @@ class HttpSurface(ABC):
         self._counts: Final = decider.counts_of(name)
 
     @abstractmethod
-    async def _answer(self, request: Request, requester: PortRequester) -> Response:
+    async def _answer(
+        self, request: Request, requester: PortRequester
+    ) -> Response | StreamedResponse:
         """Return the answer, or raise an error that ``_respond`` turns into a response."""
 
-    async def _respond(self, request: Request, token: str | bytes | None) -> Response:
+    async def _respond(
+        self, request: Request, token: str | bytes | None
+    ) -> Response | StreamedResponse:
         """Return the answer to a POST request, or an error response that gives the reason."""
         if request.method != "POST":
             return method_not_allowed(b"POST")
@@ -106,6 +111,8 @@ class HttpSurface(ABC):
                 return self._refuse(error)
             if version == self._callers.version:
                 return response
+            if isinstance(response, StreamedResponse):
+                response.close()
             # A reload has changed rights meanwhile: a request that has waited is answered again.
 
     def _refuse(self, error: Exception) -> Response:
@@ -159,6 +166,18 @@ class HttpSurface(ABC):
         state: DecisionState,
         counts: DecisionCounts,
     ) -> Answer:
+        """Return the query process's answer to a question; see ``_open``."""
+        found = await self._open(question, requester, state, counts)
+        found.close()
+        return found.answer
+
+    async def _open(
+        self,
+        question: SearchQuestion | ExplainQuestion | PastEvaluations | HistoryQuestion,
+        requester: PortRequester,
+        state: DecisionState,
+        counts: DecisionCounts,
+    ) -> OpenAnswer:
         """Return the query process's answer to a question; count the question if there is none.
 
         Args:
@@ -182,15 +201,17 @@ class HttpSurface(ABC):
         offset = state.offset
         state = msgspec.structs.replace(state, snapshot=None)  # else it would be freed late
         try:
-            answer = await self._queries.ask(question, caller=requester.principal, offset=offset)
+            found = await self._queries.open(question, caller=requester.principal, offset=offset)
         except (BusyError, PastUnavailableError):
             counts.not_ready += 1
             raise
         except (*_INVALID, self._unreadable):
             counts.invalid += 1
             raise
-        self._decider.check_current(state)
-        return answer
+        if self._decider.has_expired(state):
+            found.close()
+            self._decider.check_current(state)
+        return found
 
     async def _explain(
         self, question: Question, allowed: bool, requester: PortRequester, state: DecisionState

@@ -67,7 +67,9 @@ class OpaHandler(HttpSurface):
             token = _token_of(request)
         except OpaError as error:
             return self._refuse(error)
-        return await self._respond(request, token)
+        response = await self._respond(request, token)
+        assert isinstance(response, Response), "only listings are streamed"
+        return response
 
     def route(self, request: Request) -> Route | None:
         """Return what answers requests with this head at once; see ``HttpServer``."""

@@ -50,7 +50,9 @@ class QuestionSurface(HttpSurface):
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request, in turns."""
-        return await self._respond(request, bearer_token(request))
+        response = await self._respond(request, bearer_token(request))
+        assert isinstance(response, Response), "only listings are streamed"
+        return response
 
     def route(self, request: Request) -> Route | None:
         """Return None: no question is answered at once."""

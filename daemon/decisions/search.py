@@ -19,6 +19,7 @@ from authorizerd.actors.daemon_authorizer import DecisionContext, DecisionCounts
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import HttpSurface
+from authorizerd.daemon.decisions.listings import new_check, stream
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.queries.client import Queries
 from authorizerd.protocol.decisions.authzen import (
@@ -44,8 +45,16 @@ from authorizerd.protocol.decisions.searches import (
     decode_search,
     encode_search_answer,
 )
-from authorizerd.protocol.http.messages import JSON, Request, Response, Route, bearer_token
-from authorizerd.protocol.http.rights import OWN_SEARCHES, SEARCHES_OF_ALL, Needs
+from authorizerd.protocol.http.messages import (
+    JSON,
+    LINES,
+    Request,
+    Response,
+    Route,
+    bearer_token,
+)
+from authorizerd.protocol.http.rights import OWN_SEARCHES, PAST, SEARCHES_OF_ALL, Needs
+from authorizerd.protocol.http.streamed import StreamedResponse
 from authorizerd.protocol.queries import SearchQuestion
 
 SURFACE: Final = "Search"
@@ -87,7 +96,7 @@ class SearchHandler(HttpSurface):
         self._searched: Final = decider
         self._vocabulary: Final = vocabulary
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: Request) -> Response | StreamedResponse:
         """Answer one request, in turns."""
         return await self._respond(request, bearer_token(request))
 
@@ -95,7 +104,9 @@ class SearchHandler(HttpSurface):
         """Return None: no search is answered at once."""
         return None
 
-    async def _answer(self, request: Request, requester: PortRequester) -> Response:
+    async def _answer(
+        self, request: Request, requester: PortRequester
+    ) -> Response | StreamedResponse:
         state = self._searched.current_state()
         try:
             search = decode_search(request.body, _KINDS[request.path])
@@ -103,12 +114,15 @@ class SearchHandler(HttpSurface):
             as_of = as_of_context(search.context)
         except UnknownNameError as error:
             self._counts.invalid += 1
+            if request.view is not None:
+                raise AuthZenError(str(error)) from error
             nothing = SearchContext(offset=state.offset, reason=str(error))
             return _respond(encode_search_answer((), nothing, ""))
         except AuthZenError:
             self._counts.invalid += 1
             raise
-        self._check(requester, SEARCHES[request.path], query.principal)
+        needs = SEARCHES[request.path]
+        self._check(requester, needs, query.principal)
         page, caller = search.page or _NO_PAGE, requester.principal
         asked = SearchQuestion(
             query,
@@ -118,14 +132,28 @@ class SearchHandler(HttpSurface):
             caller == query.principal and caller not in state.settings.super_users,
             state.settings,
             as_of,
+            request.view,
         )
-        if as_of is not None:  # counted, but not audited
-            answer = await self._ask(asked, requester, state, self._past_counts)
-            self._count_past(answer.allowed[0])
-        else:
-            answer = await self._ask(asked, requester, state, self._counts)
-            self._report(_AUDITED_AS[request.path], query, state, answer.count, requester)
-        return _respond(answer.bodies[0])
+        counts = self._counts if as_of is None else self._past_counts
+        found = await self._open(asked, requester, state, counts)
+        try:
+            if as_of is not None:  # counted, but not audited
+                self._count_past(found.answer.allowed[0])
+            else:
+                self._report(_AUDITED_AS[request.path], query, state, found.answer.count, requester)
+        except BaseException:
+            found.close()
+            raise
+        if found.answer.bodies:
+            found.close()
+            return _respond(found.answer.bodies[0])
+
+        def check_right() -> None:
+            requester.caller.check(needs, query.principal)
+            if as_of is not None:
+                requester.caller.check(PAST)
+
+        return stream(found, new_check(self._decider, state, check_right), LINES)
 
     def _report(
         self,

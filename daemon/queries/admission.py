@@ -2,8 +2,7 @@
 
 **Invariant:** the callers take turns: before a caller gets another one, every other caller that
 waits has had one. A caller that can be told apart has one question answered at a time, so a place
-is left for others, and it never has all places of those that wait. One listing is sent at a time:
-its client may read slowly.
+is left for others, and it never has all places of those that wait, nor all listings.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import Final, Generic, Protocol, TypeVar
 
 WAITING_MAX: Final = 16
 """How many questions may wait."""
-SHARE_MAX: Final = WAITING_MAX // 2
-"""How many questions of one caller may wait or be answered."""
 RUNNING_MAX: Final = 2
 """How many questions are answered at once."""
+LISTINGS_MAX: Final = 8
+"""How many listings may wait, be answered, or be read by their clients."""
 
 
 class Waiting(Protocol):
@@ -32,28 +31,32 @@ class Waiting(Protocol):
 
     @property
     def is_listing(self) -> bool:
-        """True if the answer is sent as fast as its client reads."""
+        """True if the answer is read as fast as its client likes."""
 
 
 Q = TypeVar("Q", bound=Waiting)
 
 
 class AdmissionControl(Generic[Q]):
-    """The questions that wait, and those that are answered."""
+    """The questions that wait, those that are answered, and listings that are read."""
 
     def __init__(self) -> None:
         self._waiting: Final[OrderedDict[str | None, deque[Q]]] = OrderedDict()
         self._running: Final[list[Q]] = []
+        self._listings: Final[list[Q]] = []
 
     def admit(self, question: Q) -> bool:
         """Let a question wait for its turn; return False if there is no place."""
         caller = question.caller
-        waiting = self._waiting.get(caller, ())
-        own = len(waiting) + self._count_running(caller)
-        total = sum(map(len, self._waiting.values()))
-        if total >= WAITING_MAX or (caller is not None and own >= SHARE_MAX):
+        waiting = [each for queue in self._waiting.values() for each in queue]
+        if not (
+            _has_place(caller, waiting, self._running, WAITING_MAX)
+            and (not question.is_listing or _has_place(caller, self._listings, [], LISTINGS_MAX))
+        ):
             return False
         self._waiting.setdefault(caller, deque()).append(question)
+        if question.is_listing:
+            self._listings.append(question)
         return True
 
     def begin_next(self, offset: int) -> Q | None:
@@ -64,28 +67,39 @@ class AdmissionControl(Generic[Q]):
         """
         if len(self._running) >= RUNNING_MAX:
             return None
-        lists = any(question.is_listing for question in self._running)
         for caller, questions in self._waiting.items():
-            if caller is not None and self._count_running(caller):
+            if caller is not None and any(each.caller == caller for each in self._running):
                 continue
             for question in questions:
-                if question.offset <= offset and not (question.is_listing and lists):
-                    self.leave(question)
+                if question.offset <= offset:
+                    self._end(question)
                     if questions:
                         self._waiting.move_to_end(caller)
                     self._running.append(question)
                     return question
         return None
 
+    def finish(self, question: Q) -> None:
+        """Free the place of a listing that is complete, although its client still reads it."""
+        self._running.remove(question)
+
     def leave(self, question: Q) -> None:
         """Forget a question that is answered, or whose caller has gone."""
+        self._end(question)
+        if question in self._listings:
+            self._listings.remove(question)
+
+    def _end(self, question: Q) -> None:
+        questions = self._waiting.get(question.caller)
         if question in self._running:
             self._running.remove(question)
-            return
-        questions = self._waiting[question.caller]
-        questions.remove(question)
-        if not questions:
-            del self._waiting[question.caller]
+        elif questions is not None and question in questions:
+            questions.remove(question)
+            if not questions:
+                del self._waiting[question.caller]
 
-    def _count_running(self, caller: str | None) -> int:
-        return sum(each.caller == caller for each in self._running)
+
+def _has_place(caller: str | None, held: list[Q], running: list[Q], most: int) -> bool:
+    """Return True if there are fewer than ``most``, and the caller has fewer than half of them."""
+    own = sum(each.caller == caller for each in (*held, *running))
+    return len(held) < most and (caller is None or own < most // 2)

@@ -5,33 +5,42 @@ Nothing waits for a child but its caller, so its code is plain, and may take lon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import methodcaller
 from typing import Final, assert_never
 
+import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from authorizerd.acl.decision import AuthorizerSettings, explain, is_allowed
-from authorizerd.acl.errors import InvalidQuestionError, SearchLimitError
+from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.filters import scan_acls
-from authorizerd.acl.model import Question
+from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.config.bounds import SEND_BYTES
-from authorizerd.daemon.errors import (
-    BusyError,
-    PastRefusedError,
-    PastTooFarError,
-    PastUnavailableError,
-)
+from authorizerd.daemon.errors import BusyError
+from authorizerd.daemon.queries.candidates import make_plan
 from authorizerd.daemon.queries.past import PastReader, PastState
+from authorizerd.daemon.queries.refusals import EXPECTED, refuse
 from authorizerd.daemon.queries.replica import ReplicatedState
-from authorizerd.daemon.queries.searches import find_next_page
+from authorizerd.daemon.queries.searches import find_next_page, find_rows
+from authorizerd.daemon.queries.tables import (
+    ACL_COLUMNS,
+    TablePage,
+    columns_of,
+    join_lines,
+    make_page,
+    read_cells,
+    write_file,
+)
+from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.acl_feed import (
     encode_listed,
     encode_listing_begin,
     encode_listing_end,
 )
-from authorizerd.protocol.decisions.authzen import AuthZenError
 from authorizerd.protocol.decisions.authzen_answers import (
     add_explanation,
     encode_answer,
@@ -40,6 +49,7 @@ from authorizerd.protocol.decisions.authzen_answers import (
 from authorizerd.protocol.decisions.explanations import encode_explanation
 from authorizerd.protocol.decisions.page_tokens import PageTokens
 from authorizerd.protocol.decisions.past_answers import (
+    AsOfAnswer,
     add_as_of,
     add_as_of_to_explanation,
     encode_answer_history,
@@ -47,41 +57,22 @@ from authorizerd.protocol.decisions.past_answers import (
 )
 from authorizerd.protocol.decisions.search_pages import State
 from authorizerd.protocol.decisions.searches import encode_search_answer
-from authorizerd.protocol.framing import frame
 from authorizerd.protocol.queries import (
     Answer,
     ExplainQuestion,
     HistoryQuestion,
     ListingQuestion,
     PastEvaluations,
+    PlanQuestion,
     QueryQuestion,
-    Refusal,
+    Reply,
     SearchQuestion,
     encode_frame,
 )
+from authorizerd.protocol.views import FileView, TableView
 
 NO_MEMORY: Final = "the question takes more memory than allowed: ask a narrower one"
-_EXPECTED: Final = (
-    AuthZenError,
-    BusyError,
-    InvalidQuestionError,
-    PastRefusedError,
-    PastTooFarError,
-    PastUnavailableError,
-    SearchLimitError,
-)
-ERRORS: Final[dict[str, type[Exception]]] = {error.__name__: error for error in _EXPECTED}
-"""The errors that a refusal may name."""
-
-
-def refuse(error: Exception) -> Refusal:
-    """Return the refusal that has the caller's process raise ``error``."""
-    return Refusal(type(error).__name__, str(error))
-
-
-def error_of(refusal: Refusal) -> Exception:
-    """Return the error that a refusal stands for."""
-    return ERRORS[refusal.error](refusal.text)
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Answering:
@@ -98,48 +89,76 @@ class Answering:
         self._tokens: Final = tokens
 
     def answer(self, question: QueryQuestion) -> Iterator[bytes]:
-        """Yield the frames of the answer to a question."""
+        """Yield the frame of the answer to a question, and the lines that follow it."""
+        lines: Iterable[bytes] = ()
         try:
-            if isinstance(question, ListingQuestion):
-                yield from self._list(question)
-            else:
-                yield encode_frame(self._answer(question))
-        except _EXPECTED as error:
-            yield encode_frame(refuse(error))
+            reply, lines = self._answer(question)
+        except EXPECTED as error:
+            reply = refuse(error)
         except MemoryError:
-            yield encode_frame(refuse(BusyError(NO_MEMORY)))
+            reply = refuse(BusyError(NO_MEMORY))
+        yield encode_frame(reply)
+        yield from lines
 
-    def _answer(
-        self, question: SearchQuestion | ExplainQuestion | PastEvaluations | HistoryQuestion
-    ) -> Answer:
+    def _answer(self, question: QueryQuestion) -> tuple[Reply, Iterable[bytes]]:
         match question:
+            case ListingQuestion():
+                return self._list(question)
+            case SearchQuestion(view=None):
+                return self._search(question), ()
             case SearchQuestion():
-                return self._search(question)
+                return self._show(question)
             case ExplainQuestion():
-                return self._explain(question)
+                return self._explain(question), ()
             case PastEvaluations():
-                return self._evaluate(question)
+                return self._evaluate(question), ()
             case HistoryQuestion():
-                return self._tell_history(question)
+                return self._tell_history(question), ()
+            case PlanQuestion():
+                plan = make_plan(question, self._snapshot)
+                return Answer((_encode(plan),), (True,)), ()
             case _:
                 assert_never(question)
 
-    def _then(self, question: PastEvaluations | ListingQuestion | ExplainQuestion) -> PastState:
+    def _then(
+        self, question: SearchQuestion | PastEvaluations | ListingQuestion | ExplainQuestion
+    ) -> PastState:
         assert question.as_of is not None, "it is about the past"
         return self._past.state_at(question.as_of, self._snapshot, question.settings)
 
-    def _search(self, question: SearchQuestion) -> Answer:
+    def _searched(self, question: SearchQuestion) -> tuple[State, AsOfAnswer | None]:
         as_of, snapshot, describable = None, self._snapshot, None
         if question.as_of is not None:
-            then = self._past.state_at(question.as_of, self._snapshot, question.settings)
+            then = self._then(question)
             as_of, snapshot, describable = make_as_of(then.moment), then.snapshot, then.now
-        searched = State(
+        state = State(
             snapshot, question.settings, self._image.topics, question.own_only, describable
         )
+        return state, as_of
+
+    def _search(self, question: SearchQuestion) -> Answer:
+        searched, as_of = self._searched(question)
         page, token = find_next_page(question, searched, self._image, self._tokens)
         context = replace(page.context, as_of=as_of)
         body = encode_search_answer(page.results, context, token)
         return Answer((body,), (bool(page.results),), len(page.results))
+
+    def _show(self, question: SearchQuestion) -> tuple[Answer, Iterable[bytes]]:
+        searched, as_of = self._searched(question)
+        rows, facts = find_rows(question.query, searched)
+        facts = replace(facts, as_of=as_of)
+        allowed, count = (bool(rows),), len(rows)
+        match question.view:
+            case TableView() as view:
+                page, total = make_page((row.cells() for row in rows), view)
+                table = TablePage(
+                    rows=page, total=total, offset=facts.offset, as_of=as_of, facts=facts
+                )
+                return Answer((_encode(table),), allowed, count), ()
+            case view:
+                assert view is not None, "its rows are asked for"
+                lines = write_file(rows, methodcaller("cells"), columns_of(question.query), view)
+                return Answer((), allowed, count), lines
 
     def _explain(self, question: ExplainQuestion) -> Answer:
         snapshot, settings, asked = self._snapshot, question.settings, question.question
@@ -182,28 +201,39 @@ class Answering:
         )
         return Answer((body,), (found.allowed,))
 
-    def _list(self, question: ListingQuestion) -> Iterator[bytes]:
-        then = self._then(question)
-        begin = encode_listing_begin(then.snapshot.offset, make_as_of(then.moment))
-        yield encode_frame(Answer((begin,), (True,)))
-        lines, size, count = [begin], 0, 0
-        for chunk in scan_acls(then.snapshot, question.wanted):
-            for acl_id, acl in chunk:
-                lines.append(encode_listed(acl_id, acl))
-                size += len(lines[-1])
-                if size >= SEND_BYTES:
-                    yield _join(lines)
-                    lines, size = [], 0
-            count += len(chunk)
-        lines.append(encode_listing_end(count))
-        yield _join(lines)
-        yield frame()
+    def _list(self, question: ListingQuestion) -> tuple[Answer, Iterable[bytes]]:
+        snapshot, as_of = self._snapshot, None
+        if question.as_of is not None:
+            then = self._then(question)
+            snapshot, as_of = then.snapshot, make_as_of(then.moment)
+        found = chain.from_iterable(scan_acls(snapshot, question.wanted))
+        match question.view:
+            case TableView() as view:
+                rows, total = make_page(
+                    (read_cells(make_acl_answer(acl)) for _, acl in found), view
+                )
+                table = TablePage(rows=rows, total=total, offset=snapshot.offset, as_of=as_of)
+                return Answer((_encode(table),), (True,)), ()
+            case FileView() as view:
+                acls = (make_acl_answer(acl) for _, acl in found)
+                return Answer((), (True,)), write_file(acls, read_cells, ACL_COLUMNS, view)
+            case None:
+                return Answer((), (True,)), join_lines(_write_listing(snapshot, as_of, found))
+            case _:
+                assert_never(question.view)
+
+
+def _write_listing(
+    snapshot: AclSnapshot, as_of: AsOfAnswer | None, found: Iterable[tuple[bytes, Acl]]
+) -> Iterator[bytes]:
+    """Yield the lines of ``GET /v1/acls``."""
+    count = 0
+    yield encode_listing_begin(snapshot.offset, as_of or UNSET) + b"\n"
+    for count, (acl_id, acl) in enumerate(found, 1):  # noqa: B007 - the number of ACLs
+        yield encode_listed(acl_id, acl) + b"\n"
+    yield encode_listing_end(count) + b"\n"
 
 
 def _explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> bytes:
     explanation = explain_fully(snapshot, settings, question)
     return encode_explanation(explanation)
-
-
-def _join(lines: list[bytes]) -> bytes:
-    return frame(b"\n".join(lines), b"\n")

@@ -3,7 +3,7 @@
 A child shares the state's memory with its parent until one of them writes to a page of it. Python
 counts references in the objects themselves, so also what only reads copies pages.
 
-**Invariant:** a child keeps no descriptor but its question and standard streams, takes no signal
+**Invariant:** a child keeps no descriptor but its question's and standard streams, takes no signal
 of its parent's, dies with it, and ends without running anything of its parent's. Whatever happens
 in it, only its own question has no answer.
 """
@@ -15,12 +15,15 @@ import os
 import resource
 import signal
 import socket
+import time
 import traceback
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from authorizerd.protocol.framing import SIZE_BYTES
+from authorizerd.protocol.framing import SIZE_BYTES, frame
 from authorizerd.protocol.queries import (
     QUESTION_BYTES_MAX,
     Header,
@@ -30,32 +33,55 @@ from authorizerd.protocol.queries import (
 
 OWN_BYTES_MAX: Final = 512 * 1024 * 1024
 """How much memory a child may take beyond a copy of all that its parent has."""
+LINES_BYTES_MAX: Final = 256 * 1024 * 1024
+"""The maximum size of the lines of a listing, which are compressed to about a tenth."""
 NICENESS: Final = 5
 """Decisions come first."""
 OOM_SCORE: Final = 500
 """If the machine runs out of memory, the kernel ends a child first, not the daemon."""
 GRACE_SECONDS: Final = 1.0
 """How long after its time a child is killed, if its caller has not noticed."""
+ENDED: Final = "ended"
+"""The name of ``EndCounts`` in the process's counters."""
 _PR_SET_PDEATHSIG: Final = 1
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE)
 
 Work = Callable[[QueryQuestion], Iterator[bytes]]
-"""Yields the frames of an answer."""
+"""Yields the frame of the answer, and then the lines that follow it."""
 
 _prctl: Final = ctypes.CDLL(None).prctl
 
 
-class Question:
-    """A question that waits for its turn or is answered; ``child`` is 0 before."""
+@dataclass(slots=True)
+class EndCounts:
+    """How many questions have ended without an answer, by reason."""
 
-    def __init__(self, header: Header, link: socket.socket) -> None:
+    time: int = 0
+    memory: int = 0
+    failure: int = 0
+
+
+class Question:
+    """A question that waits for its turn, is answered, or whose lines are read.
+
+    ``child`` is 0 unless it is answered. ``is_greedy`` is True once the child was killed for its
+    memory.
+
+    Args:
+        lines: the descriptor of the file for the lines of a listing, -1 without one.
+    """
+
+    def __init__(self, header: Header, link: socket.socket, lines: int = -1) -> None:
         self.caller: Final = header.caller
         self.offset: Final = header.offset
         self.is_listing: Final = header.is_listing
         self.seconds: Final = header.timeout_ms / 1000
+        self.arrived: Final = time.monotonic()
         self.bytes_max = 0
         self.link: Final = link
+        self.lines = lines
         self.child = 0
+        self.is_greedy = False
 
     def start(self, work: Work, notes: Callable[[], bytes]) -> int:
         """Fork the child; return a descriptor that ends when the child has ended.
@@ -71,13 +97,19 @@ class Question:
         try:
             self.child = os.fork()
             if not self.child:
-                _answer(self.link, alive, parent, self.seconds, work, notes)
+                _answer(self, alive, parent, work, notes)
         except OSError:
             os.close(ended)
             raise
         finally:
             os.close(alive)
+            self.drop_lines()
         return ended
+
+    @property
+    def is_late(self) -> bool:
+        """True once its caller does not wait for it any more."""
+        return time.monotonic() - self.arrived >= self.seconds
 
     def kill(self) -> None:
         """Have the child end at once."""
@@ -85,24 +117,38 @@ class Question:
 
     def wait(self) -> int:
         """Return the exit code of the child, which has ended; negative: the number of a signal."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        _, status = os.waitpid(self.child, 0)
+        self.child = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def drop_lines(self) -> None:
+        """Close this process's copy of the file for lines."""
+        if self.lines >= 0:
+            os.close(self.lines)
+            self.lines = -1
+
+    def close(self) -> None:
+        """Close what the question has brought."""
+        self.drop_lines()
+        self.link.close()
 
 
 def _answer(
-    link: socket.socket,
-    alive: int,
-    parent: int,
-    seconds: float,
-    work: Work,
-    notes: Callable[[], bytes],
+    question: Question, alive: int, parent: int, work: Work, notes: Callable[[], bytes]
 ) -> NoReturn:
     """Answer the question, and end the process."""
-    code = 1
+    code, link = 1, question.link
     try:
-        _isolate(link, alive, parent, seconds)
+        _isolate(question, alive, parent)
         link.setblocking(True)
-        for frame in work(_read_question(link)):
-            link.sendall(frame)
+        answer = work(_read_question(link))
+        link.sendall(next(answer))
+        for lines in answer:
+            _write(question.lines, frame(zlib.compress(lines, 1)))
+            with suppress(BlockingIOError):  # its reader is slow, and will look for more anyway
+                link.send(b"+", socket.MSG_DONTWAIT)
+        if question.lines >= 0:
+            _write(question.lines, frame())
         link.shutdown(socket.SHUT_WR)
         _write(alive, notes())
         code = 0
@@ -115,22 +161,23 @@ def _answer(
         os._exit(code)
 
 
-def _isolate(link: socket.socket, alive: int, parent: int, seconds: float) -> None:
+def _isolate(question: Question, alive: int, parent: int) -> None:
     """Drop what the child has inherited, and limit what it may take."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # an error instead
-    signal.setitimer(signal.ITIMER_REAL, seconds + GRACE_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, question.seconds + GRACE_SECONDS)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has ended before
         os._exit(1)
-    kept = sorted((link.fileno(), alive))
+    kept = sorted({question.link.fileno(), alive, max(question.lines, 2)})
     for after, before in zip((2, *kept), (*kept, os.sysconf("SC_OPEN_MAX")), strict=True):
         os.closerange(after + 1, before)
     with suppress(OSError):  # a filter of system calls may forbid it
         os.nice(NICENESS)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(str(OOM_SCORE))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LINES_BYTES_MAX, LINES_BYTES_MAX))
     with suppress(OSError, ValueError):
         limit = _read_kilobytes("/proc/self/status", "VmData") * 1024 + OWN_BYTES_MAX
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

@@ -6,9 +6,10 @@ only as a whole.
 
 from __future__ import annotations
 
+import os
 import socket
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -16,18 +17,18 @@ import trio
 
 from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.daemon.errors import BusyError, ClosingError, PastRefusedError
-from authorizerd.daemon.queries.answers import error_of
 from authorizerd.daemon.queries.handover import send_header
-from authorizerd.protocol.framing import Frames
+from authorizerd.daemon.queries.refusals import error_of
+from authorizerd.protocol.framing import SIZE_BYTES, Frames
 from authorizerd.protocol.queries import (
     REPLY_BYTES_MAX,
     Answer,
     Header,
-    ListingQuestion,
     QueryQuestion,
     Refusal,
     decode_reply,
     encode_frame,
+    has_lines,
 )
 
 AWAY: Final = "questions that take long cannot be answered now: retry later, or ask another daemon"
@@ -36,13 +37,12 @@ LOST: Final = "the process that was to answer has ended: retry later, or ask ano
 
 
 class OpenAnswer(Protocol):
-    """An answer, and the lines that follow that to a ``ListingQuestion``."""
+    """An answer, and the lines that follow it if ``has_lines``."""
 
-    @property
-    def answer(self) -> Answer: ...
+    answer: Answer
 
-    def lines(self) -> AsyncIterator[bytes]:
-        """Yield what follows.
+    async def next_lines(self) -> bytes:
+        """Return the next lines that follow, nothing at their end.
 
         Raises:
             ClosingError: it ends early.
@@ -98,103 +98,106 @@ class QueryClient(Queries):
         self._timeout_ms: Final = timeout_ms
 
     async def open(self, question: QueryQuestion, *, caller: str | None, offset: int) -> OpenAnswer:
-        is_listing = isinstance(question, ListingQuestion)
+        is_listing = has_lines(question)
         seconds = LISTING_SECONDS_MAX if is_listing else self._timeout_ms / 1000
-        link = self._connect(Header(caller, offset, int(seconds * 1000), is_listing))
+        header = Header(caller, offset, int(seconds * 1000), is_listing)
+        try:
+            opened = _OpenAnswer(self._questions, header)
+        except OSError as error:
+            raise BusyError(AWAY) from error
         try:
             with trio.move_on_after(self._timeout_ms / 1000):
-                frames = _FrameReader(link)
-                reply = await _exchange(link, frames, encode_frame(question))
-                if isinstance(reply, Refusal):
-                    raise error_of(reply)
-                return _OpenAnswer(link, frames, reply)
+                await opened.ask(encode_frame(question))
+                return opened
         except BaseException:
-            link.close()
+            opened.close()
             raise
-        link.close()
+        opened.close()
         raise BusyError(
             f"the question took longer than {self._timeout_ms} ms, including its wait for"
             " others (authorizerd.search.timeout.ms): retry later, or ask another daemon"
         )
 
-    def _connect(self, header: Header) -> trio.socket.SocketType:
-        """Send the header, with one end of a new connection; return the other end.
-
-        Raises:
-            BusyError: the query process is away, or has not received what was sent before.
-        """
-        try:
-            ours, theirs = socket.socketpair()
-            with theirs:
-                try:
-                    send_header(self._questions, header, theirs.fileno())
-                except OSError:
-                    ours.close()
-                    raise
-        except OSError as error:
-            raise BusyError(AWAY) from error
-        return trio.socket.from_stdlib_socket(ours)
-
 
 class _OpenAnswer(OpenAnswer):
-    def __init__(self, link: trio.socket.SocketType, frames: _FrameReader, answer: Answer) -> None:
-        self._link: Final = link
-        self._frames: Final = frames
-        self._answer: Final = answer
+    """A question's socket, and for a listing, its file.
 
-    @property
-    def answer(self) -> Answer:
-        return self._answer
+    Raises:
+        OSError: the query process is away, or has not received what was sent before.
+    """
 
-    async def lines(self) -> AsyncIterator[bytes]:
-        while lines := await self._frames.read():
-            yield bytes(lines)
-        if lines is None:
-            raise ClosingError(f"a listing of ACLs ended early: {LOST}")
+    answer: Answer
+
+    def __init__(self, questions: socket.socket, header: Header) -> None:
+        self._file = os.memfd_create("lines") if header.is_listing else -1
+        self._is_complete = False  # whether nothing more will be in the file
+        self._position = 0  # the descriptor's own is that of the child, which writes
+        ours, theirs = socket.socketpair()
+        self._link: Final = trio.socket.from_stdlib_socket(ours)
+        self._frames: Final = Frames()
+        files = () if self._file < 0 else (self._file,)
+        try:
+            with theirs:
+                send_header(questions, header, theirs.fileno(), *files)
+        except OSError:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._link.close()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
 
+    async def ask(self, question: bytes) -> None:
+        """Send a question, and wait for its answer.
 
-class _FrameReader:
-    """Read the frames of a connection."""
+        Raises:
+            BusyError: the process that was to answer has ended.
+            Others: one of ``answers.ERRORS``.
+        """
 
-    def __init__(self, link: trio.socket.SocketType) -> None:
-        self._link: Final = link
-        self._frames: Final = Frames()
+        async def send() -> None:
+            left = memoryview(question)
+            with suppress(OSError):  # there may be a refusal nevertheless
+                while left:
+                    left = left[await self._link.send(left) :]
 
-    async def read(self) -> bytearray | None:
-        """Return the next frame, None if the other end has closed before its end."""
-        while (found := self._frames.next(REPLY_BYTES_MAX)) is None:
-            try:
-                data = await self._link.recv(RECEIVE_BYTES)
-            except ConnectionResetError:
-                return None
-            if not data:
-                return None
-            self._frames.receive_data(data)
-        return found
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            while (frame := self._frames.next(REPLY_BYTES_MAX)) is None and await self._receive():
+                pass
+            nursery.cancel_scope.cancel()
+        if frame is None:
+            raise BusyError(LOST)
+        reply = decode_reply(frame)
+        if isinstance(reply, Refusal):
+            raise error_of(reply)
+        self.answer = reply
 
+    async def _receive(self) -> bool:
+        """Wait for more; return False at the end."""
+        try:
+            data = await self._link.recv(RECEIVE_BYTES)
+        except ConnectionResetError:
+            return False
+        self._frames.receive_data(data)
+        return bool(data)
 
-async def _exchange(
-    link: trio.socket.SocketType, frames: _FrameReader, question: bytes
-) -> Answer | Refusal:
-    """Send a question, and return its reply.
+    async def next_lines(self) -> bytes:
+        while (lines := self._read_lines()) is None:
+            if self._is_complete:
+                raise ClosingError(f"a listing ended early: {LOST}")
+            self._is_complete = not await self._receive()
+        return lines
 
-    Raises:
-        BusyError: the process that was to answer has ended.
-    """
-
-    async def send() -> None:
-        left = memoryview(question)
-        with suppress(OSError):  # there may be a refusal nevertheless
-            while left:
-                left = left[await link.send(left) :]
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(send)
-        reply = await frames.read()
-        nursery.cancel_scope.cancel()
-    if reply is None:
-        raise BusyError(LOST)
-    return decode_reply(reply)
+    def _read_lines(self) -> bytes | None:
+        """Return the next lines of the file, nothing at their end, None if they are incomplete."""
+        file, position = self._file, self._position
+        head = os.pread(file, SIZE_BYTES, position)
+        size = int.from_bytes(head)
+        data = os.pread(file, size, position + SIZE_BYTES)
+        if len(head) < SIZE_BYTES or len(data) < size:
+            return None
+        self._position += SIZE_BYTES + size
+        return zlib.decompress(data) if size else b""

@@ -1,4 +1,4 @@
-"""How a question's socket gets from a decision port to the query process."""
+"""How a question's descriptors get from a decision port to the query process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from array import array
 from authorizerd.protocol.queries import HEADER_BYTES_MAX, Header, decode_header, encode_header
 
 
-def send_header(questions: socket.socket, header: Header, link: int) -> None:
-    """Send a question's header and its socket, without waiting.
+def send_header(questions: socket.socket, header: Header, *descriptors: int) -> None:
+    """Send a question's header and descriptors, without waiting.
+
+    Args:
+        descriptors: of its socket, and of the file for the lines of a listing.
 
     Raises:
         OSError: they cannot be sent now, or the caller's name is too long.
@@ -20,12 +23,12 @@ def send_header(questions: socket.socket, header: Header, link: int) -> None:
     if len(data) > HEADER_BYTES_MAX:  # the rest would be lost
         raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
     # Not ``socket.send_fds``, which ignores flags.
-    sent = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", (link,)))
+    sent = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))
     questions.sendmsg([data], [sent], socket.MSG_DONTWAIT)
 
 
-def receive_header(questions: socket.socket) -> tuple[Header, socket.socket] | None:
-    """Return the next header and its socket; None for one without a socket.
+def receive_header(questions: socket.socket) -> tuple[Header, socket.socket, int] | None:
+    """Return the next header, its socket, and its file or -1; None for one without a socket.
 
     Raises:
         BlockingIOError: there is none.
@@ -33,11 +36,12 @@ def receive_header(questions: socket.socket) -> tuple[Header, socket.socket] | N
     """
     data, received, _, _ = questions.recvmsg(
         HEADER_BYTES_MAX,
-        socket.CMSG_LEN(array("i").itemsize),
+        socket.CMSG_LEN(2 * array("i").itemsize),
         socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC,
     )
     if not data:
         raise EOFError
     for _, _, descriptors in received:
-        return decode_header(data), socket.socket(fileno=array("i", descriptors)[0])
+        link, *files = array("i", descriptors)
+        return decode_header(data), socket.socket(fileno=link), files[0] if files else -1
     return None

@@ -17,6 +17,7 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -26,11 +27,18 @@ from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.config.configuration import parse_values
 from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.logging.setup import log_without_thread
-from authorizerd.daemon.queries.admission import SHARE_MAX, WAITING_MAX, AdmissionControl
-from authorizerd.daemon.queries.answers import Answering, refuse
-from authorizerd.daemon.queries.children import Question, Work, private_bytes
+from authorizerd.daemon.queries.admission import LISTINGS_MAX, WAITING_MAX, AdmissionControl
+from authorizerd.daemon.queries.answers import Answering
+from authorizerd.daemon.queries.children import (
+    ENDED,
+    EndCounts,
+    Question,
+    Work,
+    private_bytes,
+)
 from authorizerd.daemon.queries.handover import receive_header
 from authorizerd.daemon.queries.past import PastReader
+from authorizerd.daemon.queries.refusals import refuse
 from authorizerd.daemon.queries.replica import Replica, ReplicatedState
 from authorizerd.daemon.releases import new_judge
 from authorizerd.protocol.decisions.page_tokens import PageTokens
@@ -43,6 +51,7 @@ from authorizerd.protocol.worker_feed import (
     Drain,
     Loaded,
     Order,
+    Report,
     TakeChanges,
     encode_message,
     order_reader,
@@ -51,8 +60,8 @@ from authorizerd.protocol.worker_feed import (
 WATCH_SECONDS: Final = 0.1
 """How often the memory of children is measured."""
 TOO_MANY: Final = (
-    f"too many searches and explanations: {WAITING_MAX} wait already, or {SHARE_MAX} of this"
-    " caller; retry later, or ask another daemon"
+    f"too many questions: {WAITING_MAX} wait already, or {LISTINGS_MAX} listings are under way, or"
+    " half of these are this caller's; retry later, or ask another daemon"
 )
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SOURCE: Final = "the daemon's configuration"
@@ -104,6 +113,7 @@ class QueryProcess:
         self._poll: Final = select.poll()
         self._handlers: Final[dict[int, Callable[[], bool]]] = {}
         self._running: Final[list[Question]] = []
+        self._ended: Final = EndCounts()
 
     def run(self) -> None:
         """Serve until the daemon ends, or drains this process.
@@ -143,12 +153,16 @@ class QueryProcess:
         while (order := self._orders.next_message()) is not None:
             is_done = self._carry_out(order)
             if is_done:
-                offset = self._replica.offset
+                counters = self._counters() if isinstance(order, Report) else None
+                done = Done(order.number, self._replica.offset, counters)
                 with suppress(BrokenPipeError):  # the next read reports the daemon's end
-                    self._feed.sendall(encode_message(Done(order.number, offset)))
+                    self._feed.sendall(encode_message(done))
             if isinstance(order, Drain):
                 return False
         return True
+
+    def _counters(self) -> dict[str, int]:
+        return {f"{ENDED}/{reason}": count for reason, count in asdict(self._ended).items()}
 
     def _carry_out(self, order: Order) -> bool:
         """Carry out an order; return True once it is done."""
@@ -186,7 +200,7 @@ class QueryProcess:
     def _receive_question(self, question: Question) -> None:
         if not self._admission.admit(question):
             self._refuse(question, TOO_MANY)
-            question.link.close()
+            question.close()
             return
         # The question itself stays in the socket: its child reads it.
         self._watch(question.link.fileno(), select.POLLRDHUP, partial(self._leave, question))
@@ -194,11 +208,12 @@ class QueryProcess:
     def _leave(self, question: Question) -> bool:
         """Forget a question: its caller has gone."""
         self._unwatch(question.link.fileno())
+        self._ended.time += question.is_late
         if question.child:
             question.kill()  # its end frees the place
         else:
             self._admission.leave(question)
-            question.link.close()
+            question.close()
         return True
 
     def _refuse(self, question: Question, reason: str) -> None:
@@ -238,17 +253,24 @@ class QueryProcess:
         self._running.remove(question)
         code = question.wait()
         # Without its descriptor, the caller has gone, and the child was killed for that.
-        if code and question.link.fileno() in self._handlers:
+        is_wanted = question.link.fileno() in self._handlers
+        if code and is_wanted:
+            self._ended.memory += question.is_greedy
+            self._ended.failure += not question.is_greedy
             _logger.error("a question has ended without an answer: code %d", code)
-        self._forget(question)
+        if question.is_listing and is_wanted and not code:
+            self._admission.finish(question)  # it counts until its caller closes the socket
+        else:
+            self._forget(question)
 
     def _forget(self, question: Question) -> None:
         self._unwatch(question.link.fileno())
         self._admission.leave(question)
-        question.link.close()
+        question.close()
 
     def _check_memory(self) -> None:
         for question in self._running:
             if private_bytes(question.child) > question.bytes_max:
                 _logger.error("a question takes too much memory, so it is not answered")
+                question.is_greedy = True
                 question.kill()  # without a refusal, which might become a part of its answer

@@ -6,7 +6,9 @@ changed since the page before, the next page is an error. A new log offset alone
 
 from __future__ import annotations
 
+import sys
 from hashlib import blake2b
+from typing import Final
 
 import msgspec
 
@@ -14,7 +16,7 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.state_version import combine_ids
-from authorizerd.acl.steps import finish
+from authorizerd.daemon.queries.access_rows import Row, read_rows
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.authzen import AuthZenError
 from authorizerd.protocol.decisions.page_tokens import (
@@ -24,8 +26,11 @@ from authorizerd.protocol.decisions.page_tokens import (
     check_state,
 )
 from authorizerd.protocol.decisions.search_pages import SearchPage, State, find_page
-from authorizerd.protocol.decisions.searches import PAGE_LIMIT_MAX, Query
+from authorizerd.protocol.decisions.searches import PAGE_LIMIT_MAX, Query, SearchContext
 from authorizerd.protocol.queries import SearchQuestion
+
+ROWS_AT_ONCE: Final = sys.maxsize
+"""A page may have fewer, because of their lengths."""
 
 
 def find_next_page(
@@ -56,13 +61,31 @@ def find_next_page(
     return page, tokens.encode(PageToken(limit, state_id, page.end), identity)
 
 
+def find_rows(query: Query, searched: State) -> tuple[list[Row], SearchContext]:
+    """Return the rows of all results, and the facts of all pages as if they were one.
+
+    Raises:
+        InvalidQuestionError, SearchLimitError: see ``find_page``.
+    """
+    rows: list[Row] = []
+    context, other_types, start = None, 0, None
+    while True:
+        page = find_page(searched, query, start, ROWS_AT_ONCE)
+        rows += read_rows(query, page, is_first=start is None)
+        context = context or page.context
+        other_types += page.context.other_types
+        start = page.end
+        if start is None:
+            return rows, msgspec.structs.replace(context, other_types=other_types)
+
+
 def _identify(
     query: Query, snapshot: AclSnapshot, settings: AuthorizerSettings, image: ClusterImage
 ) -> bytes:
     """Return what identifies the state that a search depends on."""
-    parts = [finish(combine_ids(snapshot.acls))]
+    parts = [combine_ids(snapshot.acls)]
     if query.resource_name is None and query.resource_type == ResourceType.TOPIC:
-        parts.append(finish(combine_ids(image.topic_names)))
+        parts.append(combine_ids(image.topic_names))
     parts.append(b"%d" % settings.allow_everyone_if_no_acl_found)
     parts += [user.encode() for user in sorted(settings.super_users)]
     return blake2b(msgspec.msgpack.encode(parts), digest_size=STATE_BYTES).digest()

@@ -24,6 +24,7 @@ from authorizerd.daemon.origins.origin import Origin
 from authorizerd.daemon.settings import ReloadStatistics
 from authorizerd.daemon.workers.counters import WATCH, Counted, Sums
 from authorizerd.daemon.workers.pool import WorkerPool
+from authorizerd.daemon.workers.query_pool import QueryPool
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -49,6 +50,7 @@ class Measured:
     reloads: ReloadStatistics
     watch: WatchStatistics
     is_ready: Callable[[], bool]
+    query_process: QueryPool
     workers: WorkerPool | None = None
 
 

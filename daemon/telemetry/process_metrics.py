@@ -88,6 +88,31 @@ PROCESS_METRICS: Final = (
         read=_of_workers(lambda workers: workers.restarts),
     ),
     MetricFamily(
+        name="authorizerd_query_process_ready",
+        unit="1 or 0",
+        help="1 while the query process answers searches, explanations and listings, else 0.",
+        advice="If it stays at 0, the daemon's log says why the process ends.",
+        read=lambda scrape: scrape.daemon.query_process.listening,
+    ),
+    MetricFamily(
+        name="authorizerd_query_process_restarts_total",
+        unit="processes",
+        help="Query processes replaced because they ended or fell behind.",
+        advice="Check for out-of-memory kills, and check `authorizerd.worker.timeout.ms`.",
+        read=lambda scrape: scrape.daemon.query_process.restarts,
+    ),
+    MetricFamily(
+        name="authorizerd_queries_ended_total",
+        labels=("reason",),
+        unit="questions",
+        help="Questions whose child in the query process ended without an answer.",
+        advice=(
+            "`time`: ask narrower questions, or raise `authorizerd.search.timeout.ms`. `memory`: "
+            "ask narrower questions. `failure`: read the daemon's log."
+        ),
+        read=lambda scrape: scrape.daemon.query_process.ended(),
+    ),
+    MetricFamily(
         name="authorizerd_certificate_expiry_timestamp_seconds",
         labels=(
             "listener",

@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import socket
 from contextlib import suppress
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
 import trio
 
+from authorizerd.daemon.queries.children import ENDED, EndCounts, Question
 from authorizerd.daemon.queries.handover import receive_header
 from authorizerd.daemon.workers.pool import WorkerPool
 
@@ -52,6 +54,10 @@ class QueryPool(WorkerPool):
     def descriptor(self) -> int:
         return self._received.fileno()
 
+    def ended(self) -> dict[str, int]:
+        """Return how many questions have ended without an answer, by reason."""
+        return asdict(self.sums().statistics(EndCounts, ENDED))
+
     async def _rest(self, seconds: float) -> None:
         with trio.move_on_after(seconds):
             while True:
@@ -59,7 +65,7 @@ class QueryPool(WorkerPool):
                 with suppress(BlockingIOError):
                     received = receive_header(self._received)
                     if received is not None:
-                        received[1].close()  # its caller notices that
+                        Question(*received).close()  # its caller notices that
 
     def _name(self, number: int) -> str:
         return "the query process"

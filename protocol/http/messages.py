@@ -13,6 +13,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from authorizerd.protocol.views import View
+
 PLAIN_TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -38,7 +40,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     ``path`` and ``query`` are still percent-encoded. Header names are in lower case, and the
     values of a repeated header are joined by commas. ``principal`` is that of the client's
-    certificate, or None. ``address`` is the client's IP address, None for a Unix socket.
+    certificate, or None. ``address`` is the client's IP address, None for a Unix socket. ``view``
+    is how the console wants the answer; no client can ask for it.
     """
 
     method: str
@@ -49,6 +52,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     keep_alive: bool
     principal: str | None = None
     address: str | None = None
+    view: View | None = None
 
     def __repr__(self) -> str:
         """Return a text that is safe for logs.

@@ -82,7 +82,7 @@ def test_console_has_a_bound_only_if_it_is_on() -> None:
         {each.what for each in memory_bounds(configured(each), 0)}
         for each in ("authorizerd.console=false", "authorizerd.console=true")
     )
-    assert on - off == {"console, pages", "console, downloads"}
+    assert on - off == {"console, pages"}
 
 
 def test_endpoint_budget_fits_its_largest_request() -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
-from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.queries.answers import Answering, error_of
+from authorizerd.daemon.queries.answers import Answering
 from authorizerd.daemon.queries.client import OpenAnswer, Queries
 from authorizerd.daemon.queries.past import PastReader
+from authorizerd.daemon.queries.refusals import error_of
 from authorizerd.daemon.queries.replica import ReplicatedState
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.page_tokens import PageTokens
@@ -64,30 +64,21 @@ class LocalQueries(Queries):
         state = ReplicatedState(snapshot, self._image.newest)
         asked = decode_question(encode_frame(question)[SIZE_BYTES:])
         frames = Answering(state, self._past, self._tokens).answer(asked)
-        bodies = [frame[SIZE_BYTES:] for frame in frames]
-        reply = decode_reply(bodies[0])
+        reply = decode_reply(next(frames)[SIZE_BYTES:])
         if isinstance(reply, Refusal):
             raise error_of(reply)
-        return LocalAnswer(reply, bodies[1:])
+        return LocalAnswer(reply, frames)
 
 
 class LocalAnswer(OpenAnswer):
     """An answer, and what follows it."""
 
-    def __init__(self, answer: Answer, following: list[bytes]) -> None:
-        self._answer = answer
+    def __init__(self, answer: Answer, following: Iterator[bytes]) -> None:
+        self.answer = answer
         self._following = following
 
-    @property
-    def answer(self) -> Answer:
-        return self._answer
-
-    async def lines(self) -> AsyncIterator[bytes]:
-        for lines in self._following:
-            await trio.lowlevel.checkpoint()
-            if not lines:
-                return
-            yield lines
-        raise ClosingError("the process has ended")
+    async def next_lines(self) -> bytes:
+        await trio.lowlevel.checkpoint()
+        return next(self._following, b"")
 
     def close(self) -> None: ...

@@ -101,7 +101,9 @@ class SearchPlace(Place):
             body=body if isinstance(body, bytes) else json.dumps(body).encode(),
             keep_alive=True,
         )
-        return await (handler or self.handler)(request)
+        response = await (handler or self.handler)(request)
+        assert isinstance(response, Response), "only files are streamed"
+        return response
 
     async def search(self, kind: str, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - JSON
         """Return the answer to a search that succeeds."""

@@ -10,8 +10,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="one caller's searches and questions about the past take all places",
         file="daemon/queries/admission.py",
-        text="caller is not None and own >= SHARE_MAX",
-        becomes="caller is not None and own >= WAITING_MAX",
+        text="_has_place(caller, waiting, self._running, WAITING_MAX)",
+        becomes="_has_place(None, waiting, self._running, WAITING_MAX)",
         found_by="tests/daemon/queries/test_admission.py::test_one_caller_cannot_take_all_places",
     ),
     Mutant(
@@ -24,22 +24,47 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="one caller's questions are all that is answered",
         file="daemon/queries/admission.py",
-        text="if caller is not None and self._count_running(caller):",
+        text="if caller is not None and any(each.caller == caller for each in self._running):",
         becomes="if False:",
         found_by="tests/daemon/queries/test_admission.py::test_callers_are_served_in_turn",
     ),
     Mutant(
         name="slow readers of listings keep all others out",
+        file="daemon/queries/process.py",
+        text="            self._admission.finish(question)",
+        becomes="            pass",
+        found_by="tests/daemon/queries/test_process.py"
+        "::test_slow_reader_of_a_listing_holds_up_nobody",
+    ),
+    Mutant(
+        name="a listing that its client still reads is not counted",
+        file="daemon/queries/process.py",
+        text="if question.is_listing and is_wanted and not code:",
+        becomes="if False:",
+        found_by="tests/daemon/queries/test_process.py"
+        "::test_slow_reader_of_a_listing_holds_up_nobody",
+    ),
+    Mutant(
+        name="a listing that ends early looks whole",
+        file="daemon/queries/client.py",
+        text="            if self._is_complete:\n",
+        becomes='            if self._is_complete:\n                return b""\n',
+        found_by="tests/daemon/queries/test_process.py"
+        "::test_listing_whose_child_is_killed_ends_with_an_error",
+    ),
+    Mutant(
+        name="one caller has all listings",
         file="daemon/queries/admission.py",
-        text="not (question.is_listing and lists)",
-        becomes="True",
-        found_by="tests/daemon/queries/test_admission.py::test_one_listing_is_sent_at_a_time",
+        text="_has_place(caller, self._listings, [], LISTINGS_MAX)",
+        becomes="_has_place(None, self._listings, [], LISTINGS_MAX)",
+        found_by="tests/daemon/queries/test_admission.py"
+        "::test_listing_that_is_read_holds_up_no_question",
     ),
     Mutant(
         name="a question is answered by a state before the one that its caller has seen",
         file="daemon/queries/admission.py",
-        text="if question.offset <= offset and",
-        becomes="if",
+        text="if question.offset <= offset:",
+        becomes="if True:",
         found_by="tests/daemon/queries/test_process.py::test_question_waits_for_its_offset",
     ),
     Mutant(
@@ -77,17 +102,10 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="an answer that came too late is given",
         file="daemon/decisions/http_surface.py",
-        text="        self._decider.check_current(state)\n        return answer",
-        becomes="        return answer",
+        text="        if self._decider.has_expired(state):\n            found",
+        becomes="        if False:\n            found",
         found_by="tests/daemon/decisions/test_search_rights.py"
         "::test_answer_is_not_given_once_the_state_has_expired",
-    ),
-    Mutant(
-        name="one caller's listings take all places",
-        file="daemon/decisions/acl_list.py",
-        text="Slots(LISTINGS_AT_ONCE_MAX, LISTINGS_OF_A_CALLER_MAX)",
-        becomes="Slots(LISTINGS_AT_ONCE_MAX, LISTINGS_AT_ONCE_MAX)",
-        found_by="tests/daemon/decisions/test_acl_list.py::test_one_caller_cannot_begin_all_listings",
     ),
     Mutant(
         name="searches of all callers share their places",
@@ -143,9 +161,9 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="a listing goes on after a reload has taken its caller's right",
-        file="daemon/decisions/acl_list.py",
-        text="            caller.check(ACLS)  # for each part, since a slow reader may take minutes",  # noqa: E501
-        becomes="            pass",
+        file="daemon/decisions/listings.py",
+        text="check()  # for each part, since a slow reader may take minutes",
+        becomes="pass",
         found_by="tests/daemon/decisions/test_acl_list.py::test_listing_ends_once_the_right_is_gone",
     ),
     Mutant(

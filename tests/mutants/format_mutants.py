@@ -11,10 +11,10 @@ _LOSSES: Final = "tests/acl/formats/test_losses.py::test_acl_that_a_format_canno
 FORMAT_MUTANTS: Final = (
     Mutant(
         name="the console reads ACLs in formats that are slow to read",
-        file="daemon/console/candidates.py",
+        file="daemon/queries/candidates.py",
         text='read_acl_text(text, "", PASTED_FORMATS)',
         becomes='read_acl_text(text, "")',
-        found_by="tests/daemon/console/test_candidates.py::test_other_texts_are_rejected",
+        found_by="tests/daemon/queries/test_candidates.py::test_other_texts_are_rejected",
     ),
     Mutant(
         name="a text like no format is only called malformed",

@@ -14,7 +14,7 @@ from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS
 from authorizerd.daemon.console.denials import Denials, read_denials
 from authorizerd.daemon.console.samples import Samples
-from authorizerd.daemon.console.visits import View, Visit
+from authorizerd.daemon.console.visits import Shown, Visit
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.daemon.telemetry.measured import Measured, Scrape
@@ -40,7 +40,7 @@ class LivePage:
         )
         self._samples: Final = Samples(trio.current_time())
 
-    async def __call__(self, visit: Visit) -> View:
+    async def __call__(self, visit: Visit) -> Shown:
         """Show the page."""
         check_names(dict(visit.parameters), ())
         measured, now = self._measured, trio.current_time()
@@ -54,7 +54,7 @@ class LivePage:
         denials, no_denials = await self._find_denials(visit.caller)
         applier = measured.applier.statistics()
         contact = None if status is None or status.contact_time is None else status.contact_time
-        return View(
+        return Shown(
             template="live.html.jinja",
             context={
                 "seconds": rates.seconds,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from authorizerd.config.configuration import Configuration
-from authorizerd.daemon.console.visits import View, Visit
+from authorizerd.daemon.console.visits import Shown, Visit
 from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness
@@ -28,13 +28,13 @@ class OverviewPage:
         self._addresses: Final = addresses
         self._version: Final = describe_version()
 
-    async def __call__(self, visit: Visit) -> View:
+    async def __call__(self, visit: Visit) -> Shown:
         """Show the page."""
         measured, configuration = self._measured, self._configuration
         applier = measured.applier.statistics()
         gate = measured.gate
         follow = configuration.follow
-        return View(
+        return Shown(
             template="overview.html.jinja",
             context={
                 "is_ready": self._readiness.is_ready,

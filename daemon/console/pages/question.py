@@ -10,7 +10,7 @@ from authorizerd.daemon.console.questions import (
     RESOURCE_TYPE_NAMES,
     Questions,
 )
-from authorizerd.daemon.console.visits import View, Visit
+from authorizerd.daemon.console.visits import Shown, Visit
 from authorizerd.protocol.decisions.acl_filters import QueryError, check_names
 
 _FIELDS: Final = ("principal", "host", "operation", "resource_type", "resource_name", "as_of")
@@ -31,7 +31,7 @@ class QuestionPage:
         self._path: Final = path
         self._answer: Final = answer
 
-    async def __call__(self, visit: Visit) -> View:
+    async def __call__(self, visit: Visit) -> Shown:
         """Show the form; with a question in the query, its answer, too."""
         fields = visit.parameters
         answer, failure, status = None, "", 200
@@ -44,7 +44,7 @@ class QuestionPage:
                 failure, status = str(error), 400
             except QuestionRefusedError as error:
                 failure, status = str(error), error.status
-        return View(
+        return Shown(
             template=f"{self._name}.html.jinja",
             context={
                 "fields": {**_EMPTY, **fields},

@@ -49,18 +49,15 @@ class ConsolePlace(Place):
         configuration: Configuration = CONFIGURATION,
     ) -> None:
         super().__init__(folder, *acls)
+        queries = LocalQueries(self.snapshot, Published(image_of(*topics)), log_dir, now_ms=now_ms)
         self.decisions = new_decision_handler(
-            configuration,
-            self.authorizer,
-            self.callers,
-            Watchers(AclJournal(1), 8),
-            LocalQueries(self.snapshot, Published(image_of(*topics)), log_dir, now_ms=now_ms),
+            configuration, self.authorizer, self.callers, Watchers(AclJournal(1), 8), queries
         )
         # Only the pages about the daemon itself use more; tests/end_to_end visits them.
         measured = cast(Measured, SimpleNamespace(authorizer=self.authorizer))
         no_readiness = cast(Readiness, None)
         self.console = new_console(
-            configuration, self.callers, self.decisions, no_readiness, measured, {}
+            configuration, self.callers, self.decisions, no_readiness, measured, {}, queries
         )
 
     async def send(

@@ -10,8 +10,8 @@ from authorizerd.acl.decision import Decision, NamedRule
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.daemon.audit.format import format_json, format_kafka
+from authorizerd.daemon.audit.lines import LAST_BYTES_MAX
 from authorizerd.daemon.console.denials import (
-    BYTES_MAX,
     PRINCIPALS_MAX,
     count_denials,
     read_denials,
@@ -71,7 +71,7 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path: Path) -> None:
     assert read_denials(file).count == 5
     file.write_bytes(line * 5 + line[:-5])  # the last line is being written
     assert read_denials(file).count == 5
-    count = BYTES_MAX // len(line)
+    count = LAST_BYTES_MAX // len(line)
     file.write_bytes(line * (count + 100))
     found = read_denials(file)
     assert count - 1 <= found.count <= count

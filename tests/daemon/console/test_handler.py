@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import pytest
 import trio
 import trio.testing
 
-from authorizerd.config.bounds import (
-    CONSOLE_DOWNLOADS_AT_ONCE_MAX,
-    CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX,
-    CONSOLE_PAGES_AT_ONCE_MAX,
-    CONSOLE_PAGES_OF_A_VISITOR_MAX,
-)
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.sessions import FAILED_AT_ONCE_MAX, FAILED_SECONDS
-from authorizerd.daemon.console.visits import Visit
-from authorizerd.protocol.http.messages import Request, Response, text_response
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.console.console_place import (
     ACLS,
     CONFIGURATION,
@@ -276,76 +267,6 @@ async def test_what_strangers_get_without_an_error_is_anonymous(
     assert console.is_anonymous(request) is (answer.status < 400)
     trusting = ConsolePlace(None).console
     assert not trusting.is_anonymous(request)
-
-
-async def statuses_at_once(
-    place: ConsolePlace, monkeypatch: pytest.MonkeyPatch, *visitors: str
-) -> list[int]:
-    """Return the status of each visitor's page; each page waits until all have been asked for."""
-    asked = trio.Event()
-    statuses = [0] * len(visitors)
-
-    async def show(visit: Visit) -> Response:
-        await asked.wait()
-        return text_response(200, "")
-
-    async def visit(number: int, visitor: str) -> None:
-        statuses[number] = (await place.get(EXPLAIN, visitor, **QUESTION))[0]
-
-    with monkeypatch.context() as patch:
-        patch.setitem(place.console._pages, EXPLAIN, show)
-        async with trio.open_nursery() as nursery:
-            for number, visitor in enumerate(visitors):
-                nursery.start_soon(visit, number, visitor)
-            await trio.testing.wait_all_tasks_blocked()
-            asked.set()
-    return statuses
-
-
-async def test_number_of_pages_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = ConsolePlace(None, ALICE)
-    visitors = ("",) * (CONSOLE_PAGES_AT_ONCE_MAX + 3)
-    statuses = await statuses_at_once(place, monkeypatch, *visitors)
-    assert sorted(statuses) == [200] * CONSOLE_PAGES_AT_ONCE_MAX + [503] * 3
-    assert (await place.get(EXPLAIN, **QUESTION))[0] == 200
-
-
-async def test_number_of_downloads_at_once_is_bounded() -> None:
-    place = ConsolePlace(None, ALICE)
-    path, query = "/console/what.csv", "principal=User:alice&operation=READ&resource_type=TOPIC"
-    downloads = [await place.send("GET", path, query) for _ in range(CONSOLE_DOWNLOADS_AT_ONCE_MAX)]
-    refused = await place.send("GET", path, query)
-    assert (refused.status, dict(refused.headers)[b"Retry-After"]) == (503, b"1")
-    assert (await place.get(EXPLAIN, **QUESTION))[0] == 200
-    for download in downloads:
-        assert isinstance(download, StreamedResponse)
-        download.close()
-    assert "orders" in await place.download(path, **dict(parse_qsl(query)))
-
-
-async def test_one_visitor_never_has_all_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = ConsolePlace(tmp_path, ALICE)
-    visitors = (*("root",) * CONSOLE_PAGES_AT_ONCE_MAX, "other")
-    *of_root, of_other = await statuses_at_once(place, monkeypatch, *visitors)
-    share = CONSOLE_PAGES_OF_A_VISITOR_MAX
-    assert sorted(of_root) == [200] * share + [503] * (CONSOLE_PAGES_AT_ONCE_MAX - share)
-    assert of_other == 200
-
-
-async def test_one_visitor_never_has_all_downloads(tmp_path: Path) -> None:
-    place = ConsolePlace(tmp_path, ALICE)
-    path, query = "/console/what.csv", "principal=User:other&operation=READ&resource_type=TOPIC"
-
-    async def begin(caller: str) -> int:
-        headers = {"authorization": f"Bearer {caller}.secret"}
-        return (await place.send("GET", path, query, headers=headers)).status
-
-    begun = [await begin("root") for _ in range(CONSOLE_DOWNLOADS_AT_ONCE_MAX)]
-    share = CONSOLE_DOWNLOADS_OF_A_VISITOR_MAX
-    assert begun == [200] * share + [503] * (CONSOLE_DOWNLOADS_AT_ONCE_MAX - share)
-    assert await begin("other") == 200
 
 
 async def test_only_tls_has_a_cookie_that_plain_http_cannot_set(tmp_path: Path) -> None:

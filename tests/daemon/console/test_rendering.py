@@ -12,7 +12,8 @@ from jinja2 import UndefinedError
 
 from authorizerd.acl.formats.listing import write
 from authorizerd.acl.printable import escape_unprintable
-from authorizerd.daemon.console.rendering import NAME_CHARACTERS_MAX, cut, render
+from authorizerd.daemon.console.rendering import render
+from authorizerd.daemon.queries.tables import CUT_CHARACTERS, cut
 from tests.daemon.console.console_place import ACLS, EXPLAIN, PLAN, WHAT, WHO, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl
@@ -56,10 +57,10 @@ async def test_hostile_name_is_only_text(name: str, tmp_path: Path) -> None:
         status, page = await place.get(path, "root", **fields)
         assert status == 200, page
         text = check_page(page)
-        if len(name) < NAME_CHARACTERS_MAX and name.isprintable():
+        if len(name) < CUT_CHARACTERS and name.isprintable():
             assert name in text
         if path != WHAT and not set(name) & set("\t\n\r"):
-            assert escape_unprintable(name)[:NAME_CHARACTERS_MAX] in text
+            assert escape_unprintable(name)[:CUT_CHARACTERS] in text
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -89,8 +90,8 @@ async def test_misspelled_name_in_a_template_is_an_error() -> None:
 
 
 def test_long_name_is_cut() -> None:
-    assert cut("a" * NAME_CHARACTERS_MAX) == "a" * NAME_CHARACTERS_MAX
-    assert cut("a" * 1301) == "a" * NAME_CHARACTERS_MAX + "… (1,301 characters)"
+    assert cut("a" * CUT_CHARACTERS) == "a" * CUT_CHARACTERS
+    assert cut("a" * 1301) == "a" * CUT_CHARACTERS + "… (1,301 characters)"
 
 
 async def test_rendering_leaves_no_garbage_in_cycles(tmp_path: Path) -> None:

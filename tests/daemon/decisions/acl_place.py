@@ -19,6 +19,7 @@ from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import PROXY, ROOT, TOKENS, settings_of
+from tests.daemon.local_queries import LocalQueries
 from tests.support.acl_events import AclCopy, Event, EventReader
 from tests.support.acls import acl
 
@@ -71,7 +72,11 @@ class AclPlace:
         self.callers.reconfigure(settings_of(read=PROXY))
         self.watchers = Watchers(self.journal, connections_max)
         self.handlers = {
-            ACLS_PATH: AclListHandler(self.decider, self.callers),
+            ACLS_PATH: AclListHandler(
+                self.decider,
+                self.callers,
+                LocalQueries(self.applier.applied, self.applier.cluster),
+            ),
             WATCH_PATH: AclWatchHandler(self.decider, self.callers, self.watchers),
         }
         self.offset = 0

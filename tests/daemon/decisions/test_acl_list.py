@@ -24,19 +24,20 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.actors.published import Published
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.decisions.acl_list import (
     ACLS_PATH,
-    LISTING_SECONDS_MAX,
-    LISTINGS_AT_ONCE_MAX,
-    LISTINGS_OF_A_CALLER_MAX,
     AclListHandler,
 )
 from authorizerd.daemon.errors import ClosingError
+from authorizerd.daemon.queries.client import LISTING_SECONDS_MAX
 from authorizerd.protocol.http.messages import Request
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import OTHER, PROXY, Place, settings_of
 from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace, read_streamed
+from tests.daemon.local_queries import LocalQueries
+from tests.daemon.search_place import image_of
 from tests.support.acl_events import AclCopy, copy_of, shown, shown_id
 from tests.support.acls import acl
 from tests.support.strategies import HOSTS, PRINCIPALS, acls, resource_names
@@ -145,22 +146,6 @@ async def test_memory_of_a_listing_is_bounded(nursery: trio.Nursery, tmp_path: P
     assert peak < 1_000_000
 
 
-async def test_long_listing_lets_others_run(nursery: trio.Nursery, tmp_path: Path) -> None:
-    place = AclPlace(tmp_path)
-    await place.load(nursery, *(numbered(n, acl(topic=f"t{n}")) for n in range(1, 4000)))
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await trio.lowlevel.checkpoint()
-
-    nursery.start_soon(count)
-    await place.list()
-    assert turns > 3
-
-
 async def test_listing_that_takes_too_long_is_cut_off(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
@@ -178,17 +163,6 @@ async def test_listing_that_takes_too_long_is_cut_off(
     response.close()
 
 
-async def test_one_caller_cannot_begin_all_listings(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """It could read all of them slowly, and keep everybody else out."""
-    place = AclPlace(tmp_path)
-    await place.load(nursery, numbered(1, DESCRIBE))
-    for _ in range(LISTINGS_OF_A_CALLER_MAX):
-        assert isinstance(await place.ask(ACLS_PATH), StreamedResponse)
-    status, text = await place.refusal(ACLS_PATH)
-    assert (status, f"{LISTINGS_OF_A_CALLER_MAX} of this caller" in text) == (503, True)
-    assert isinstance(await place.ask(ACLS_PATH, token="proxy.secret"), StreamedResponse)
-
-
 async def test_listing_ends_once_its_caller_may_not_read(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
@@ -198,26 +172,6 @@ async def test_listing_ends_once_its_caller_may_not_read(
     place.callers.reconfigure(settings_of())
     with pytest.raises(ClosingError, match=r"authorizerd\.callers\.read does not list it"):
         await read_streamed(begun)
-
-
-async def test_listings_at_once_are_limited(nursery: trio.Nursery, tmp_path: Path) -> None:
-    place = AclPlace(tmp_path)
-    await place.load(
-        nursery, numbered(1, DESCRIBE), numbered(2, acl(OTHER, "DESCRIBE", cluster=True))
-    )
-    place.callers.reconfigure(settings_of(read=f"{PROXY};{OTHER}"))
-    begun = [
-        await place.ask(ACLS_PATH, token=token)
-        for token in ("root.secret", "proxy.secret")
-        for _ in range(LISTINGS_AT_ONCE_MAX // 2)
-    ]
-    assert all(isinstance(each, StreamedResponse) for each in begun)
-    status, text = await place.refusal(ACLS_PATH, token="other.secret")
-    assert (status, "listings are under way" in text) == (503, True)
-    first = begun[0]
-    assert isinstance(first, StreamedResponse)
-    first.close()
-    assert isinstance(await place.ask(ACLS_PATH), StreamedResponse)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +250,8 @@ async def test_nobody_lists_before_the_acls_are_loaded(tmp_path: Path) -> None:
 
 async def test_nobody_lists_while_a_required_audit_cannot_be_written(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    handler = AclListHandler(place.authorizer, place.callers)
+    queries = LocalQueries(place.snapshot, Published(image_of()))
+    handler = AclListHandler(place.authorizer, place.callers, queries)
     headers = {b"authorization": b"Bearer root.secret"}
     request = Request(
         method="GET", path=ACLS_PATH, query="", headers=headers, body=b"", keep_alive=True

@@ -94,10 +94,10 @@ class PastPlace(SearchPlace):
             body=json.dumps(document).encode(),
             keep_alive=True,
         )
-        if path == HISTORY_PATH:
-            return await self.history(request)
-        handler = self.explain if path == EXPLAIN_PATH else self.authzen
-        return await handler(request)
+        handlers = {HISTORY_PATH: self.history, EXPLAIN_PATH: self.explain}
+        response = await handlers.get(path, self.authzen)(request)
+        assert isinstance(response, Response), "only files are streamed"
+        return response
 
     async def answer(self, document: object, path: str = EVALUATION_PATH) -> Any:  # noqa: ANN401 - JSON
         response = await self.ask(document, path)

@@ -186,12 +186,14 @@ async def explain(place: SearchPlace, user: str, caller: str = "") -> Response:
     if caller:
         headers[b"authorization"] = f"Bearer {caller}.secret".encode()
     body = json.dumps(evaluation(user, topic="t")).encode()
-    return await place.explain(
+    response = await place.explain(
         Request(
             method="POST", path="/v1/explain", query="", headers=headers, body=body,
             keep_alive=True,
         )
     )  # fmt: skip
+    assert isinstance(response, Response), "only files are streamed"
+    return response
 
 
 async def evaluate(

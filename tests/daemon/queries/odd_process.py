@@ -9,8 +9,10 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
+from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.queries import children
 from authorizerd.daemon.queries.answers import Answering
 from authorizerd.daemon.queries.children import Work
@@ -18,7 +20,7 @@ from authorizerd.daemon.queries.past import PastReader
 from authorizerd.daemon.queries.process import run_query_process
 from authorizerd.daemon.queries.replica import ReplicatedState
 from authorizerd.protocol.decisions.page_tokens import PageTokens
-from authorizerd.protocol.queries import Answer, ExplainQuestion
+from authorizerd.protocol.queries import Answer, ExplainQuestion, ListingQuestion
 
 OWN_BYTES_MAX = 32 * 1024 * 1024
 
@@ -44,6 +46,15 @@ class OddAnswering(Answering):
         return super()._explain(question)
 
 
+class EndlessAnswering(Answering):
+    """Answer listings without end."""
+
+    def _list(self, question: ListingQuestion) -> tuple[Answer, Iterable[bytes]]:
+        log_dir = Path(self._past._log_dir)
+        (log_dir / "pid").write_text(str(os.getpid()))
+        return Answer((), (True,)), iter(lambda: os.urandom(SEND_BYTES), b"")
+
+
 def _list_descriptors() -> str:
     found = (Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd"))
     return " ".join(
@@ -53,11 +64,14 @@ def _list_descriptors() -> str:
 
 def new_work(state: ReplicatedState, past: PastReader, tokens: PageTokens) -> Work:
     """Return what answers questions by ``state``."""
-    return OddAnswering(state, past, tokens).answer
+    kind = EndlessAnswering if "--endless" in sys.argv else OddAnswering
+    return kind(state, past, tokens).answer
 
 
 if __name__ == "__main__":
     children.OWN_BYTES_MAX = OWN_BYTES_MAX  # type: ignore[misc] # a smaller one
     if "--greedy" in sys.argv:  # each child takes more than allowed
         children.OWN_BYTES_MAX = -(2**40)  # type: ignore[misc]
+    if "--short" in sys.argv:
+        children.LINES_BYTES_MAX = 1024 * 1024  # type: ignore[misc]
     run_query_process(int(sys.argv[2]), int(sys.argv[4]), new_work)

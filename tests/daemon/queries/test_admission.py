@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from authorizerd.daemon.queries.admission import (
+    LISTINGS_MAX,
     RUNNING_MAX,
-    SHARE_MAX,
     WAITING_MAX,
     AdmissionControl,
 )
@@ -67,7 +67,7 @@ def test_callers_are_served_in_turn(asked: str, order: str) -> None:
 
 
 def test_one_caller_cannot_take_all_places() -> None:
-    control = admitted(*(f"a{number}" for number in range(SHARE_MAX)))
+    control = admitted(*(f"a{number}" for number in range(WAITING_MAX // 2)))
     assert not control.admit(Question("a"))
     assert control.begin_next(0) is not None
     assert not control.admit(Question("a"))
@@ -82,11 +82,21 @@ def test_callers_that_cannot_be_told_apart_share_all_places() -> None:
     assert control.admit(Question("a"))
 
 
-def test_one_listing_is_sent_at_a_time() -> None:
-    """Others do not wait for its reader."""
-    control = admitted("a1", "b1", "c1", listing="ab")
-    begun = (control.begin_next(0), control.begin_next(0))
-    assert [question.name for question in begun if question is not None] == ["a1", "c1"]
+def test_listing_that_is_read_holds_up_no_question() -> None:
+    """It counts until its client has read it, and one caller never has all listings."""
+    control: AdmissionControl[Question] = AdmissionControl()
+    for number in range(LISTINGS_MAX // 2):
+        for caller in "ab":
+            listing = Question(f"{caller}{number}", is_listing=True)
+            assert control.admit(listing)
+            assert control.begin_next(0) == listing
+            control.finish(listing)
+        assert control.admit(Question("a", is_listing=True)) == (number + 1 < LISTINGS_MAX // 2)
+        control.leave(Question("a", is_listing=True))
+    assert not control.admit(Question("c", is_listing=True))
+    assert control.admit(Question("c"))
+    control.leave(Question("b0", is_listing=True))
+    assert control.admit(Question("c1", is_listing=True))
 
 
 def test_question_about_a_later_state_lets_others_go_first() -> None:

@@ -15,15 +15,15 @@ import pytest
 import trio
 
 from authorizerd.acl.decision import AuthorizerSettings
-from authorizerd.acl.model import ChangeBatch, Question
+from authorizerd.acl.model import AclFilter, ChangeBatch, Question
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
-from authorizerd.daemon.errors import BusyError
-from authorizerd.daemon.queries.admission import RUNNING_MAX, WAITING_MAX
+from authorizerd.daemon.errors import BusyError, ClosingError
+from authorizerd.daemon.queries.admission import LISTINGS_MAX, RUNNING_MAX, WAITING_MAX
 from authorizerd.daemon.queries.answers import NO_MEMORY
-from authorizerd.daemon.queries.client import LOST, QueryClient
+from authorizerd.daemon.queries.client import LOST, OpenAnswer, QueryClient
 from authorizerd.daemon.queries.process import QueryProcess, new_work
 from authorizerd.daemon.workers.query_pool import QueryPool
-from authorizerd.protocol.queries import Answer, ExplainQuestion
+from authorizerd.protocol.queries import Answer, ExplainQuestion, ListingQuestion
 from authorizerd.protocol.worker_feed import Files
 from tests.support.log_files import added
 
@@ -75,10 +75,20 @@ class Running:
         asked = ExplainQuestion(question, AuthorizerSettings())
         return await client.ask(asked, caller=None, offset=offset)
 
+    async def list(self, offset: int = 1) -> OpenAnswer:
+        client = QueryClient(self.pool.questions, TIMEOUT_MS)
+        asked = ListingQuestion(AclFilter(), AuthorizerSettings())
+        return await client.open(asked, caller=None, offset=offset)
+
     async def refusal(self, principal: str, timeout_ms: int = TIMEOUT_MS) -> str:
         with pytest.raises(BusyError) as error:
             await self.ask(principal, timeout_ms=timeout_ms)
         return str(error.value)
+
+    async def ended(self, expected: dict[str, int]) -> None:
+        """Wait until these questions are counted."""
+        while self.pool.ended() != expected:  # noqa: ASYNC110
+            await trio.sleep(0.02)
 
     async def sleeping(self) -> int:
         """Return the process id of a child that sleeps."""
@@ -156,12 +166,15 @@ async def test_failure_of_a_child_costs_one_answer(
             assert await made.refusal(principal) == reason
         assert (await made.ask()).allowed == (True,)
         assert len(made.processes) == 1
+        failed = 0 if principal == "memory" else 2 * RUNNING_MAX
+        await made.ended({"time": 0, "memory": 0, "failure": failed})
 
 
 async def test_child_that_takes_too_much_memory_is_killed(tmp_path: Path) -> None:
     async with running(tmp_path, "--greedy") as made:
         for _ in range(2 * RUNNING_MAX):
             assert await made.refusal("sleep") == LOST
+        await made.ended({"time": 0, "memory": 2 * RUNNING_MAX, "failure": 0})
 
 
 @pytest.mark.parametrize("principal", ["sleep", "later"])
@@ -173,6 +186,7 @@ async def test_question_has_a_time_limit(principal: str, tmp_path: Path) -> None
             with pytest.raises(BusyError, match=r"took longer than 300 ms"):
                 await made.ask(principal, offset=9 if principal == "later" else 1, timeout_ms=300)
         await made.ask()
+        await made.ended({"time": RUNNING_MAX + 1, "memory": 0, "failure": 0})
 
 
 async def test_child_ends_once_its_caller_has_gone(tmp_path: Path) -> None:
@@ -204,6 +218,54 @@ async def test_questions_that_wait_are_limited(tmp_path: Path) -> None:
             assert f"{WAITING_MAX} wait already" in str(refused[0])
             nursery.cancel_scope.cancel()
         assert await answered(made) == (True,)
+
+
+async def test_slow_reader_of_a_listing_holds_up_nobody(tmp_path: Path) -> None:
+    """Each listing is whole, and counts until it is closed."""
+    async with running(tmp_path) as made:
+        await made.pool.feed.send(ChangeBatch(2, tuple(map(added, range(2, 5000)))))
+        begun = [await made.list(offset=2) for _ in range(LISTINGS_MAX)]
+        with pytest.raises(BusyError, match=f"{LISTINGS_MAX} listings are under way"):
+            await made.list()
+        assert (await made.ask()).allowed == (True,)
+        for listing in begun:
+            first, *acls, last = (await read(listing)).splitlines()
+            assert (first, last) == (b'{"offset":2}', b'{"count":4999}')
+            assert len(set(acls)) == 4999
+            listing.close()
+        while True:
+            try:
+                (await made.list()).close()
+                break
+            except BusyError:
+                await trio.sleep(0.02)
+
+
+async def test_listing_whose_child_is_killed_ends_with_an_error(tmp_path: Path) -> None:
+    async with running(tmp_path, "--endless") as made:
+        listing = await made.list()
+        child = await made.sleeping()
+        assert await listing.next_lines()
+        os.kill(child, signal.SIGKILL)
+        with pytest.raises(ClosingError, match=LOST):
+            await read(listing)
+        listing.close()
+        assert await answered(made) == (True,)
+
+
+async def test_lines_of_a_listing_are_limited(tmp_path: Path) -> None:
+    async with running(tmp_path, "--endless", "--short") as made:
+        listing = await made.list()
+        with pytest.raises(ClosingError, match=LOST):
+            await read(listing)
+        listing.close()
+
+
+async def read(listing: OpenAnswer) -> bytes:
+    data = b""
+    while lines := await listing.next_lines():
+        data += lines
+    return data
 
 
 async def test_child_keeps_nothing_of_its_parent(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from authorizerd.config.keys import KEYS
 from authorizerd.config.principal_mapping import PrincipalMapping
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.tokens import new_token, parse_tokens
-from authorizerd.daemon.console.candidates import read_candidates
+from authorizerd.daemon.queries.candidates import read_candidates
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from tests.fuzz.target import (
     LINES_IN_THREAD_MAX,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from msgspec.json import decode as json_decode
 
 from authorizerd.daemon.console import tables
-from authorizerd.daemon.console.pages.acls import LineSelection, read_cells
-from authorizerd.daemon.console.tables import RowSelection
+from authorizerd.daemon.queries import tables as made
 from authorizerd.protocol.decisions.acl_feed import ListedAcl, encode_listed
 from tests.daemon.console.console_place import ACLS, ConsolePlace
 from tests.daemon.console.page_check import check_page
@@ -123,9 +122,8 @@ async def test_invalid_filter_is_explained(
 async def test_every_page_of_a_large_set_can_be_reached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows are sorted before the table is cut, and links lead behind its last row."""
-    monkeypatch.setattr(tables, "ROWS_MAX", 20)
-    monkeypatch.setattr(tables, "ROWS_PER_PAGE", 7)
+    for module in (made, tables):
+        monkeypatch.setattr(module, "ROWS_PER_PAGE", 7)
     principals = [f"User:p{number:03}" for number in range(200)]
     place = ConsolePlace(tmp_path, *(acl(each, "READ", topic="t") for each in principals))
     for order, expected in (("", principals), ("descending", principals[::-1])):
@@ -145,35 +143,14 @@ async def test_every_page_of_a_large_set_can_be_reached(
 
 
 async def test_pages_follow_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "ROWS_PER_PAGE", 3)
+    for module in (made, tables):
+        monkeypatch.setattr(module, "ROWS_PER_PAGE", 3)
     place = ConsolePlace(tmp_path, *SET)
     _, first = await place.get(ACLS, "root")
     _, second = await place.get(ACLS, "root", page="2")
     assert [*rows_of(first), *rows_of(second)] == [PROXY, "User:alice", "User:alice", "User:bob"]
     assert 'href="/console/acls?page=2" rel="next"' in first
     assert 'href="/console/acls?page=1" rel="prev"' in second
-
-
-TEXTS = st.text(
-    st.sampled_from('aAßſK"\\/\n\u202e\u0130x') | st.characters(codec="utf-8"), max_size=6
-)
-
-
-@given(TEXTS, TEXTS, TEXTS | st.sampled_from(("allow", "TOPIC", "user:", "ss")))
-def test_no_acl_with_the_text_is_left_out_before_it_is_read(
-    principal: str, name: str, search: str
-) -> None:
-    """Lines escape some characters, and letters have several cases."""
-    held = acl(f"User:{principal}", "READ", topic=name)
-    line = encode_listed(bytes(16), held)
-    wanted = RowSelection(search)(read_cells(json_decode(line, type=ListedAcl).acl))
-    assert not wanted or [*LineSelection(search)([b"{}", line])] in ([line], [b"{}", line])
-
-
-def test_lines_without_the_text_are_not_read() -> None:
-    lines = [encode_listed(bytes(16), each) for each in SET]
-    assert [*LineSelection("BOB")(lines)] == [lines[2]]
-    assert [*LineSelection("nobody")(lines)] == []
 
 
 @given(st.binary(min_size=16, max_size=16))

@@ -10,10 +10,9 @@ from authorizerd.acl.formats.catalogue import PASTED_FORMATS
 from authorizerd.acl.formats.listing import write
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
 from authorizerd.daemon.audit.lines import Recorded
-from authorizerd.daemon.console import candidates
-from authorizerd.daemon.console.candidates import (
+from authorizerd.daemon.queries import candidates
+from authorizerd.daemon.queries.candidates import (
     apply_candidates,
     compare,
     find_present,
@@ -60,13 +59,13 @@ def test_requests_are_judged_as_by_a_daemon_with_the_candidates(
     principals = frozenset(each.principal for each in wanted)
     others = {each for each in held if each.principal not in principals}
     expected = snapshot_of(*(wanted | (others if replaces else held)))
-    present = finish(find_present(snapshot, principals))
+    present = find_present(snapshot, principals)
     changes, undone = compare(present, list(wanted), replaces=replaces)
-    after = finish(apply_candidates(snapshot, undone, []))
+    after = apply_candidates(snapshot, undone)
     assert {*after.acls.values()} == {*expected.acls.values()}
     assert {*snapshot.acls.values()} == held
     assert changes.count == len({*expected.acls.values()} ^ held)
-    traffic = finish(judge(snapshot, after, SETTINGS, [*REQUESTS, None]))
+    traffic = judge(snapshot, after, SETTINGS, [*REQUESTS, None])
     assert (traffic.requests, traffic.allowed, traffic.unread) == (len(REQUESTS), len(REQUESTS), 1)
     changed = [each for each in REQUESTS if decide(snapshot, each) != decide(expected, each)]
     assert {each.recorded for each in (*traffic.newly_denied, *traffic.newly_allowed)} == {*changed}
@@ -76,7 +75,7 @@ def test_requests_are_judged_as_by_a_daemon_with_the_candidates(
 def test_equal_requests_are_counted_together() -> None:
     snapshot = snapshot_of()
     after = snapshot_of(acl("User:a", "READ", topic="t"))
-    traffic = finish(judge(snapshot, after, SETTINGS, [*REQUESTS, REQUESTS[0]]))
+    traffic = judge(snapshot, after, SETTINGS, [*REQUESTS, REQUESTS[0]])
     (changed,) = traffic.newly_allowed
     assert (changed.recorded, changed.count) == (REQUESTS[0], 2)
 
@@ -121,9 +120,9 @@ def test_numbers_of_acls_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(QueryError, match="at most 3 ACLs"):
         read_candidates(write(ACLS[:4]).text)
     users = frozenset(("User:a",))
-    assert len(finish(find_present(snapshot_of(*ACLS[:3], ACLS[-1]), users))) == 3
+    assert len(find_present(snapshot_of(*ACLS[:3], ACLS[-1]), users)) == 3
     with pytest.raises(QueryError, match="more than 3 ACLs in force"):
-        finish(find_present(snapshot_of(*ACLS[:4]), users))
+        find_present(snapshot_of(*ACLS[:4]), users)
 
 
 def test_acl_that_kafka_would_refuse_is_rejected() -> None:

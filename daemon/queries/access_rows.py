@@ -13,14 +13,15 @@ from typing import Final, Protocol
 
 import msgspec
 
-from authorizerd.acl.model import WILDCARD, PatternType
+from authorizerd.acl.model import WILDCARD, PatternType, ResourceType
 from authorizerd.protocol.decisions.hosts import Hosts
+from authorizerd.protocol.decisions.search_pages import SearchPage
 from authorizerd.protocol.decisions.searches import (
-    ActionSearchAnswer,
+    FoundAction,
     FoundResource,
+    FoundSubject,
     HostProperties,
-    ResourceSearchAnswer,
-    SubjectSearchAnswer,
+    Query,
 )
 
 ANY_HOST: Final = Hosts(any=True)
@@ -112,38 +113,43 @@ def _describe(pattern: Pattern | None) -> str:
     return "every name" if pattern.resource_name == WILDCARD else "this name"
 
 
-def read_principals(
-    kind: str, host: str, answer: SubjectSearchAnswer, *, is_first: bool
-) -> Iterator[PrincipalRow]:
-    """Yield the rows of one page of a search for subjects, sorted.
+def read_rows(query: Query, page: SearchPage, *, is_first: bool) -> Iterator[Row]:
+    """Yield the rows of one page of a search, sorted.
 
     Args:
-        kind: Kafka's type of the principals.
-        host: the only host that was asked about; empty for all hosts.
         is_first: whether this is the first page, which has the row for everyone else.
     """
-    everyone = answer.context.everyone_hosts
+    if query.principal is None:
+        yield from _read_principals(query, page, is_first=is_first)
+        return
+    kind = ResourceType(query.resource_type).name
+    if is_first and page.context.unlisted:
+        yield ResourceRow(kind, None, ANY_HOST)
+    for found in page.results:
+        match found:
+            case FoundAction(name, properties):
+                yield OperationRow(name.upper(), _properties_of(properties).hosts)
+            case FoundResource():
+                yield _make_resource_row(kind, found)
+
+
+def _read_principals(query: Query, page: SearchPage, *, is_first: bool) -> Iterator[PrincipalRow]:
+    everyone = page.context.everyone_hosts
     if is_first and everyone is not None:
         yield PrincipalRow(None, everyone)
-    allowed = (
-        (each.id, _hosts_of(each.properties), None, _properties_of(each.properties).super_user)
-        for each in answer.results
-    )
+    found = ((each.id, _properties_of(each.properties)) for each in _subjects(page))
+    allowed = ((name, each.hosts, None, each.super_user) for name, each in found)
     # From other hosts than the one that was asked about, they may be allowed.
-    nowhere = (None, host) if host else (NO_HOST, None)
-    denied = ((name, *nowhere, False) for name in answer.context.everyone_except)
+    nowhere = (NO_HOST, None) if query.host is None else (None, query.host)
+    denied = ((name, *nowhere, False) for name in page.context.everyone_except)
     for name, hosts, denied_host, super_user in merge(allowed, denied, key=itemgetter(0)):
-        yield PrincipalRow(f"{kind}:{name}", hosts, denied_host, super_user)
+        yield PrincipalRow(f"{query.principal_type}:{name}", hosts, denied_host, super_user)
 
 
-def read_resources(
-    kind: str, answer: ResourceSearchAnswer, *, is_first: bool
-) -> Iterator[ResourceRow]:
-    """Yield the rows of one page of a search for resources of a type, sorted."""
-    if is_first and answer.context.unlisted:
-        yield ResourceRow(kind, None, ANY_HOST)
-    for found in answer.results:
-        yield _make_resource_row(kind, found)
+def _subjects(page: SearchPage) -> Iterator[FoundSubject]:
+    for found in page.results:
+        assert isinstance(found, FoundSubject), "it is a search for subjects"
+        yield found
 
 
 def _make_resource_row(kind: str, found: FoundResource) -> ResourceRow:
@@ -153,17 +159,6 @@ def _make_resource_row(kind: str, found: FoundResource) -> ResourceRow:
     excepted = tuple(Pattern(each.pattern_type, each.id) for each in properties.exceptions)
     pattern = Pattern(properties.pattern_type, found.id)
     return ResourceRow(kind, pattern, properties.hosts, excepted, properties.exceptions_left_out)
-
-
-def read_operations(answer: ActionSearchAnswer, *, is_first: bool) -> Iterator[OperationRow]:
-    """Yield the rows of one page of a search for actions."""
-    del is_first
-    for found in answer.results:
-        yield OperationRow(found.name.upper(), _hosts_of(found.properties))
-
-
-def _hosts_of(properties: HostProperties | None) -> Hosts:
-    return _properties_of(properties).hosts
 
 
 def _properties_of(properties: HostProperties | None) -> HostProperties:

@@ -1,4 +1,4 @@
-"""Candidate ACLs, as visitors paste them, and what they would change.
+"""Candidate ACLs, as visitors of the console paste them, and what they would change.
 
 **Invariant:** the changes are computed on values of their own: nothing in force changes. What is
 read, compared and judged is bounded.
@@ -6,31 +6,33 @@ read, compared and judged is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import PastMismatchError
-from authorizerd.acl.filters import ACLS_PER_STEP
 from authorizerd.acl.formats.catalogue import PASTED_FORMATS, read_acl_text
 from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Operation, ResourceType
-from authorizerd.acl.past import PastChange, undo_change
+from authorizerd.acl.past import PastChange, undo_changes
 from authorizerd.acl.plan.changes import AclChanges, make_changes
 from authorizerd.acl.plan.errors import PlanError
 from authorizerd.acl.plan.selector import Selector
-from authorizerd.acl.snapshot import CHANGES_PER_STATE, AclSnapshot
-from authorizerd.acl.steps import Steps
-from authorizerd.daemon.audit.lines import Recorded
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.daemon.audit.lines import Recorded, parse_lines, read_last_lines
+from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 from authorizerd.protocol.decisions.acl_filters import QueryError
+from authorizerd.protocol.queries import PlanQuestion
 
 CANDIDATES_MAX: Final = 2_000
 PRESENT_MAX: Final = 10_000
 """The maximum number of ACLs in force that candidates are compared with."""
-_REQUESTS_PER_STEP: Final = 64
+SHOWN_MAX: Final = 200
+"""The maximum number of changes of each kind that are listed."""
 
 
 class ChangedRequest(msgspec.Struct, frozen=True):
@@ -56,8 +58,27 @@ class Traffic(msgspec.Struct, frozen=True):
     newly_allowed: tuple[ChangedRequest, ...]
 
 
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What candidates would change.
+
+    Attributes:
+        created, deleted: the numbers of ACLs. ``changes`` lists the first of each kind.
+        principals: the number of principals whose ACLs were compared.
+        offset: the log offset of these ACLs.
+        traffic: the effect on recorded requests, or None; ``note`` may say why.
+    """
+
+    created: int
+    deleted: int
+    changes: tuple[tuple[str, AclAnswer], ...]
+    principals: int
+    offset: int
+    traffic: Traffic | None
+    note: str
+
+
 def read_candidates(text: str) -> tuple[Acl, ...]:
-    """Return the ACLs of a text that somebody has pasted. It takes too long for the event loop.
+    """Return the ACLs of a text that somebody has pasted.
 
     Raises:
         QueryError: the text has no format of ``PASTED_FORMATS``, no ACL, or too many; the error
@@ -74,25 +95,18 @@ def read_candidates(text: str) -> tuple[Acl, ...]:
     return acls
 
 
-def find_present(
-    snapshot: AclSnapshot, principals: frozenset[str]
-) -> Steps[list[tuple[bytes, Acl]]]:
-    """Return, in steps, the ids and ACLs of some principals.
+def find_present(snapshot: AclSnapshot, principals: frozenset[str]) -> list[tuple[bytes, Acl]]:
+    """Return the ids and ACLs of some principals.
 
     Raises:
         QueryError: they are too many.
     """
-    present: list[tuple[bytes, Acl]] = []
-    for number, item in enumerate(snapshot.acls.items(), 1):
-        if item[1].principal in principals:
-            present.append(item)
-            if len(present) > PRESENT_MAX:
-                raise QueryError(
-                    f"the principals of the candidates have more than {PRESENT_MAX} ACLs in force:"
-                    " paste those of fewer principals, or use `authorizerd acls plan`"
-                )
-        if number % ACLS_PER_STEP == 0:
-            yield
+    present = [item for item in snapshot.acls.items() if item[1].principal in principals]
+    if len(present) > PRESENT_MAX:
+        raise QueryError(
+            f"the principals of the candidates have more than {PRESENT_MAX} ACLs in force:"
+            " paste those of fewer principals, or use `authorizerd acls plan`"
+        )
     return present
 
 
@@ -100,8 +114,6 @@ def compare(
     present: Sequence[tuple[bytes, Acl]], candidates: Sequence[Acl], *, replaces: bool
 ) -> tuple[AclChanges, list[PastChange]]:
     """Return the changes, and the same as what `apply_candidates` takes.
-
-    It takes too long for the event loop.
 
     Args:
         present: the ACLs of the candidates' principals.
@@ -121,25 +133,14 @@ def compare(
     return changes, undone
 
 
-def apply_candidates(
-    snapshot: AclSnapshot, undone: Sequence[PastChange], states: list[AclSnapshot]
-) -> Steps[AclSnapshot]:
-    """Return, in steps, the state after the changes. Free ``states`` from its end, in steps.
-
-    To add an ACL is to undo its removal, and the reverse.
+def apply_candidates(snapshot: AclSnapshot, undone: Sequence[PastChange]) -> AclSnapshot:
+    """Return the state after the changes: to add an ACL is to undo its removal, and the reverse.
 
     Raises:
         QueryError: the changes do not fit the state.
     """
     try:
-        states.append(snapshot)
-        for number, change in enumerate(reversed(undone), 1):
-            snapshot = undo_change(snapshot, change)
-            if not number % CHANGES_PER_STATE:
-                states.append(snapshot)
-                yield
-        states.append(snapshot)
-        return snapshot
+        return undo_changes(snapshot, undone, snapshot.offset)
     except PastMismatchError as error:
         raise QueryError(f"the candidates: {error}") from error
 
@@ -153,34 +154,64 @@ def judge(
     before: AclSnapshot,
     after: AclSnapshot,
     settings: AuthorizerSettings,
-    lines: Sequence[Recorded | None],
-) -> Steps[Traffic]:
-    """Return, in steps, which recorded requests get another answer after the changes."""
-    counts: dict[tuple[str, str | None, str, str, str], list[Recorded]] = {}
+    lines: Iterable[Recorded | None],
+) -> Traffic:
+    """Return which recorded requests get another answer after the changes."""
+    groups: dict[tuple[str, str | None, str, str, str], list[Recorded]] = {}
     unread = requests = allowed = 0
-    for number, recorded in enumerate(lines, 1):
+    for recorded in lines:
         if recorded is None or not _is_question(recorded):
             unread += 1
-        else:
-            requests += 1
-            allowed += recorded.allowed
-            key = (
-                recorded.principal,
-                recorded.host,
-                recorded.operation,
-                recorded.resource_type,
-                recorded.resource_name,
-            )
-            counts.setdefault(key, []).append(recorded)
-        if number % _REQUESTS_PER_STEP == 0:
-            yield
+            continue
+        requests += 1
+        allowed += recorded.allowed
+        key = (
+            recorded.principal,
+            recorded.host,
+            recorded.operation,
+            recorded.resource_type,
+            recorded.resource_name,
+        )
+        groups.setdefault(key, []).append(recorded)
     denied: list[ChangedRequest] = []
     granted: list[ChangedRequest] = []
-    for number, ((principal, host, operation, kind, name), same) in enumerate(counts.items(), 1):
+    for (principal, host, operation, kind, name), same in groups.items():
         question = (principal, host, Operation[operation], ResourceType[kind], name)
         was = authorize(before, settings, *question)
         if authorize(after, settings, *question) != was:
             (denied if was else granted).append(ChangedRequest(same[-1], len(same)))
-        if number % _REQUESTS_PER_STEP == 0:
-            yield
     return Traffic(requests, allowed, unread, tuple(denied), tuple(granted))
+
+
+def make_plan(question: PlanQuestion, snapshot: AclSnapshot) -> Plan:
+    """Return what pasted ACLs would change.
+
+    Raises:
+        QueryError: they cannot be used.
+    """
+    candidates = read_candidates(question.text)
+    principals = frozenset(acl.principal for acl in candidates)
+    changes, undone = compare(
+        find_present(snapshot, principals), candidates, replaces=question.replaces
+    )
+    traffic, note = None, ""
+    if question.audit_file is not None:
+        after = apply_candidates(snapshot, undone)
+        try:
+            lines = parse_lines(read_last_lines(Path(question.audit_file)))
+            traffic = judge(snapshot, after, question.settings, lines)
+        except OSError as error:
+            reason = error.strerror or "it is not a file"
+            note = f"The audit log's file cannot be read: {reason}."
+    return Plan(
+        created=len(changes.created),
+        deleted=len(changes.deleted),
+        changes=(
+            *(("add", make_acl_answer(acl)) for acl in changes.created[:SHOWN_MAX]),
+            *(("remove", make_acl_answer(acl)) for acl in changes.deleted[:SHOWN_MAX]),
+        ),
+        principals=len(principals),
+        offset=snapshot.offset,
+        traffic=traffic,
+        note=note,
+    )
