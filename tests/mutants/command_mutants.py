@@ -96,7 +96,7 @@ COMMAND_MUTANTS: Final = (
     Mutant(
         name="a signal in a nursery is reported as a fault",
         file="cli/main.py",
-        text="        if is_interrupt(group):\n            raise KeyboardInterrupt from None\n",
+        text="        if ending.is_interrupt(group):\n            raise KeyboardInterrupt from None\n",
         found_by="tests/cli/test_main.py::test_signal_in_a_nursery_is_no_fault",
     ),
     Mutant(

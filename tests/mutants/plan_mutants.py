@@ -62,7 +62,7 @@ PLAN_MUTANTS: Final = (
     Mutant(
         name="a DENY that never matches counts as widening",
         file="acl/plan/warnings.py",
-        text="is_unjudgeable(acl) or not never_matches(acl.host, rules)",
+        text="is_unjudgeable(acl) or not never_matches(acl.host, before.rules)",
         becomes="True",
         found_by="tests/acl/plan/test_warnings.py::test_deleted_denials_are_announced",
     ),
