@@ -21,6 +21,7 @@ from authorizerd.actors.authorizer import Authentication, Authorizer, RequestCon
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.steps import begin_turn, finish_in_turns
+from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.acls import AclHandlers
 from authorizerd.daemon.kafka.cluster import Cluster, ClusterHandlers
@@ -171,8 +172,10 @@ class KafkaHandlers:
                 if isinstance(answer, Waited):
                     answer, seconds = answer
                 return await write_body(request, answer), seconds
-            finally:  # freeing thousands of items at once would block the loop
-                await finish_in_turns(free_arrays(msgspec.structs.astuple(asked)))
+            finally:
+                # Freeing many items at once would block the event loop.
+                if len(request.body) > SEND_BYTES:
+                    await finish_in_turns(free_arrays(msgspec.structs.astuple(asked)))
         except RefusedError as refused:
             return await refuse_all(request, refused.error), seconds
 

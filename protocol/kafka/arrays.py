@@ -121,8 +121,9 @@ def _write_items(item: Type, values: Items[Any], output: Output) -> Steps[None]:
                 yield
     else:
         small: list[bytes] = []
+        check_size = in_steps.is_small
         for value in values:
-            if is_small := in_steps.is_small(value):
+            if is_small := check_size(value):
                 small.append(write(value))
                 if len(small) < _SMALL_PER_STEP:
                     continue

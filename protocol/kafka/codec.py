@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -65,7 +65,7 @@ def decode(
     """
     reader = BodyReader(data, flexible=flexible, items_max=items_max)
     name = message.__name__
-    compiled = _compile(cast("type", message), version, flexible)
+    compiled = _compile(message, version, flexible)
     if compiled.in_steps is None or len(data) <= _SMALL_BYTES_MAX:
         found: M = compiled.read(reader, name)
     else:
@@ -142,8 +142,7 @@ class _Tagged(NamedTuple):
     default: object
 
 
-@cache
-def _compile(
+def _compile_structure(
     declared: type,
     version: int,
     flexible: bool,
@@ -173,6 +172,9 @@ def _compile(
         return Type(read, write, bytes_min)
     read_in_steps, write_in_steps = _step(make, types, absent, end)
     return Type(read, write, bytes_min, InSteps(read_in_steps, write_in_steps, is_small))
+
+
+_compile: Final[Callable[..., Type]] = cache(_compile_structure)
 
 
 def _compile_type(declared: FieldType, version: int, flexible: bool, *, nullable: bool) -> Type:

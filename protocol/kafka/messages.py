@@ -6,6 +6,7 @@ Source: Kafka 4.4 ApiMessageType.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from authorizerd.acl.steps import Steps
@@ -131,6 +132,7 @@ def count_items(api_key: RequestedKey, version: int, body: bytes | bytearray) ->
     return codec.count_items(message, version, body, flexible=flexible)
 
 
+@cache
 def _is_flexible(api_key: RequestedKey, version: int) -> bool:
     api = REQUESTED_APIS[api_key]
     assert api.serves(version), f"{api.name} has no version {version}"

@@ -226,7 +226,7 @@ _SHAPES: Final[Mapping[int, Shape]] = {
     ForeignType.CLEAR_ELR: Shape(ElrCleared),
     ForeignType.UNREGISTER_CONTROLLER: Shape(ControllerUnregistered),
 }
-_LAST_VERSIONS: Final = {
+_LAST_VERSIONS: Final[Mapping[int, int]] = {
     ForeignType.REGISTER_BROKER: 4,
     ForeignType.BROKER_REGISTRATION_CHANGE: 3,
 }
