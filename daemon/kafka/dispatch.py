@@ -155,8 +155,10 @@ class KafkaHandlers:
         self._check_readiness(context)
         return await self._envelopes.answer(request, context)
 
-    async def _handle(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Answer a request, which may be the inner one of an Envelope.
+    async def _handle(
+        self, request: KafkaRequest, context: RequestContext, asked: msgspec.Struct | None = None
+    ) -> Answer:
+        """Answer a request, or the inner one of an Envelope, which is decoded.
 
         Raises:
             NotReadyError: the answer, or one item of it, would be AUTHORIZER_NOT_READY.
@@ -166,7 +168,8 @@ class KafkaHandlers:
         try:
             if handler.needs is not None:
                 self._rights.require(context, handler.needs, handler.refusal)
-            asked = await read_body(request)
+            if asked is None:
+                asked = await read_body(request)
             try:
                 answer = await handler.answer(asked, context)
                 if isinstance(answer, Waited):

@@ -47,7 +47,6 @@ class BodyReader(WireReader):
 
     Args:
         items_max: the maximum number of items in all arrays of the message together.
-        keeps_items: False if the items of arrays are read only to check them.
 
     ``shared`` has values that were read before, and of which the message needs only one each.
     """
@@ -59,7 +58,6 @@ class BodyReader(WireReader):
         "flexible",
         "has_unknown_tags",
         "items_max",
-        "keeps_items",
         "shared",
     )
 
@@ -71,7 +69,6 @@ class BodyReader(WireReader):
         position: int = 0,
         end: int | None = None,
         items_max: int = ARRAY_ITEMS_MAX,
-        keeps_items: bool = True,
     ) -> None:
         # Read the bytearray in place: copying a large request would take milliseconds.
         self.buffer = buffer  # type: ignore[assignment]  # what is read of both is the same
@@ -79,7 +76,6 @@ class BodyReader(WireReader):
         self.end = len(buffer) if end is None else end
         self.flexible = flexible
         self.items_max = items_max
-        self.keeps_items = keeps_items
         self.has_unknown_tags = False
         self.shared: dict[Any, Any] = {}
         self._items_left = items_max

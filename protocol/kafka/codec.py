@@ -76,23 +76,6 @@ def decode(
     return found
 
 
-def check(message: type, version: int, data: bytes | bytearray, *, flexible: bool) -> Steps[None]:
-    """Check, in steps, that ``data`` is exactly one message.
-
-    No item is kept, since freeing many at once would take milliseconds.
-
-    Raises:
-        DecodeError: it is not. The error has the position.
-    """
-    reader = BodyReader(data, flexible=flexible, keeps_items=False)
-    compiled = _compile(message, version, flexible)
-    if compiled.in_steps is None:
-        compiled.read(reader, message.__name__)
-    else:
-        yield from compiled.in_steps.read(reader, message.__name__)
-    reader.expect_end(message.__name__)
-
-
 def encode(message: type, version: int, value: object, *, flexible: bool) -> Steps[list[Chunk]]:
     """Return, in steps, the bytes of ``value`` in chunks.
 
