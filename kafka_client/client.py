@@ -15,7 +15,6 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import trio
@@ -31,9 +30,8 @@ from authorizerd.kafka_client.errors import (
     UnknownOutcomeError,
     UnservedError,
 )
-from authorizerd.kafka_client.log_in import Credentials
+from authorizerd.kafka_client.log_in import Credentials, open_node
 from authorizerd.kafka_client.mismatch import find_mismatch
-from authorizerd.kafka_client.opening import open_node
 from authorizerd.kafka_client.tls_stream import TlsOpener
 from authorizerd.kafka_client.transport import OpenStream, find_addresses, open_tcp
 from authorizerd.protocol.kafka.api import ApiKey
@@ -102,12 +100,7 @@ class KafkaClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._disconnect()
 
     async def can_resolve(self) -> bool:

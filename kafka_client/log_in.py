@@ -1,4 +1,4 @@
-"""Log in to a Kafka listener with SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+"""Open connections to Kafka nodes, and log in: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
 
 **Invariant:** no error and no ``repr`` contains a password. With SCRAM, the password is never sent.
 
@@ -15,9 +15,11 @@ from typing import Final
 
 import trio
 
+from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import CONNECTION_SETUP_TIMEOUT_MS, Node, message_call
-from authorizerd.kafka_client.errors import Cause, RequestFailedError
+from authorizerd.kafka_client.errors import Cause, ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.scram import ScramError, ScramExchange, check_signature, new_nonce
+from authorizerd.kafka_client.transport import OpenStream
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import SaslAuthenticateRequest, SaslHandshakeRequest
@@ -127,3 +129,25 @@ def _refused_mechanism(mechanism: str, code: int, mechanisms: Sequence[str]) -> 
         return ApiError(code, reason)
     reason = f"Unexpected handshake request with client mechanism {mechanism}, {enabled}"
     return ApiError(ErrorCode.ILLEGAL_SASL_STATE, reason)
+
+
+async def open_node(
+    address: Address, credentials: Credentials | None, client_id: str, open_stream: OpenStream
+) -> Node:
+    """Connect to a node and log in.
+
+    Raises:
+        ConnectionFailedError: it cannot be reached, or does not answer as a Kafka server.
+        RequestFailedError: it rejects the log-in.
+    """
+    with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
+        node = Node(address, await open_stream(address), client_id)
+        try:
+            await node.negotiate()
+            if credentials is not None:
+                await log_in(node, credentials)
+        except BaseException:
+            await node.aclose()
+            raise
+        return node
+    raise ConnectionFailedError(f"{address}: not connected within {CONNECTION_SETUP_TIMEOUT_MS} ms")

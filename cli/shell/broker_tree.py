@@ -35,7 +35,7 @@ from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import responses
-from authorizerd.protocol.kafka.acl_listing import read_listing
+from authorizerd.protocol.kafka.acl_client import read_listing
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (

@@ -21,6 +21,7 @@ from authorizerd.actors.authorizer import Authentication, Authorizer, RequestCon
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.steps import begin_turn, finish_in_turns
+from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.acls import AclHandlers
 from authorizerd.daemon.kafka.cluster import Cluster, ClusterHandlers
@@ -154,8 +155,10 @@ class KafkaHandlers:
         self._check_readiness(context)
         return await self._envelopes.answer(request, context)
 
-    async def _handle(self, request: KafkaRequest, context: RequestContext) -> Answer:
-        """Answer a request, which may be the inner one of an Envelope.
+    async def _handle(
+        self, request: KafkaRequest, context: RequestContext, asked: msgspec.Struct | None = None
+    ) -> Answer:
+        """Answer a request, or the inner one of an Envelope, which is decoded.
 
         Raises:
             NotReadyError: the answer, or one item of it, would be AUTHORIZER_NOT_READY.
@@ -165,14 +168,17 @@ class KafkaHandlers:
         try:
             if handler.needs is not None:
                 self._rights.require(context, handler.needs, handler.refusal)
-            asked = await read_body(request)
+            if asked is None:
+                asked = await read_body(request)
             try:
                 answer = await handler.answer(asked, context)
                 if isinstance(answer, Waited):
                     answer, seconds = answer
                 return await write_body(request, answer), seconds
-            finally:  # freeing thousands of items at once would block the loop
-                await finish_in_turns(free_arrays(msgspec.structs.astuple(asked)))
+            finally:
+                # Freeing many items at once would block the event loop.
+                if len(request.body) > SEND_BYTES:
+                    await finish_in_turns(free_arrays(msgspec.structs.astuple(asked)))
         except RefusedError as refused:
             return await refuse_all(request, refused.error), seconds
 

@@ -21,21 +21,20 @@ from authorizerd.actors.authorizer import Authentication, Authorizer, RequestCon
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import Answer, refuse_all
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.arrays import free_arrays
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.envelope import (
     EnvelopeError,
     Forwarded,
     encode_envelope_response,
     open_envelope,
-    unreadable_request,
 )
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
-Handle: TypeAlias = Callable[[KafkaRequest, RequestContext], Awaitable[Answer]]
-"""A function that answers the inner request.
+Handle: TypeAlias = Callable[[KafkaRequest, RequestContext, msgspec.Struct], Awaitable[Answer]]
+"""A function that answers the inner request, which is decoded.
 
 It raises NotReadyError if the answer would be AUTHORIZER_NOT_READY.
 """
@@ -66,7 +65,10 @@ class EnvelopeHandler:
             return await _refusal(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         try:
             forwarded = await finish_in_turns(open_envelope(request.body))
-            body, remote_s = await self._answer_forwarded(forwarded, context)
+            try:
+                body, remote_s = await self._answer_forwarded(forwarded, context)
+            finally:  # freeing many items at once would block the event loop
+                await finish_in_turns(free_arrays(msgspec.structs.astuple(forwarded.asked)))
         except EnvelopeError as error:
             _logger.info("%s: Envelope refused: %s", context.listener_name, error)
             return await _refusal(request, error.code)
@@ -87,10 +89,7 @@ class EnvelopeHandler:
             authentication=Authentication.FORWARDED,
             requester=context,
         )
-        try:
-            return await self._handle(inner, inner_context)
-        except DecodeError as error:  # the request has more items than its handler accepts
-            raise unreadable_request(error) from error
+        return await self._handle(inner, inner_context, forwarded.asked)
 
 
 async def _refusal(request: KafkaRequest, code: ErrorCode) -> tuple[list[Chunk], float, str]:

@@ -145,7 +145,7 @@ class KafkaListener(ConnectionServer):
         )
         self.credentials: Final = credentials
         self.failed_login_delay_s: Final = failed_login_delay_ms / 1000
-        self._request_bytes_max = request_bytes_max
+        self.request_bytes_max: Final = request_bytes_max
         self.is_super_user: Final = is_super_user
         self._listing = trio.CapacityLimiter(ANSWERS_AT_ONCE_MAX)
         self._rates = rates
@@ -168,11 +168,11 @@ class KafkaListener(ConnectionServer):
         return holds_frame(opening)
 
     async def converse(self, connection: Connection) -> None:
-        await _Conversation(self, connection).run()
-
-    @property
-    def request_bytes_max(self) -> int:
-        return self._request_bytes_max
+        try:
+            await _Conversation(self, connection).run()
+        except SessionExpiredError:
+            self.statistics.sessions_expired += 1
+            raise
 
     async def answer(
         self, request: KafkaRequest, session: Session, connection: Connection
@@ -204,13 +204,6 @@ class _Conversation:
 
     async def run(self) -> None:
         """Read and answer in turn until the peer, or an invalid request, ends the connection."""
-        try:
-            await self._converse()
-        except SessionExpiredError:
-            self._listener.statistics.sessions_expired += 1
-            raise
-
-    async def _converse(self) -> None:
         while data := await self._connection.receive(self._requests.bytes_held):
             self._requests.receive_data(data)
             answered = 0

@@ -25,9 +25,8 @@ from authorizerd.kafka_client.errors import (
     UnservedError,
     UnusableNodeError,
 )
-from authorizerd.kafka_client.log_in import Credentials, Mechanism, requires_log_in
+from authorizerd.kafka_client.log_in import Credentials, Mechanism, open_node, requires_log_in
 from authorizerd.kafka_client.mismatch import find_mismatch, log_in_required
-from authorizerd.kafka_client.opening import open_node
 from authorizerd.kafka_client.tls_stream import TlsOpener
 from authorizerd.kafka_client.transport import OpenStream, open_tcp
 from authorizerd.tls.context import new_client_context

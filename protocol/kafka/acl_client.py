@@ -1,7 +1,7 @@
 """The bodies of the ACL requests that a client sends, and the results in the answers.
 
 **Invariant:** for any bytes, an answer to a change is one result per item that was sent, or a
-DecodeError.
+DecodeError. A listing is complete or an error. Codes that this version does not know are kept.
 
 Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest.normalizeAndValidate and similar methods.
 """
@@ -9,19 +9,24 @@ Source: KIP-140, KIP-290; Kafka 4.3 DescribeAclsRequest.normalizeAndValidate and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from authorizerd.acl.change_guard import ANY_OFFSET
+from authorizerd.acl.listing import ACLS_PER_STEP, Listing
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acls import (
     CreateAclsRequest,
     DeleteAclsRequest,
+    DescribeAclsAnswer,
     DescribeAclsRequest,
     FilterResult,
 )
 from authorizerd.protocol.kafka.api import APIS, ApiKey
+from authorizerd.protocol.kafka.body_reader import BodyReader
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.messages import decode_response, encode_request
 
@@ -134,3 +139,60 @@ def _check_patterns(
 def _check_offset(api_key: ApiKey, version: int, expected_offset: int | None) -> None:
     if expected_offset is not None and not APIS[api_key].is_flexible(version):
         raise ValueError("this version of the request cannot carry an expected offset")
+
+
+LISTED_MAX: Final = 8_000_000
+"""The maximum number of patterns and bindings in one listing: about 1 GiB of memory."""
+THROTTLE_BYTES: Final = 4
+"""The throttle time comes first. The bytes after it are equal if the ACLs and their order are."""
+
+
+class ListingHead(msgspec.Struct, frozen=True):
+    """The start of an answer. ``throttle_ms`` is how long the broker asks to wait."""
+
+    throttle_ms: int
+    error: ApiError | None
+
+
+def read_listing_head(version: int, body: bytes | bytearray) -> ListingHead:
+    """Return the start of a DescribeAcls answer.
+
+    Raises:
+        DecodeError: the bytes are not such an answer.
+    """
+    is_flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
+    reader = BodyReader(body, flexible=is_flexible)
+    throttle_ms = reader.int32("throttle time")
+    code = reader.int16("error code")
+    text = reader.nullable_string("error message")
+    return ListingHead(max(throttle_ms, 0), ApiError(code, text) if code else None)
+
+
+def read_listing(version: int, body: bytes | bytearray) -> Steps[Listing]:
+    """Return, in steps, the ACLs of a DescribeAcls answer without an error.
+
+    Raises:
+        DecodeError: the bytes are not such an answer, or it is cut, or bytes follow it.
+    """
+    listing, _ = yield from read_placed_listing(version, body)
+    return listing
+
+
+def read_placed_listing(version: int, body: bytes | bytearray) -> Steps[tuple[Listing, int | None]]:
+    """Return, in steps, the ACLs of a DescribeAcls answer, and its log offset or None.
+
+    Raises as ``read_listing``.
+    """
+    assert version > 0, "version 0 has no pattern types"
+    answer: DescribeAclsAnswer = yield from decode_response(
+        ApiKey.DESCRIBE_ACLS, version, body, items_max=LISTED_MAX, is_exact=True
+    )
+    assert answer.error is None, "an error has no listing"
+    listing = Listing()
+    acls = answer.acls
+    while acls:
+        for acl in acls[-ACLS_PER_STEP:]:
+            listing.add(acl)
+        del acls[-ACLS_PER_STEP:]
+        yield
+    return listing, answer.offset

@@ -23,6 +23,8 @@ OFFSET_TAG: Final = int.from_bytes(b"ACL")
 _INT16: Final = struct.Struct(">h")
 _OFFSET: Final = struct.Struct(">q")
 _TEXTS_KEPT: Final = 4096
+ERROR_TEXTS_MAX: Final = 1000
+"""The number of different error texts of one answer that are kept. Others are dropped."""
 
 
 class ErrorType(NamedTuple):
@@ -43,7 +45,7 @@ class ErrorType(NamedTuple):
             message = reader.nullable_string("error_message")
             if has_end:
                 reader.end_structure()
-            return ApiError(code, message) if code else None
+            return _share_error(reader, code, message) if code else None
 
         def write(error: ApiError | None) -> bytes:
             nonlocal last, data
@@ -55,6 +57,16 @@ class ErrorType(NamedTuple):
             return data
 
         return Type(read, write, len(succeeded))
+
+
+def _share_error(reader: BodyReader, code: int, message: str | None) -> ApiError:
+    """Return one error for all equal ones, since freeing many takes long."""
+    known: ApiError | None = reader.shared.get((code, message))
+    if known is None:
+        if len(reader.shared) >= ERROR_TEXTS_MAX:
+            message = None
+        known = reader.shared.setdefault((code, message), ApiError(code, message))
+    return known
 
 
 class OffsetType(NamedTuple):
@@ -94,10 +106,9 @@ class ListingType:
     def compile(self, version: int, *, flexible: bool) -> Type:
         def read_in_steps(reader: BodyReader, what: str) -> Steps[list[Acl]]:
             acls: list[Acl] = []
-            texts: dict[str, str] = {}
             try:
                 for _ in range(reader.array_length(what)):
-                    yield from _read_resource(version, reader, acls, texts)
+                    yield from _read_resource(version, reader, acls)
                     if reader.ends_step():
                         yield
             except DecodeError:
@@ -124,10 +135,15 @@ class ListingType:
         return Type(read, write, 1, in_steps)
 
 
-def _read_resource(
-    version: int, reader: BodyReader, acls: list[Acl], texts: dict[str, str]
-) -> Steps[None]:
-    """Add the ACLs of one resource pattern. ``texts`` has one copy of each recurring text."""
+def _shared_texts(reader: BodyReader) -> dict[str, str]:
+    """Return one copy of each recurring text that was read before."""
+    if len(reader.shared) > _TEXTS_KEPT:
+        reader.shared.clear()
+    return reader.shared
+
+
+def _read_resource(version: int, reader: BodyReader, acls: list[Acl]) -> Steps[None]:
+    """Add the ACLs of one resource pattern."""
     resource_type = reader.int8("resource_type")
     name = reader.string("resource_name")
     pattern_type = reader.int8("pattern_type") if version else PatternType.LITERAL
@@ -135,8 +151,7 @@ def _read_resource(
         principal, host = reader.string("principal"), reader.string("host")
         operation, permission_type = reader.int8("operation"), reader.int8("permission_type")
         reader.end_structure()
-        if len(texts) > _TEXTS_KEPT:
-            texts.clear()
+        texts = _shared_texts(reader)
         principal, host = texts.setdefault(principal, principal), texts.setdefault(host, host)
         acls.append(
             Acl(resource_type, name, pattern_type, principal, host, operation, permission_type)
@@ -162,7 +177,7 @@ def read_usual_creations(reader: BodyReader, most: int, creations: list[Any]) ->
     window = bytes(reader.buffer[start : start + _WINDOW_BYTES])
     if not window.isascii():
         return False
-    text, share = window.decode("ascii"), reader.shared_texts().setdefault
+    text, share = window.decode("ascii"), _shared_texts(reader).setdefault
     position = 0
     try:
         for _ in range(most):

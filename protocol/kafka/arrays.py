@@ -48,7 +48,7 @@ def array_of(
         if count is None:
             return None
         items: list[object] = []
-        quick = read_many if reader.keeps_items and flexible else None
+        quick = read_many if flexible else None
         try:
             yield from _read_items(reader, what, item, quick, count, items)
         except DecodeError:
@@ -94,7 +94,7 @@ def _read_items(
 def _read_each(
     reader: BodyReader, what: str, item: Type, count: int, items: list[object]
 ) -> Steps[None]:
-    keep = items.append if reader.keeps_items else _drop
+    keep = items.append
     read, in_steps, ends_step = item.read, item.in_steps, reader.ends_step
     for _ in range(count):
         if in_steps is None:
@@ -103,10 +103,6 @@ def _read_each(
             keep((yield from in_steps.read(reader, what)))
         if ends_step():
             yield
-
-
-def _drop(_: object) -> None:
-    """Keep no item of a message that is only checked."""
 
 
 def _write_items(item: Type, values: Items[Any], output: Output) -> Steps[None]:
@@ -121,8 +117,9 @@ def _write_items(item: Type, values: Items[Any], output: Output) -> Steps[None]:
                 yield
     else:
         small: list[bytes] = []
+        check_size = in_steps.is_small
         for value in values:
-            if is_small := in_steps.is_small(value):
+            if is_small := check_size(value):
                 small.append(write(value))
                 if len(small) < _SMALL_PER_STEP:
                     continue

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from authorizerd.protocol import primitives as wire
@@ -34,7 +34,6 @@ TAGS_MAX: Final = 100
 Reading a tagged field takes more time than its few bytes suggest.
 """
 UUID_ZERO: Final = UUID(int=0)
-_SHARED_MAX: Final = 4096
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
@@ -48,18 +47,18 @@ class BodyReader(WireReader):
 
     Args:
         items_max: the maximum number of items in all arrays of the message together.
-        keeps_items: False if the items of arrays are read only to check them.
+
+    ``shared`` has values that were read before, and of which the message needs only one each.
     """
 
     __slots__ = (
         "_items_left",
-        "_shared",
         "_step_end",
         "_step_items",
         "flexible",
         "has_unknown_tags",
         "items_max",
-        "keeps_items",
+        "shared",
     )
 
     def __init__(
@@ -70,17 +69,17 @@ class BodyReader(WireReader):
         position: int = 0,
         end: int | None = None,
         items_max: int = ARRAY_ITEMS_MAX,
-        keeps_items: bool = True,
     ) -> None:
         # Read the bytearray in place: copying a large request would take milliseconds.
-        super().__init__(cast(bytes, buffer), position, len(buffer) if end is None else end)
+        self.buffer = buffer  # type: ignore[assignment]  # what is read of both is the same
+        self.position = position
+        self.end = len(buffer) if end is None else end
         self.flexible = flexible
         self.items_max = items_max
-        self.keeps_items = keeps_items
         self.has_unknown_tags = False
-        self._shared: dict[str, str] = {}
+        self.shared: dict[Any, Any] = {}
         self._items_left = items_max
-        self._begin_step()
+        self._step_items, self._step_end = ITEMS_PER_STEP, position + BYTES_PER_STEP
 
     # Why not the inherited methods? They slice, and a request has thousands of codes and lengths.
 
@@ -108,8 +107,7 @@ class BodyReader(WireReader):
         return self._fixed(_INT64, what)
 
     def float64(self, what: str) -> float:
-        (number,) = _FLOAT64.unpack(self.take(_FLOAT64.size, what))
-        return float(number)
+        return self._fixed(_FLOAT64, what)
 
     def boolean(self, what: str) -> bool:
         return self.int8(what) != 0
@@ -133,12 +131,6 @@ class BodyReader(WireReader):
         if text is None:
             raise DecodeError(f"{what}: expected a string, found null", start)
         return text
-
-    def shared_texts(self) -> dict[str, str]:
-        """Return strings that were read before and are to be shared."""
-        if len(self._shared) > _SHARED_MAX:
-            self._shared.clear()
-        return self._shared
 
     def nullable_string(self, what: str) -> str | None:
         position = self.position
@@ -221,11 +213,8 @@ class BodyReader(WireReader):
         self._step_items -= 1
         if self._step_items and self.position < self._step_end:
             return False
-        self._begin_step()
-        return True
-
-    def _begin_step(self) -> None:
         self._step_items, self._step_end = ITEMS_PER_STEP, self.position + BYTES_PER_STEP
+        return True
 
     def tags(self) -> Iterator[tuple[int, int, int]]:
         """Yield each tag at the end of a flexible structure, with the bounds of its value."""
@@ -267,7 +256,7 @@ class BodyReader(WireReader):
             return True
         return False
 
-    def _fixed(self, packed: struct.Struct, what: str) -> int:
+    def _fixed(self, packed: struct.Struct, what: str) -> Any:  # noqa: ANN401 - a number
         position = self.position
         end = position + packed.size
         if end > self.end:
@@ -275,7 +264,7 @@ class BodyReader(WireReader):
                 f"{what}: {packed.size} bytes announced, {self.end - position} left", position
             )
         self.position = end
-        return int(packed.unpack_from(self.buffer, position)[0])
+        return packed.unpack_from(self.buffer, position)[0]
 
 
 def cut_in_place(data: bytes | bytearray, start: int, end: int) -> bytes | bytearray:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -65,7 +65,7 @@ def decode(
     """
     reader = BodyReader(data, flexible=flexible, items_max=items_max)
     name = message.__name__
-    compiled = _compile(cast("type", message), version, flexible)
+    compiled = _compile(message, version, flexible)
     if compiled.in_steps is None or len(data) <= _SMALL_BYTES_MAX:
         found: M = compiled.read(reader, name)
     else:
@@ -74,23 +74,6 @@ def decode(
         yield from free_arrays(msgspec.structs.astuple(found))
         reader.expect_end(name)
     return found
-
-
-def check(message: type, version: int, data: bytes | bytearray, *, flexible: bool) -> Steps[None]:
-    """Check, in steps, that ``data`` is exactly one message.
-
-    No item is kept, since freeing many at once would take milliseconds.
-
-    Raises:
-        DecodeError: it is not. The error has the position.
-    """
-    reader = BodyReader(data, flexible=flexible, keeps_items=False)
-    compiled = _compile(message, version, flexible)
-    if compiled.in_steps is None:
-        compiled.read(reader, message.__name__)
-    else:
-        yield from compiled.in_steps.read(reader, message.__name__)
-    reader.expect_end(message.__name__)
 
 
 def encode(message: type, version: int, value: object, *, flexible: bool) -> Steps[list[Chunk]]:
@@ -142,8 +125,7 @@ class _Tagged(NamedTuple):
     default: object
 
 
-@cache
-def _compile(
+def _compile_structure(
     declared: type,
     version: int,
     flexible: bool,
@@ -173,6 +155,9 @@ def _compile(
         return Type(read, write, bytes_min)
     read_in_steps, write_in_steps = _step(make, types, absent, end)
     return Type(read, write, bytes_min, InSteps(read_in_steps, write_in_steps, is_small))
+
+
+_compile: Final[Callable[..., Type]] = cache(_compile_structure)
 
 
 def _compile_type(declared: FieldType, version: int, flexible: bool, *, nullable: bool) -> Type:

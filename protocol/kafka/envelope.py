@@ -28,7 +28,7 @@ from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.messages import check_request
+from authorizerd.protocol.kafka.messages import decode_request
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, read_request, response_header
 
 FORWARDABLE: Final = frozenset(
@@ -60,9 +60,13 @@ _Range = tuple[int, int]
 
 
 class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
-    """The contents of an Envelope: a request, and who sent it to the forwarder."""
+    """The contents of an Envelope: a request, and who sent it to the forwarder.
+
+    ``asked`` is the decoded request. Its arrays are lists, which may be long.
+    """
 
     request: KafkaRequest
+    asked: msgspec.Struct
     principal: str
     host: str
 
@@ -92,10 +96,12 @@ def open_envelope(body: bytes | bytearray) -> Steps[Forwarded]:
     host = _open_address(body, address_range)
     request = _open_request(body, data)
     try:
-        yield from check_request(request.api_key, request.api_version, request.body)
+        asked = yield from decode_request(
+            request.api_key, request.api_version, request.body, is_exact=True
+        )
     except DecodeError as error:
         raise unreadable_request(error) from error
-    return Forwarded(request=request, principal=principal, host=host)
+    return Forwarded(request=request, asked=asked, principal=principal, host=host)
 
 
 def decode_principal(data: bytes | bytearray, start: int = 0, end: int | None = None) -> str:

@@ -6,6 +6,7 @@ Source: Kafka 4.4 ApiMessageType.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from authorizerd.acl.steps import Steps
@@ -51,25 +52,22 @@ def load_definitions() -> None:
                 codec.prepare(message, version, flexible=api.is_flexible(version))
 
 
-def decode_request(api_key: RequestedKey, version: int, body: bytes | bytearray) -> Steps[Any]:
-    """Return, in steps, the request in ``body``. Trailing bytes are ignored, as in Kafka.
+def decode_request(
+    api_key: RequestedKey, version: int, body: bytes | bytearray, *, is_exact: bool = False
+) -> Steps[Any]:
+    """Return, in steps, the request in ``body``.
+
+    Args:
+        is_exact: True to reject trailing bytes. Otherwise they are ignored, as in Kafka.
 
     Raises:
         DecodeError: the request is invalid (Kafka closes the connection), or has too many items.
     """
     items_max = ARRAY_ITEMS_MAX if api_key in _BULK_APIS else REQUEST_ITEMS_MAX
     message, flexible = MESSAGES[api_key].request, _is_flexible(api_key, version)
-    return codec.decode(message, version, body, flexible=flexible, items_max=items_max)
-
-
-def check_request(api_key: RequestedKey, version: int, body: bytes | bytearray) -> Steps[None]:
-    """Check, in steps, that ``body`` is exactly one request.
-
-    Raises:
-        DecodeError: it is not. The error has the position.
-    """
-    message, flexible = MESSAGES[api_key].request, _is_flexible(api_key, version)
-    return codec.check(message, version, body, flexible=flexible)
+    return codec.decode(
+        message, version, body, flexible=flexible, items_max=items_max, is_exact=is_exact
+    )
 
 
 def decode_response(
@@ -131,6 +129,7 @@ def count_items(api_key: RequestedKey, version: int, body: bytes | bytearray) ->
     return codec.count_items(message, version, body, flexible=flexible)
 
 
+@cache
 def _is_flexible(api_key: RequestedKey, version: int) -> bool:
     api = REQUESTED_APIS[api_key]
     assert api.serves(version), f"{api.name} has no version {version}"

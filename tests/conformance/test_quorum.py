@@ -11,8 +11,7 @@ import pytest
 
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import message_call
-from authorizerd.kafka_client.log_in import Credentials, Mechanism
-from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.log_in import Credentials, Mechanism, open_node
 from authorizerd.kafka_client.transport import open_tcp
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.quorum_messages import DescribeQuorumAnswer

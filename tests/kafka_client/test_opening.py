@@ -7,8 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from authorizerd.kafka_client.log_in import Credentials, Mechanism
-from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.log_in import Credentials, Mechanism, open_node
 from tests.daemon.kafka_cluster import KafkaCluster, addresses, answer
 
 [FIRST] = addresses(1)

@@ -15,7 +15,7 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions import discovery
 from authorizerd.protocol.http.messages import Request as HttpMessage
 from authorizerd.protocol.kafka.api import APIS, ApiKey
-from authorizerd.protocol.kafka.messages import check_request
+from authorizerd.protocol.kafka.messages import decode_request
 from authorizerd.protocol.kafka.server_connection import KafkaServerConnection
 from tests.loop.http_requests import ADMIN_PATHS, PATHS
 from tests.loop.kafka_requests import Request, requests_of
@@ -53,7 +53,7 @@ def test_requests_are_valid(api_key: ApiKey, version: int) -> None:
         request = connection.next_request()
         assert request is not None
         assert (request.api_key, request.api_version) == (api_key, version)
-        finish(check_request(api_key, version, request.body))
+        finish(decode_request(api_key, version, request.body, is_exact=True))
 
 
 def test_every_path_of_the_decision_port_is_played() -> None:

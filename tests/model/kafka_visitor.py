@@ -14,8 +14,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call as KafkaCall
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.errors import Stage, UnservedError
-from authorizerd.kafka_client.log_in import Credentials, Mechanism
-from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.log_in import Credentials, Mechanism, open_node
 from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,

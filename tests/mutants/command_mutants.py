@@ -96,7 +96,10 @@ COMMAND_MUTANTS: Final = (
     Mutant(
         name="a signal in a nursery is reported as a fault",
         file="cli/main.py",
-        text="        if ending.is_interrupt(group):\n            raise KeyboardInterrupt from None\n",
+        text="""\
+        if ending.is_interrupt(group):
+            raise KeyboardInterrupt from None
+""",
         found_by="tests/cli/test_main.py::test_signal_in_a_nursery_is_no_fault",
     ),
     Mutant(

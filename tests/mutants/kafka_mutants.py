@@ -51,8 +51,8 @@ KAFKA_MUTANTS: Final = (
         name="the items of nested arrays are read in one step",
         file="protocol/kafka/arrays.py",
         text="        if ends_step():\n",
-        becomes="        if ends_step() and not reader.keeps_items:\n",
-        found_by="tests/protocol/kafka/test_codec.py::test_nested_arrays_are_read_checked_and_written_in_steps",
+        becomes="        if ends_step() and not items:\n",
+        found_by="tests/protocol/kafka/test_codec.py::test_nested_arrays_are_read_and_written_in_steps",
     ),
     Mutant(
         name="each array of a request may have the maximum of items",

@@ -33,7 +33,7 @@ from authorizerd.kafka_client.listing_call import LISTING_CALL
 from authorizerd.kafka_client.quorum_calls import describe_quorum_call
 from authorizerd.metadata.meta_properties import is_cluster_id
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_listing import (
+from authorizerd.protocol.kafka.acl_client import (
     THROTTLE_BYTES,
     read_listing,
     read_listing_head,

@@ -15,8 +15,6 @@ from authorizerd.acl.model import Acl, AclFilter, Operation, PermissionType, Res
 from authorizerd.acl.steps import finish
 from authorizerd.actors.authorizer import Action, Authentication, RequestContext
 from authorizerd.config.values import SecurityProtocol
-from authorizerd.daemon.kafka.codec import Answer
-from authorizerd.daemon.kafka.envelope import EnvelopeHandler
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
@@ -27,7 +25,8 @@ from authorizerd.protocol.kafka.acl_client import (
 from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.server_connection import KafkaRequest
+from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
+from authorizerd.protocol.primitives import unsigned_varint
 from tests.daemon.kafka_service import (
     ALICE,
     ANYTHING,
@@ -385,22 +384,10 @@ async def test_timeout_is_an_inner_error(
     assert late.code == ErrorCode.REQUEST_TIMED_OUT
 
 
-async def test_inner_body_that_its_handler_refuses_is_unparsable(nursery: trio.Nursery) -> None:
-    """For example, it has too many items: the client is at fault, not the forwarder."""
+async def test_inner_request_with_too_many_items_is_unparsable(nursery: trio.Nursery) -> None:
+    """The client is at fault, not the forwarder."""
     service = await start(nursery, MAY_FORWARD)
-
-    async def handle(request: KafkaRequest, context: RequestContext) -> Answer:
-        raise DecodeError("too many items", 3)
-
-    handler = EnvelopeHandler(service.authorizer, handle)
-    request = KafkaRequest(
-        api_key=ApiKey.ENVELOPE,
-        api_version=1,
-        correlation_id=1,
-        client_id=None,
-        body=envelope(to_create(acl())),
-    )
-    context = RequestContext(principal=ROOT, host=HOST, request_name="Envelope")
-    chunks, _, _ = await handler.answer(request, context)
-    answer: Any = finish(decode_response(ApiKey.ENVELOPE, 1, b"".join(chunks)))
+    count = REQUEST_ITEMS_MAX + 1
+    topics = unsigned_varint(count + 1) + bytes.fromhex("01 01 00") * count + b"\0"
+    answer = await forward_raw(service, envelope(inner(ApiKey.DESCRIBE_QUORUM, 2, topics)))
     assert (answer.error_code, answer.response_data) == (ErrorCode.UNSUPPORTED_VERSION, None)

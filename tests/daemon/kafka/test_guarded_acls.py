@@ -16,8 +16,7 @@ from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
-from authorizerd.protocol.kafka.acl_listing import read_placed_listing
+from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request, read_placed_listing
 from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode

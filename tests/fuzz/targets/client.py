@@ -26,8 +26,9 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_create_acls_response,
     decode_delete_acls_response,
     decode_describe_acls_response,
+    read_listing_head,
+    read_placed_listing,
 )
-from authorizerd.protocol.kafka.acl_listing import read_listing_head, read_placed_listing
 from authorizerd.protocol.kafka.api import APIS, REQUESTED_APIS, ApiKey, QuorumKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.envelope_client import InnerRequest, decode_envelope

@@ -15,6 +15,7 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_create_acls_request,
     encode_delete_acls_request,
 )
+from authorizerd.protocol.kafka.acl_types import ERROR_TEXTS_MAX
 from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.error_codes import ApiError
 from tests.support.acl_messages import (
@@ -127,3 +128,13 @@ def test_large_messages_are_handled_in_steps() -> None:
         decode_deleted(3, one, 1),
     ]
     assert [len(list(each)) >= 1000 // 64 for each in steps] == [True] * 5
+
+
+def test_number_of_error_texts_is_bounded() -> None:
+    """Equal errors are one value. Beyond the limit, an error keeps its code only."""
+    answered = [ApiError(42, f"reason {number}") for number in range(ERROR_TEXTS_MAX + 2)]
+    body = b"".join(finish(encode_create_acls(3, [*answered, answered[0]])))
+    read, _ = finish(decode_created(3, body, len(answered) + 1))
+    assert read[:ERROR_TEXTS_MAX] == answered[:ERROR_TEXTS_MAX]
+    assert read[ERROR_TEXTS_MAX:-1] == [ApiError(42, None)] * 2
+    assert read[-1] is read[0]

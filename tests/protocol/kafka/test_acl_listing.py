@@ -10,8 +10,11 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.acl_client import decode_describe_acls_response
-from authorizerd.protocol.kafka.acl_listing import read_listing, read_listing_head
+from authorizerd.protocol.kafka.acl_client import (
+    decode_describe_acls_response,
+    read_listing,
+    read_listing_head,
+)
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.support.acl_messages import DescribeAclsBody, encode_describe_acls_error
 from tests.support.acls import acl

@@ -23,7 +23,6 @@ from authorizerd.protocol.kafka.acl_client import (
     encode_delete_acls_request,
 )
 from authorizerd.protocol.kafka.api import APIS, ApiKey
-from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP
 from authorizerd.protocol.kafka.envelope import (
     FORWARDABLE,
     EnvelopeError,
@@ -278,7 +277,7 @@ def test_envelope_is_checked_in_kafkas_order() -> None:
 
 
 def test_large_inner_request_is_opened_in_steps() -> None:
-    body = encode_create_acls_request(3, [READS_ORDERS] * (ITEMS_PER_STEP * 8))
+    body = encode_create_acls_request(3, [READS_ORDERS] * 4000)
     steps = open_envelope(bytearray(envelope(inner(ApiKey.CREATE_ACLS, 3, body))))
     assert sum(1 for _ in steps) >= 8
 

@@ -18,8 +18,8 @@ from authorizerd.protocol.kafka.acl_client import (
     decode_delete_acls_response,
     decode_describe_acls_response,
     encode_describe_acls_request,
+    read_placed_listing,
 )
-from authorizerd.protocol.kafka.acl_listing import read_placed_listing
 from authorizerd.protocol.kafka.acl_types import OFFSET_TAG
 from authorizerd.protocol.kafka.acls import FilterResult
 from tests.support.acl_messages import (

@@ -25,7 +25,7 @@ from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates
 from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
-from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.log_in import open_node
 from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.chunked_output import Chunk

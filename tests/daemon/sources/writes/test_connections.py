@@ -18,7 +18,7 @@ from authorizerd.daemon.sources.writes.connections import (
 )
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
-from authorizerd.kafka_client.opening import open_node
+from authorizerd.kafka_client.log_in import open_node
 from authorizerd.kafka_client.transport import open_tcp
 from tests.daemon.kafka_cluster import KafkaNode
 from tests.daemon.kafka_listener_service import until
