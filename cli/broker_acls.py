@@ -39,7 +39,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.connection import NO_FEATURES, Call, message_call
 from authorizerd.kafka_client.errors import RequestFailedError
-from authorizerd.kafka_client.listing_call import LISTING_CALL
+from authorizerd.kafka_client.quorum_calls import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import HTTP_FOUND
 from authorizerd.protocol.kafka import responses

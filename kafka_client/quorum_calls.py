@@ -1,6 +1,7 @@
-"""Calls to the nodes of a metadata quorum: read its log, describe it.
+"""Calls to nodes: read the log of a metadata quorum, describe it, and list all ACLs.
 
-Fetch and FetchSnapshot need CLUSTER_ACTION on the cluster; DescribeQuorum needs DESCRIBE.
+Fetch and FetchSnapshot need CLUSTER_ACTION on the cluster; DescribeQuorum and the listings need
+DESCRIBE.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 
+from authorizerd.acl.model import AclFilter
 from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
 from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.fetch import (
@@ -118,3 +121,24 @@ def _find_log_ends(replicas: Iterable[Replica]) -> dict[int, int]:
         end = replica.log_end_offset
         ends[replica.replica_id] = min(end, ends.get(replica.replica_id, end))
     return ends
+
+
+def _encode_listing(version: int) -> bytes:
+    return encode_describe_acls_request(version, AclFilter())
+
+
+def _encode_placed(version: int) -> bytes:
+    return encode_describe_acls_request(version, AclFilter(), asks_offset=True)
+
+
+def _keep_body(version: int, body: bytes | bytearray) -> tuple[int, bytes | bytearray]:
+    return version, body
+
+
+LISTING_CALL: Final = Call(api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_listing, decode=_keep_body)
+"""The caller decodes the body with ``acl_client.read_listing``, in steps."""
+
+PLACED_LISTING_CALL: Final = Call(
+    api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_placed, decode=_keep_body
+)
+"""The same, with our tagged field: an authorizerd answers the log offset of the listing, too."""

@@ -17,7 +17,7 @@ from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import CHANGE, BrokerReader
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import RequestFailedError, UnknownOutcomeError
-from authorizerd.kafka_client.listing_call import PLACED_LISTING_CALL
+from authorizerd.kafka_client.quorum_calls import PLACED_LISTING_CALL
 from authorizerd.protocol.kafka.acl_client import (
     decode_results,
     encode_create_acls_request,

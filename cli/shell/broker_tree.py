@@ -32,7 +32,7 @@ from authorizerd.image.changes import ScramCredential
 from authorizerd.image.cluster import ConfigResource, Login
 from authorizerd.kafka_client.connection import Call, message_call
 from authorizerd.kafka_client.errors import RequestFailedError
-from authorizerd.kafka_client.listing_call import LISTING_CALL
+from authorizerd.kafka_client.quorum_calls import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import responses
 from authorizerd.protocol.kafka.acl_client import read_listing

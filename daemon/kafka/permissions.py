@@ -39,13 +39,8 @@ class Rights:
     @property
     def not_ready_error(self) -> ApiError:
         """The error of requests that the authorizer does not serve now."""
-        return ApiError(ErrorCode.AUTHORIZER_NOT_READY, self.not_ready_text)
-
-    @property
-    def not_ready_text(self) -> str:
-        """The text of this error."""
         reason = self._authorizer.not_ready_reason
-        return f"{reason[:1].upper()}{reason[1:]}."
+        return ApiError(ErrorCode.AUTHORIZER_NOT_READY, f"{reason[:1].upper()}{reason[1:]}.")
 
     def may(
         self, context: RequestContext, operation: Operation, *, log_if_allowed: bool = True

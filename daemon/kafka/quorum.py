@@ -11,7 +11,6 @@ Source: KIP-595, KIP-836, KIP-853; Kafka 4.3 ControllerApis, KafkaRaftClient, Le
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import msgspec
 
@@ -22,6 +21,7 @@ from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.utc_time import now_ms
 from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.kafka.fetch import METADATA_PARTITION, METADATA_TOPIC
 from authorizerd.protocol.kafka.quorum_messages import (
     DescribeQuorumAnswer,
     DescribeQuorumRequest,
@@ -33,9 +33,6 @@ from authorizerd.protocol.kafka.quorum_messages import (
     RequestedPartition,
     RequestedQuorumTopic,
 )
-
-METADATA_TOPIC: Final = "__cluster_metadata"
-METADATA_PARTITION: Final = 0
 
 
 class Leadership(msgspec.Struct, frozen=True):

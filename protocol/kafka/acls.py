@@ -17,7 +17,6 @@ released messages.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
@@ -34,6 +33,7 @@ from authorizerd.protocol.kafka.body_reader import nullable_string
 from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.codec import Shape
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError
+from authorizerd.protocol.kafka.responses import NOT_THROTTLED
 from authorizerd.protocol.kafka.wire_types import Only, duration, int8, text
 
 TEXTS_BYTES_MAX: Final = 1024 * 1024
@@ -42,7 +42,6 @@ TEXTS_BYTES_MAX: Final = 1024 * 1024
 Errors beyond it have a code but no text, and clients print the meaning of the code. So a request
 with many small items cannot cause an answer many times its size.
 """
-_NOT_THROTTLED: Final = timedelta(0)
 
 _PatternType: TypeAlias = Annotated[int8, Only(since=1, absent=PatternType.LITERAL)]
 
@@ -108,7 +107,7 @@ class DescribeAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ``acls`` is read as a list. It is written of any sequence, or of ``AclGroups``.
     """
 
-    throttle_time: duration = _NOT_THROTTLED
+    throttle_time: duration = NOT_THROTTLED
     error: _Error = None
     acls: Annotated[Any, ListingType()] = ()
     offset: _Offset = None
@@ -124,7 +123,7 @@ class CreateAclsRequest(msgspec.Struct, frozen=True):
 class CreateAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The error of each creation, None for success, and the log offset of the state after it."""
 
-    throttle_time: duration = _NOT_THROTTLED
+    throttle_time: duration = NOT_THROTTLED
     results: Items[Annotated[ApiError | None, ErrorType("", has_end=True)]]
     offset: _Offset = None
 
@@ -156,6 +155,6 @@ class FilterResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class DeleteAclsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The result of each filter, and the log offset of the state after the request."""
 
-    throttle_time: duration = _NOT_THROTTLED
+    throttle_time: duration = NOT_THROTTLED
     results: Items[FilterResult]
     offset: _Offset = None

@@ -256,7 +256,7 @@ class BodyReader(WireReader):
             return True
         return False
 
-    def _fixed(self, packed: struct.Struct, what: str) -> Any:  # noqa: ANN401 - a number
+    def _fixed(self, packed: struct.Struct, what: str) -> int:
         position = self.position
         end = position + packed.size
         if end > self.end:
@@ -264,7 +264,8 @@ class BodyReader(WireReader):
                 f"{what}: {packed.size} bytes announced, {self.end - position} left", position
             )
         self.position = end
-        return packed.unpack_from(self.buffer, position)[0]
+        number: int = packed.unpack_from(self.buffer, position)[0]  # or a float
+        return number
 
 
 def cut_in_place(data: bytes | bytearray, start: int, end: int) -> bytes | bytearray:

@@ -26,6 +26,20 @@ _HEAD: Final = struct.Struct(">hhi")
 _CORRELATION_IDS: Final = 1 << 31
 
 
+def request_header(
+    api_key: RequestedKey, api_version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """Return the header of a request.
+
+    Raises:
+        ValueError: the client id exceeds Kafka's maximum.
+    """
+    head = _HEAD.pack(api_key, api_version, correlation_id)
+    # The client id has a 2-byte length even if the version is flexible.
+    tags = NO_TAGS if REQUESTED_APIS[api_key].is_flexible(api_version) else b""
+    return head + nullable_string(client_id, flexible=False) + tags
+
+
 class KafkaResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One complete response, with the API and version of its request."""
 
@@ -53,17 +67,13 @@ class KafkaClientConnection:
         Raises:
             ValueError: the client id exceeds Kafka's maximum.
         """
-        api = REQUESTED_APIS[api_key]
-        assert api.serves(api_version)
+        assert REQUESTED_APIS[api_key].serves(api_version)
         correlation_id = self._next_correlation_id
-        head = _HEAD.pack(api_key, api_version, correlation_id)
-        # In Kafka's header, the client id has a 2-byte length even if the version is flexible.
-        client_id = nullable_string(self._client_id, flexible=False)
-        tags = NO_TAGS if api.is_flexible(api_version) else b""
+        header = request_header(api_key, api_version, correlation_id, self._client_id)
         # Count the request only now: a client id that is too long raises an error above.
         self._next_correlation_id = (correlation_id + 1) % _CORRELATION_IDS
         self._waiting[correlation_id] = (api_key, api_version)
-        return frame(head, client_id, tags, body)
+        return frame(header, body)
 
     def receive_data(self, data: bytes | bytearray) -> None:
         """Add data from the peer. After a DecodeError, data is dropped."""

@@ -13,14 +13,14 @@ import msgspec
 
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka.api import APIS, ApiKey, has_response_tags
-from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place, nullable_string, string
+from authorizerd.protocol.kafka.api import ApiKey, has_response_tags
+from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place, string
+from authorizerd.protocol.kafka.client_connection import request_header
 from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.envelope import PRINCIPAL_VERSION
 from authorizerd.protocol.kafka.messages import encode_request
 from authorizerd.protocol.kafka.requests import EnvelopeRequest
 
-_HEAD: Final = struct.Struct(">hhi")
 _VERSION: Final = struct.Struct(">h")
 _NOT_BY_TOKEN: Final = b"\0"
 
@@ -58,7 +58,10 @@ def encode_envelope(version: int, request: InnerRequest, *, principal: str, host
             Kafka's maximum.
     """
     fields = EnvelopeRequest(
-        request_data=_write_request(request),
+        request_data=request_header(
+            request.api_key, request.api_version, request.correlation_id, request.client_id
+        )
+        + request.body,
         request_principal=encode_principal(principal),
         client_host_address=ip_address(host).packed,
     )
@@ -102,11 +105,3 @@ def decode_envelope(request: InnerRequest, body: bytes | bytearray) -> EnvelopeA
     reader.flexible = has_response_tags(request.api_key, request.api_version)
     reader.end_structure()
     return EnvelopeAnswer(error_code=0, body=cut_in_place(body, reader.position, place[1]))
-
-
-def _write_request(request: InnerRequest) -> bytes:
-    """Return the header and body of a request, without its size."""
-    head = _HEAD.pack(request.api_key, request.api_version, request.correlation_id)
-    client_id = nullable_string(request.client_id, flexible=False)
-    tags = NO_TAGS if APIS[request.api_key].is_flexible(request.api_version) else b""
-    return head + client_id + tags + request.body

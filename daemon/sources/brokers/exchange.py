@@ -29,8 +29,7 @@ from authorizerd.daemon.threads import run_in_thread
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call, Node, message_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
-from authorizerd.kafka_client.listing_call import LISTING_CALL
-from authorizerd.kafka_client.quorum_calls import describe_quorum_call
+from authorizerd.kafka_client.quorum_calls import LISTING_CALL, describe_quorum_call
 from authorizerd.metadata.meta_properties import is_cluster_id
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import (
