@@ -27,7 +27,12 @@ from authorizerd.image.changes import (
 )
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.image.features import METADATA_VERSION_FEATURE
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, LogFiles, checkpoint_name
+from authorizerd.metadata.directory import (
+    METADATA_TOPIC_DIRECTORY,
+    LogFiles,
+    checkpoint_name,
+    sort_files,
+)
 from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import Record, snapshot_footer, snapshot_header
@@ -205,6 +210,23 @@ def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage)
             removed.append(segments.pop(0).path)
     _remove(removed, storage)
     return removed
+
+
+def remove_superseded(directory: Path, end_offset: int, storage: Storage, *, has_log: bool) -> None:
+    """Remove what the checkpoint of a copy that ends at ``end_offset`` has replaced.
+
+    The cluster has it all, so nothing is kept for the past, or in case the checkpoint is damaged.
+
+    Args:
+        has_log: False if even the last segment ends before the checkpoint does.
+
+    Raises:
+        OSError: a file could not be removed.
+    """
+    files = sort_files(directory / name for name in storage.names(directory))
+    below = [each.path for each in files.segments if each.base_offset <= end_offset]
+    older = [each.path for each in files.checkpoints if each.end_offset < end_offset]
+    _remove([*older, *(below[:-1] if has_log else below)], storage)
 
 
 def _remove(paths: Sequence[Path], storage: Storage) -> None:

@@ -35,14 +35,9 @@ from authorizerd.metadata.copy_directory import SET_ASIDE_NAME
 from authorizerd.metadata.copy_files import CopyFiles
 from authorizerd.metadata.copy_snapshot import MemoryFile, SnapshotFile
 from authorizerd.metadata.directory import Checkpoint, checkpoint_name
-from authorizerd.metadata.errors import (
-    CopyConflictError,
-    LogDirectoryError,
-    MetadataLogError,
-)
+from authorizerd.metadata.errors import CopyConflictError, LogDirectoryError, MetadataLogError
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.log_end import LogEnd
-from authorizerd.metadata.segments import SegmentWriter
 from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import RecordBatch
 
@@ -83,9 +78,8 @@ class LogCopy:
     ) -> None:
         self._log_dir: Final = log_dir
         self._storage: Final = storage
-        self._files: Final = CopyFiles(log_dir, storage, node_id=node_id)
-        self._segments: Final = SegmentWriter(
-            self._files.directory, storage, segment_bytes_max=segment_bytes_max
+        self._files: Final = CopyFiles(
+            log_dir, storage, node_id=node_id, segment_bytes_max=segment_bytes_max
         )
         self._clock: Final = clock
         self._lock: Final = RLock()
@@ -98,7 +92,6 @@ class LogCopy:
         self._is_unknown = False
         self._replacements = 0
         self._begun, self._begun_replacements = 0, -1
-        self._bytes_begun = self._bytes_at_checkpoint = 0
 
     @property
     def last_offset(self) -> int:
@@ -119,9 +112,7 @@ class LogCopy:
         with self._lock:
             self._files.read_mark()
             try:
-                self.end, progress, self.cluster_id = self._files.read()
-                self._segments.start(progress)
-                self._bytes_at_checkpoint = -progress.bytes_since_checkpoint
+                self.end, self.cluster_id = self._files.recover()
             except OSError as error:
                 self._lose(error)
             except MetadataLogError as error:
@@ -141,7 +132,6 @@ class LogCopy:
             self._replacements += 1
             self.end, self._held = LogEnd(), None
             try:
-                self._segments.close()
                 self.cluster_id = self._files.begin_anew()
                 self.fault, self._is_unknown = "", False
             except OSError as error:
@@ -205,7 +195,7 @@ class LogCopy:
                     self._suspend(OSError(f"over {HELD_BYTES_MAX} bytes wait for a checkpoint"))
             elif batches and not self.fault:
                 with self._suspending():
-                    self._segments.append(pieces, self.end.next_offset)
+                    self._files.segments.append(pieces, self.end.next_offset)
             for batch in batches:
                 self.end.follow(batch)
 
@@ -213,8 +203,8 @@ class LogCopy:
         """Close the files. Later calls are not allowed."""
         with self._lock, suppress(OSError):
             self.abandon_snapshot()
-            self._segments.sync()
-            self._segments.close()
+            self._files.segments.sync()
+            self._files.segments.close()
 
     # Snapshots of the cluster.
 
@@ -242,48 +232,23 @@ class LogCopy:
             if self._snapshot is None:
                 self._snapshot = SnapshotFile(target, MemoryFile())
 
-    def write_snapshot(self, data: bytes) -> None:
-        """Add the next piece of the snapshot.
-
-        Raises:
-            OSError: the disk failed, or the snapshot is too large for the memory. Begin again: the
-                next attempt does without the disk.
-        """
-        with self._lock:
-            assert self._snapshot is not None, "begun"
-            with self._suspending(reraise=True):
-                self._snapshot.append(data)
-
-    def read_snapshot(self) -> Iterator[LogBatch]:
-        """Verify the snapshot, and yield its batches. It is abandoned if it is damaged.
-
-        Raises:
-            CorruptLogError: the snapshot is incomplete or damaged, and was abandoned.
-            LogDirectoryError, OSError: the disk failed. Begin again, as above.
-        """
-        with self._lock:
-            assert self._snapshot is not None, "begun"
-            try:
-                with self._suspending(reraise=True):
-                    self._snapshot.verify()
-            except BaseException:
-                self.abandon_snapshot()
-                raise
-            return self._snapshot.batches()
+    @property
+    def snapshot(self) -> SnapshotFile:
+        """The snapshot that was begun. After an error of it, call ``abandon_snapshot``."""
+        assert self._snapshot is not None, "begun"
+        return self._snapshot
 
     def install_snapshot(self) -> None:
-        """Replace the copy by the snapshot that was read."""
+        """Replace the copy by the snapshot, which is verified."""
         with self._lock:
-            snapshot, self._snapshot = self._snapshot, None
-            assert snapshot is not None, "verified"
+            snapshot, self._snapshot = self.snapshot, None
             self._replacements += 1
             self._held = None
             with self._suspending():
                 snapshot.close()
-                self._segments.close()
                 if snapshot.is_on_disk:
-                    self._files.install(snapshot.target.path)
-                    self._complete(snapshot.target.end_offset, self._segments.bytes_written)
+                    self._files.adopt(snapshot.target.path, snapshot.target.end_offset)
+                    self._complete()
                 elif not self.fault:
                     raise OSError("the last snapshot was fetched without the disk")
             self.end = LogEnd.of_checkpoint(snapshot.reader, self.end.voters)
@@ -292,13 +257,13 @@ class LogCopy:
         """Remove the snapshot that was begun, if any.
 
         Args:
-            error: why it could not be read. The next attempt does without the disk.
+            error: why. If the disk failed, the next attempt does without it.
         """
         with self._lock:
             snapshot, self._snapshot = self._snapshot, None
             if snapshot is not None:
                 snapshot.discard()
-            if error is not None:
+            if isinstance(error, OSError | LogDirectoryError):
                 self._suspend(error)
 
     # Checkpoints of our own.
@@ -313,7 +278,7 @@ class LogCopy:
             return False
         if self.fault:
             return self._clock() >= self._retry_at
-        return self._segments.bytes_written - self._bytes_at_checkpoint > bytes_max
+        return self._files.bytes_since_checkpoint > bytes_max
 
     def begin_checkpoint(self) -> int:
         """Continue the log in a new file, and return the offset at which it begins.
@@ -331,9 +296,8 @@ class LogCopy:
                     self._files.resume(is_unknown=self._is_unknown, cluster_id=self.cluster_id)
                     self._is_unknown, self._held = False, []
                 else:
-                    self._segments.begin(base)
+                    self._files.begin_segment(base)
             self._begun, self._begun_replacements = base, self._replacements
-            self._bytes_begun = self._segments.bytes_written
             return base
 
     def write_checkpoint(
@@ -364,12 +328,10 @@ class LogCopy:
                         with suppress(FileNotFoundError):
                             self._storage.remove(part)
                         return False
-                    self._files.install(path)
-                    held, self._held = self._held, None
-                    if held:
-                        self._segments.append(held, self._begun)
+                    self._files.install(path, state.end_offset, self._held or (), self._begun)
+                    self._held = None
                     self.end.epochs.forget_before(state.end_offset - 1)
-                    self._complete(state.end_offset, self._bytes_begun)
+                    self._complete()
         except OSError as error:
             with self._lock:
                 if self._replacements == self._begun_replacements and self.fault:
@@ -377,10 +339,7 @@ class LogCopy:
             raise
         return True
 
-    def _complete(self, end_offset: int, bytes_before: int) -> None:
-        """Note that a checkpoint is in place, and how many bytes were written before it."""
-        self._bytes_at_checkpoint = bytes_before
-        self._files.remove_superseded(end_offset, has_log=self._segments.is_open)
+    def _complete(self) -> None:
         self.end.is_empty = False
         if self.fault:
             self.fault = ""
@@ -402,7 +361,7 @@ class LogCopy:
         self._held = None
         self._replacements += 1
         with suppress(OSError):
-            self._segments.close()
+            self._files.segments.close()
         self._retry_at = self._clock() + RETRY_SECONDS
         self.fault = str(error)
         _logger.warning(

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from authorizerd.metadata.batch_file import PlacedBatch
 from authorizerd.metadata.checkpoint import CheckpointReader, corrupt
-from authorizerd.metadata.log import check_epoch
+from authorizerd.metadata.directory import sort_files
+from authorizerd.metadata.log import MetadataLog, Origin, Progress, check_epoch
+from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import BatchMark, RecordBatch
 from authorizerd.protocol.records.voters import Voters, find_voters
 
@@ -74,6 +76,24 @@ class LogEnd:
         )
         end.epochs.begin(checkpoint.end_offset - 1, checkpoint.epoch)
         return end
+
+    @classmethod
+    def recover(cls, directory: Path, storage: Storage) -> tuple[LogEnd, Progress]:
+        """Read the log of a copy, and return its end and what to cut. Blocks on the files.
+
+        Raises:
+            CorruptLogError: the copy cannot be trusted.
+            LogDirectoryError: a file cannot be read.
+            OSError: the directory cannot be read.
+        """
+        files = sort_files(directory / name for name in storage.names(directory))
+        log = MetadataLog(files, storage, origin=Origin.FOLLOWED)
+        checkpoint = log.find_checkpoint()
+        end = cls() if checkpoint is None else cls.of_checkpoint(checkpoint)
+        for log_batch in log.batches_after_checkpoint():
+            end.follow(log_batch.placed.batch)
+        log.progress.superseded += (each.path for each in files.checkpoints[:-1])
+        return end, log.progress
 
     def check(self, batches: Iterable[RecordBatch], source: Path) -> None:
         """Check that batches can follow the last one.

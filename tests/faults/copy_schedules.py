@@ -298,17 +298,20 @@ class CopySchedule:
             try:
                 copy.begin_snapshot(offset + 1, epoch)
                 for piece in self._cut(damaged(data, self._chance) if is_damaged else data):
-                    copy.write_snapshot(piece)
+                    copy.snapshot.append(piece)
                     if self._chance.random() < 0.05:
                         self.events["snapshots abandoned"] += 1
                         copy.abandon_snapshot()
                         return
-                batches = copy.read_snapshot()
-            except CorruptLogError:
+                copy.snapshot.verify()
+                batches = copy.snapshot.batches()
+            except CorruptLogError as error:
+                copy.abandon_snapshot(error)
                 if not is_damaged:
                     raise
                 self.events["snapshots rejected"] += 1
-            except (OSError, LogDirectoryError):
+            except (OSError, LogDirectoryError) as error:
+                copy.abandon_snapshot(error)
                 self.events["snapshots that failed"] += 1
             else:
                 self._check_snapshot(copy, offset, batches)

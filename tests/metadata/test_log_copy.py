@@ -312,9 +312,10 @@ def test_snapshot_replaces_older_files(tmp_path: Path) -> None:
     data = snapshot_bytes([added(5), added(6)], epoch=3)
     copy.begin_snapshot(100, 3)
     for start in range(0, len(data), 33):
-        copy.write_snapshot(data[start : start + 33])
+        copy.snapshot.append(data[start : start + 33])
     assert copy.last_offset == 2
-    assert read_ids(list(copy.read_snapshot())) == {5, 6}
+    copy.snapshot.verify()
+    assert read_ids(list(copy.snapshot.batches())) == {5, 6}
     copy.install_snapshot()
     assert (copy.last_offset, copy.end.epochs.last, copy.end.epochs.find(99)) == (99, 3, 3)
     assert files_of(tmp_path) == [checkpoint(100, 3)]
@@ -332,9 +333,10 @@ def test_incomplete_snapshot_changes_nothing(tmp_path: Path, cut: int) -> None:
     copy = open_copy(tmp_path)
     copy.append([*BEGINNING, acl_batch(2, 1)])
     copy.begin_snapshot(100, 1)
-    copy.write_snapshot(snapshot_bytes([added(5)])[:-cut])
-    with pytest.raises(CorruptLogError):
-        copy.read_snapshot()
+    copy.snapshot.append(snapshot_bytes([added(5)])[:-cut])
+    with pytest.raises(CorruptLogError) as failed:
+        copy.snapshot.verify()
+    copy.abandon_snapshot(failed.value)
     assert (copy.last_offset, copy.fault) == (2, "")
     assert files_of(tmp_path) == [segment(0)]
     copy.append([acl_batch(3, 2)])
@@ -345,22 +347,22 @@ def test_snapshot_of_another_epoch_is_rejected(tmp_path: Path) -> None:
     """The epoch of the snapshot's id is that of its batches."""
     copy = open_copy(tmp_path)
     copy.begin_snapshot(100, 2)
-    copy.write_snapshot(snapshot_bytes([], epoch=1))
+    copy.snapshot.append(snapshot_bytes([], epoch=1))
     with pytest.raises(CorruptLogError, match="epoch"):
-        copy.read_snapshot()
+        copy.snapshot.verify()
 
 
 def test_abandoned_snapshot_leaves_no_file(tmp_path: Path) -> None:
     """Beginning another abandons the first."""
     copy = open_copy(tmp_path)
     copy.begin_snapshot(100, 1)
-    copy.write_snapshot(b"other data")
+    copy.snapshot.append(b"other data")
     copy.begin_snapshot(110, 1)
     assert files_of(tmp_path) == [f"{checkpoint(110)}.part"]
-    copy.write_snapshot(b"other data")
+    copy.snapshot.append(b"other data")
     copy.begin_snapshot(110, 1)
-    copy.write_snapshot(snapshot_bytes([added(5)]))
-    copy.read_snapshot()
+    copy.snapshot.append(snapshot_bytes([added(5)]))
+    copy.snapshot.verify()
     copy.install_snapshot()
     assert copy.last_offset == 109
     copy.begin_snapshot(120, 1)
@@ -373,7 +375,7 @@ def test_unfinished_snapshot_is_removed_at_the_next_start(tmp_path: Path) -> Non
     copy = open_copy(tmp_path)
     copy.append(BEGINNING)
     copy.begin_snapshot(100, 1)
-    copy.write_snapshot(snapshot_bytes([])[:-5])
+    copy.snapshot.append(snapshot_bytes([])[:-5])
     assert reopen(tmp_path).last_offset == 1
     assert files_of(tmp_path) == [segment(0)]
 
@@ -392,8 +394,8 @@ def test_snapshot_of_an_empty_log(tmp_path: Path) -> None:
     """A quorum with dynamic voters has one that ends at offset 0."""
     copy = open_copy(tmp_path)
     copy.begin_snapshot(0, 0)
-    copy.write_snapshot(snapshot_bytes([], epoch=0))
-    copy.read_snapshot()
+    copy.snapshot.append(snapshot_bytes([], epoch=0))
+    copy.snapshot.verify()
     copy.install_snapshot()
     assert copy.last_offset == -1
     copy.append([*BEGINNING, acl_batch(2, 1)])
@@ -435,8 +437,8 @@ def test_checkpoint_of_a_replaced_state_is_dropped(tmp_path: Path, event: str) -
         copy.append(BEGINNING)
     else:
         copy.begin_snapshot(100, 1)
-        copy.write_snapshot(snapshot_bytes([added(5)]))
-        copy.read_snapshot()
+        copy.snapshot.append(snapshot_bytes([added(5)]))
+        copy.snapshot.verify()
         copy.install_snapshot()
     before = files_of(tmp_path)
     assert not copy.write_checkpoint(state)
@@ -528,12 +530,14 @@ def test_snapshot_needs_no_disk(tmp_path: Path) -> None:
     copy.begin_snapshot(100, 1)
     storage.failing = "append"
     with pytest.raises(OSError, match="error"):
-        copy.write_snapshot(b"data")
+        copy.snapshot.append(b"data")
+    copy.abandon_snapshot(OSError("error"))
     copy.begin_snapshot(100, 1)
     data = snapshot_bytes([added(5)])
-    copy.write_snapshot(data[:50])
-    copy.write_snapshot(data[50:])
-    assert read_ids(list(copy.read_snapshot())) == {5}
+    copy.snapshot.append(data[:50])
+    copy.snapshot.append(data[50:])
+    copy.snapshot.verify()
+    assert read_ids(list(copy.snapshot.batches())) == {5}
     copy.install_snapshot()
     assert copy.last_offset == 99
     assert copy.fault
@@ -546,15 +550,16 @@ def test_snapshot_that_cannot_be_read_back_replaces_nothing(tmp_path: Path) -> N
     copy = open_copy(tmp_path)
     copy.append([*BEGINNING, acl_batch(2, 1)])
     copy.begin_snapshot(100, 1)
-    copy.write_snapshot(snapshot_bytes([added(5)]))
-    copy.read_snapshot()
+    copy.snapshot.append(snapshot_bytes([added(5)]))
+    copy.snapshot.verify()
     copy.abandon_snapshot(LogDirectoryError("error"))
     assert (copy.last_offset, copy.fault) == (2, "error")
     copy.append([acl_batch(3, 6)])
     copy.begin_snapshot(50, 1)
-    copy.write_snapshot(snapshot_bytes([added(6)]))
+    copy.snapshot.append(snapshot_bytes([added(6)]))
     assert files_of(tmp_path) == [segment(0)]
-    assert read_ids(list(copy.read_snapshot())) == {6}
+    copy.snapshot.verify()
+    assert read_ids(list(copy.snapshot.batches())) == {6}
     copy.install_snapshot()
     assert copy.last_offset == 49
     assert read_ids(list(reopen(tmp_path).batches())) == {1}
@@ -570,10 +575,10 @@ def test_copy_made_complete_while_a_snapshot_is_in_memory_is_behind_again(tmp_pa
     now = RETRY_SECONDS
     assert copy.begin_checkpoint() == 3
     copy.begin_snapshot(100, 1)
-    copy.write_snapshot(snapshot_bytes([added(5)]))
+    copy.snapshot.append(snapshot_bytes([added(5)]))
     assert copy.write_checkpoint(msgspec.structs.replace(state_of([]), end_offset=3))
     assert copy.fault == ""
-    copy.read_snapshot()
+    copy.snapshot.verify()
     copy.install_snapshot()
     assert "without the disk" in copy.fault
     copy.append([acl_batch(100, 7)])

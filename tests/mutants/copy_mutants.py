@@ -91,8 +91,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="a copy without what this version keeps is used",
         file="metadata/copy_files.py",
-        text="if not end.is_empty and self._mark.kept_records != KEPT_RECORDS:",
-        becomes="if end.is_empty and self._mark.kept_records != KEPT_RECORDS:",
+        text="if not end.is_empty and not is_ours:",
+        becomes="if end.is_empty and not is_ours:",
         found_by=f"{_COPY}::test_copy_that_cannot_be_trusted_is_set_aside",
     ),
     Mutant(

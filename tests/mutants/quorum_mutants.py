@@ -110,16 +110,17 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="a snapshot that cannot be read back ends a daemon that decides",
         file="daemon/sources/quorum/source.py",
-        text="            if not feed.is_caught_up:\n                raise\n",
-        becomes="            raise\n",
+        text="            if is_verified and not feed.is_caught_up:\n",
+        becomes="            if is_verified:\n",
         found_by=f"{_TESTS}/test_source.py::test_a_snapshot_becomes_visible_as_one_change",
     ),
     Mutant(
         name="a snapshot that was not read back replaces the copy",
         file="daemon/sources/quorum/source.py",
         text="            await run_in_thread(self._copy.abandon_snapshot, error)\n"
-        "            return SnapshotDamaged(str(error))\n",
-        becomes="            pass\n",
+        "            return SnapshotDamaged(str(error))\n"
+        "        _logger",
+        becomes="            pass\n        _logger",
         found_by=f"{_TESTS}/test_source.py::test_a_snapshot_becomes_visible_as_one_change",
     ),
     Mutant(

@@ -279,11 +279,11 @@ class QuorumSource:
                 case BeginSnapshot(snapshot):
                     await run_in_thread(copy.begin_snapshot, snapshot.end_offset, snapshot.epoch)
                 case AppendSnapshot(data):
-                    await run_in_thread(copy.write_snapshot, bytes(data))
+                    await run_in_thread(copy.snapshot.append, bytes(data))
                 case AbandonSnapshot():
                     await run_in_thread(copy.abandon_snapshot)
         except OSError as error:
-            await run_in_thread(copy.abandon_snapshot)
+            await run_in_thread(copy.abandon_snapshot, error)
             return SnapshotDamaged(str(error))
         return None
 
@@ -337,17 +337,16 @@ class QuorumSource:
         return event
 
     async def _apply_snapshot(self, snapshot: SnapshotId, feed: Feed) -> Event:
+        fetched, is_verified = self._copy.snapshot, False
         try:
-            batches = await run_in_thread(self._copy.read_snapshot)
+            await run_in_thread(fetched.verify)
+            is_verified = True
+            await feed.replace(fetched.batches(), end_offset=snapshot.end_offset)
         except (MetadataLogError, OSError) as error:
-            return SnapshotDamaged(str(error))
-        _logger.info("the cluster's snapshot up to offset %d replaces its log", snapshot.end_offset)
-        try:
-            await feed.replace(batches, end_offset=snapshot.end_offset)
-        except MetadataLogError as error:
-            if not feed.is_caught_up:
-                raise
+            if is_verified and not feed.is_caught_up:
+                raise  # a part was passed on already
             await run_in_thread(self._copy.abandon_snapshot, error)
             return SnapshotDamaged(str(error))
+        _logger.info("the cluster's snapshot up to offset %d replaces its log", snapshot.end_offset)
         await run_in_thread(self._copy.install_snapshot)
         return SnapshotApplied()

@@ -15,10 +15,10 @@ from authorizerd.cli.shell.log_tree import log_tree, read_contents
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.backup_reader import read_backup
 from authorizerd.metadata.copy_directory import read_mark
-from authorizerd.metadata.copy_files import recover_followed
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, check_names
 from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
 from authorizerd.metadata.history import read_history
+from authorizerd.metadata.log_end import LogEnd
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.meta_properties import is_cluster_id, read_meta_properties
 from authorizerd.metadata.past import read_past
@@ -209,7 +209,7 @@ def _check_log(data: bytes) -> None:
         lambda storage: faults_of(PLACE, storage),
         lambda storage: plan_repair(PLACE, storage),
         lambda storage: read_state(PLACE, storage),
-        lambda storage: recover_followed(PLACE, storage),
+        lambda storage: LogEnd.recover(PLACE, storage),
     )
     for number, read in enumerate(readers):
         with rejected_with(MetadataLogError, ChangeError):

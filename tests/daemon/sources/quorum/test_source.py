@@ -23,6 +23,7 @@ from authorizerd.daemon.sources.quorum.messages import Event, FetchAnswered, Tur
 from authorizerd.image.changes import TopicAdded
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
+from authorizerd.metadata.copy_snapshot import SnapshotFile
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.log_copy import LogCopy
@@ -279,7 +280,7 @@ async def test_a_snapshot_becomes_visible_as_one_change(
     following = follow()
     await following.wait_for(*range(1000))
     if disk_fails:
-        fail_once_at_read_back(following.copy, monkeypatch)
+        fail_once_at_read_back(monkeypatch)
     for node_id in quorum.controllers:
         quorum.kill(node_id)
     for node_id in quorum.controllers:
@@ -303,16 +304,16 @@ async def test_a_snapshot_becomes_visible_as_one_change(
     assert ("error" in following.status.copy_fault) == disk_fails
 
 
-def fail_once_at_read_back(copy: LogCopy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next snapshot of a copy be verified, but only its beginning be read back."""
-    read_snapshot = copy.read_snapshot
+def fail_once_at_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next snapshot be verified, but only its beginning be read back."""
+    batches = SnapshotFile.batches
 
-    def read_beginning() -> Iterator[LogBatch]:
+    def read_beginning(snapshot: SnapshotFile) -> Iterator[LogBatch]:
         monkeypatch.undo()
-        yield from islice(read_snapshot(), 1)
+        yield from islice(batches(snapshot), 1)
         raise LogDirectoryError("Input/output error")
 
-    monkeypatch.setattr(copy, "read_snapshot", read_beginning)
+    monkeypatch.setattr(SnapshotFile, "batches", read_beginning)
 
 
 async def test_a_restart_needs_only_the_end_of_the_log(
@@ -777,23 +778,20 @@ async def test_a_full_disk_does_not_stop_following(
     quorum.append(added(1))
     quorum.take_snapshot()
     following = follow()
-    original = following.copy.write_snapshot
+    original = SnapshotFile.append
     tries = 0
 
-    def write_snapshot(data: bytes) -> None:
+    def append(snapshot: SnapshotFile, data: bytes) -> None:
         nonlocal tries
         tries += 1
         if tries == 1:
             raise OSError(28, "No space left on device")
-        original(data)
+        original(snapshot, data)
 
-    with (
-        patch.object(following.copy, "write_snapshot", write_snapshot),
-        patch.object(following.copy, "fault", "No space left on device"),
-    ):
+    with patch.object(SnapshotFile, "append", append):
         await following.wait_for(1)
         await following.source.barrier()
-    assert following.status.copy_fault == "No space left on device"
+    assert "No space left on device" in following.status.copy_fault
     assert following.status.errors["snapshot"] == 1
 
 
