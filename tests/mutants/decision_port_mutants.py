@@ -291,7 +291,7 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="a result is not allowed when it is asked about",
-        file="protocol/decisions/search_pages.py",
+        file="protocol/decisions/search_results.py",
         text="        if not (query.list_hosts or self._is_allowed(pattern.name)):\n",
         becomes="        if query is None:\n",
         found_by="tests/daemon/decisions/test_search.py::test_a_pattern_whose_own_name_is_denied_is_no_result",
