@@ -45,6 +45,13 @@ DECISION_PORT_MUTANTS: Final = (
         "::test_slow_reader_of_a_listing_holds_up_nobody",
     ),
     Mutant(
+        name="the lines of a listing may take any memory",
+        file="daemon/queries/children.py",
+        text="            if size > LINES_BYTES_MAX:\n",
+        becomes="            if size > 100 * LINES_BYTES_MAX:\n",
+        found_by="tests/daemon/queries/test_process.py::test_lines_of_a_listing_are_limited",
+    ),
+    Mutant(
         name="a listing that ends early looks whole",
         file="daemon/queries/client.py",
         text="            if self._is_complete:\n",
