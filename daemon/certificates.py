@@ -20,7 +20,9 @@ from authorizerd.config.keys import listener_prefix
 from authorizerd.config.tls import ClientAuth, TlsSettings
 from authorizerd.config.tls_keys import HTTP_SSL_PREFIX, RELOADABLE_SSL_KEYS, is_http_ssl_key
 from authorizerd.daemon.errors import StartError
-from authorizerd.protocol.worker_feed import Stores
+from authorizerd.protocol.worker_feed import (
+    Stores,
+)
 from authorizerd.tls.errors import StoreError
 from authorizerd.tls.material import (
     Material,

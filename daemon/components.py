@@ -42,7 +42,9 @@ from authorizerd.daemon.workers.query_pool import QueryPool
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.storage import DISK
-from authorizerd.protocol.worker_feed import Files
+from authorizerd.protocol.worker_feed import (
+    Files,
+)
 
 _logger = logging.getLogger("authorizerd")
 

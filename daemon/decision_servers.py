@@ -23,10 +23,13 @@ from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
-from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, ExplainHandler
-from authorizerd.daemon.decisions.history import HISTORY_PATH, HistoryHandler
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
 from authorizerd.daemon.decisions.paths import PathHandler, PathsHandler
+from authorizerd.daemon.decisions.question_surface import (
+    EXPLAIN_PATH,
+    HISTORY_PATH,
+    QuestionHandler,
+)
 from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.decisions.watchers import Watchers
@@ -102,8 +105,8 @@ def new_decision_handler(
     explains = isinstance(decider, StandardAuthorizer)
     # Another authorizer's decisions do not depend on the ACLs alone.
     if isinstance(decider, StandardAuthorizer):
-        handlers[EXPLAIN_PATH] = ExplainHandler(decider, vocabulary, callers, queries)
-        handlers[HISTORY_PATH] = HistoryHandler(decider, vocabulary, callers, queries)
+        for path in (EXPLAIN_PATH, HISTORY_PATH):
+            handlers[path] = QuestionHandler(path, decider, vocabulary, callers, queries)
         search = SearchHandler(decider, vocabulary, callers, queries)
         handlers |= dict.fromkeys(SEARCH_PATHS, search)
         handlers[ACLS_PATH] = AclListHandler(decider, callers, queries)

@@ -49,7 +49,11 @@ from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.counters import collect_counters
 from authorizerd.daemon.workers.feed_source import SILENT, FeedSource, Follower
 from authorizerd.daemon.workers.spawn import FEED_FLAG
-from authorizerd.protocol.worker_feed import Files, Place, Stores
+from authorizerd.protocol.worker_feed import (
+    Files,
+    Place,
+    Stores,
+)
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _SOURCE: Final = "the daemon's configuration"

@@ -20,7 +20,6 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from authorizerd.acl.bits import ALLOWS, DENIES
-from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.model import WILDCARD
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.hosts import NOWHERE, HostAccess, covers
@@ -77,19 +76,12 @@ class RegionList:
     """The regions to return: those of one page where something is allowed.
 
     Args:
-        after, limit, exceptions_max, literals: as for ``acl.search.resources.find_resources``.
+        after, limit, literals: as for ``acl.search.resources.find_resources``.
     """
 
-    def __init__(
-        self,
-        after: Pattern | None,
-        limit: int | None,
-        exceptions_max: int | None,
-        literals: bool,
-    ) -> None:
+    def __init__(self, after: Pattern | None, limit: int | None, literals: bool) -> None:
         self._after: Final = None if after is None else get_position(after)
         self._limit: Final = limit
-        self._exceptions_max: Final = exceptions_max
         self._literals: Final = literals
         self.regions: Final[list[Region]] = []
         self.next_after: Pattern | None = None
@@ -108,20 +100,10 @@ class RegionList:
         self.regions.append(region)
 
     def add_exception(self, region: Region, exception: Pattern) -> None:
-        """Note an exception of ``region``.
-
-        Raises:
-            SearchLimitError: there are too many.
-        """
+        """Note an exception of ``region``."""
         region.has_exceptions = True
-        if not region.is_listed:
-            return
-        if len(region.exceptions) == self._exceptions_max:
-            raise SearchLimitError(
-                f"more than {self._exceptions_max} exceptions inside the pattern "
-                f"{region.pattern[1]!r}: ask about single names instead"
-            )
-        region.exceptions.append(exception)
+        if region.is_listed:
+            region.exceptions.append(exception)
 
 
 class _Open(NamedTuple):

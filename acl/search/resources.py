@@ -58,7 +58,6 @@ def find_resources(
     *,
     after: Pattern | None = None,
     limit: int | None = None,
-    exceptions_max: int | None = None,
     literals: bool = True,
 ) -> Resources:
     """Return the patterns of resources on which the principal may do ``operation``.
@@ -72,13 +71,12 @@ def find_resources(
         after: only patterns that follow this one in the result's order. A page costs a look at
             every rule of the principal and of ``User:*``.
         limit: at most this many patterns, at least 1.
-        exceptions_max: the most exceptions that one pattern may have.
         literals: whether single names are listed, too. Else they are only exceptions, and a
             principal with many of them is searched in a tenth of the time.
 
     Raises:
         InvalidQuestionError: the principal is ``User:*``, which means everyone.
-        SearchLimitError: a pattern has more exceptions, or its rules name too many hosts.
+        SearchLimitError: the rules of a pattern name too many hosts.
     """
     if principal in settings.super_users:
         return Resources((), everything=True)
@@ -86,7 +84,7 @@ def find_resources(
         raise everyone_error()
     index = snapshot.types[resource_type]
     sources = (rules_of(index, principal), index.everyone)
-    results = RegionList(after, limit, exceptions_max, literals)
+    results = RegionList(after, limit, literals)
     walk = RegionWalk(results, operation, snapshot.rules)
     walk.enter_roots(sources)
     # An ALLOW of a single name cannot make it an exception.

@@ -30,8 +30,7 @@ from authorizerd.daemon.console.visits import (
     Page,
 )
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.explain import EXPLAIN_PATH
-from authorizerd.daemon.decisions.history import HISTORY_PATH
+from authorizerd.daemon.decisions.question_surface import EXPLAIN_PATH, HISTORY_PATH
 from authorizerd.daemon.queries.client import Queries
 from authorizerd.daemon.telemetry.measured import Measured
 from authorizerd.daemon.telemetry.readiness import Readiness

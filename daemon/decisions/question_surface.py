@@ -1,16 +1,15 @@
-"""What explanations and histories share: one question, whose answer shows ACLs of others.
+"""One question on the decision port: ``POST /v1/explain`` says why it is decided as it is, and
+``POST /v1/history`` gives every answer to it since a moment.
 
-**Invariant:** a caller needs the surface's right, even for a question about itself.
+**Invariant:** both show ACLs of others, so a caller needs the surface's right, even for a question
+about itself. An explanation gives the answer that was decided and audited. The answers of a history
+are those that decisions at each offset would have had with today's settings.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Final
 
-from authorizerd.acl.as_of import AsOf
-from authorizerd.acl.model import Question
-from authorizerd.actors.daemon_authorizer import DecisionState
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import HttpSurface
@@ -24,32 +23,42 @@ from authorizerd.protocol.decisions.authzen import (
     decode_evaluation,
 )
 from authorizerd.protocol.http.messages import JSON, Request, Response, Route, bearer_token
-from authorizerd.protocol.http.rights import Needs
+from authorizerd.protocol.http.rights import EXPLANATIONS, HISTORIES, Needs
+from authorizerd.protocol.queries import ExplainQuestion, HistoryQuestion
+
+EXPLAIN_PATH: Final = "/v1/explain"
+HISTORY_PATH: Final = "/v1/history"
+_SURFACES: Final[dict[str, tuple[str, Needs]]] = {
+    EXPLAIN_PATH: ("Explain", EXPLANATIONS),
+    HISTORY_PATH: ("History", HISTORIES),
+}
+"""The name of each surface in the counts and in the audit log, and the rights that it requires."""
 
 
-class QuestionSurface(HttpSurface):
+class QuestionHandler(HttpSurface):
     """Answer requests with one question.
 
+    What is about the past is counted as such.
+
     Args:
-        name: the surface's name in the counts and in the audit log.
-        needs: the rights that the surface requires.
+        path: ``EXPLAIN_PATH`` or ``HISTORY_PATH``.
     """
 
     def __init__(
         self,
-        name: str,
-        needs: Needs,
+        path: str,
         decider: StandardAuthorizer,
         vocabulary: Vocabulary,
         callers: Callers,
         queries: Queries,
     ) -> None:
+        name, self._needs = _SURFACES[path]
         super().__init__(name, decider, callers, AuthZenError, queries)
-        self._needs: Final = needs
+        self._is_history: Final = path == HISTORY_PATH
         self._vocabulary: Final = vocabulary
 
     async def __call__(self, request: Request) -> Response:
-        """Answer one request, in turns."""
+        """Answer one request."""
         response = await self._respond(request, bearer_token(request))
         assert isinstance(response, Response), "only listings are streamed"
         return response
@@ -63,24 +72,20 @@ class QuestionSurface(HttpSurface):
         try:
             evaluation = decode_evaluation(request.body)
             question = build_question(evaluation, self._vocabulary)
-            as_of = self._check_moment(as_of_context(evaluation.context))
+            as_of = as_of_context(evaluation.context)
+            if self._is_history and as_of is None:
+                raise AuthZenError("context.as_of: expected the moment at which the history begins")
         except AuthZenError:
             self._counts.invalid += 1
             raise
         self._check(requester, self._needs, question.principal)
-        body = await self._find(requester, state, question, as_of)
+        if as_of is None:
+            decision = self._decider.decide(state, question, self._context_of(requester))
+            body = await self._explain(question, decision.allowed, requester, state)
+        else:
+            kind = HistoryQuestion if self._is_history else ExplainQuestion
+            asked = kind(question, state.settings, as_of)
+            answer = await self._ask(asked, requester, state, self._past_counts)
+            self._count_past(answer.allowed[0])
+            body = answer.bodies[0]
         return Response(status=200, body=body, content_type=JSON)
-
-    def _check_moment(self, as_of: AsOf | None) -> AsOf | None:
-        """Return the earlier moment that is asked about, None for now.
-
-        Raises:
-            AuthZenError: it is missing.
-        """
-        return as_of
-
-    @abstractmethod
-    async def _find(
-        self, requester: PortRequester, state: DecisionState, question: Question, as_of: AsOf | None
-    ) -> bytes:
-        """Return the JSON of the answer; raises what ``_respond`` turns into a response."""

@@ -2,6 +2,9 @@
 
 **Invariant:** there are never more watchers than ``authorizerd.watch.max.connections``, and never
 more than half of them are one principal's, so that one caller cannot keep all others out.
+
+Why not ``daemon.queries.admission``? A watch lasts for days and never waits for its turn, and each
+worker serves its own.
 """
 
 from __future__ import annotations

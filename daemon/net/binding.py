@@ -18,7 +18,9 @@ import trio
 
 from authorizerd.config.endpoints import HttpEndpoint, is_loopback, loopback_error
 from authorizerd.daemon.errors import StartError
-from authorizerd.protocol.worker_feed import Place
+from authorizerd.protocol.worker_feed import (
+    Place,
+)
 
 BACKLOG: Final = 1024
 """Connections that wait to be accepted. If the daemon is too slow, each waits for all before it, so

@@ -15,7 +15,7 @@ import msgspec
 
 from authorizerd.acl.model import WILDCARD, PatternType, ResourceType
 from authorizerd.protocol.decisions.hosts import Hosts
-from authorizerd.protocol.decisions.search_pages import SearchPage
+from authorizerd.protocol.decisions.search_results import SearchPage
 from authorizerd.protocol.decisions.searches import (
     FoundAction,
     FoundResource,

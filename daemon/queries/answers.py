@@ -55,7 +55,7 @@ from authorizerd.protocol.decisions.past_answers import (
     encode_answer_history,
     make_as_of,
 )
-from authorizerd.protocol.decisions.search_pages import State
+from authorizerd.protocol.decisions.search_results import State
 from authorizerd.protocol.decisions.searches import encode_search_answer
 from authorizerd.protocol.queries import (
     Answer,

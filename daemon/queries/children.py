@@ -143,8 +143,13 @@ def _answer(
         link.setblocking(True)
         answer = work(_read_question(link))
         link.sendall(next(answer))
+        size = 0
         for lines in answer:
-            _write(question.lines, frame(zlib.compress(lines, 1)))
+            part = frame(zlib.compress(lines, 1))
+            size += len(part)
+            if size > LINES_BYTES_MAX:
+                raise MemoryError("a listing has more lines than allowed")
+            _write(question.lines, part)
             with suppress(BlockingIOError):  # its reader is slow, and will look for more anyway
                 link.send(b"+", socket.MSG_DONTWAIT)
         if question.lines >= 0:
@@ -177,7 +182,6 @@ def _isolate(question: Question, alive: int, parent: int) -> None:
         os.nice(NICENESS)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(str(OOM_SCORE))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LINES_BYTES_MAX, LINES_BYTES_MAX))
     with suppress(OSError, ValueError):
         limit = _read_kilobytes("/proc/self/status", "VmData") * 1024 + OWN_BYTES_MAX
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))

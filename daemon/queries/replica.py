@@ -21,7 +21,13 @@ from authorizerd.acl.snapshot import (
     with_rules,
 )
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
-from authorizerd.protocol.worker_feed import SharedTexts, TakeChanges, to_batch
+from authorizerd.protocol.worker_changes import (
+    SharedTexts,
+    to_batch,
+)
+from authorizerd.protocol.worker_feed import (
+    TakeChanges,
+)
 
 STATES_KEPT_MAX: Final = 256
 """So that a question is answered by the state that its process decides by, although a few more have

@@ -25,7 +25,8 @@ from authorizerd.protocol.decisions.page_tokens import (
     PageTokens,
     check_state,
 )
-from authorizerd.protocol.decisions.search_pages import SearchPage, State, find_page
+from authorizerd.protocol.decisions.search_pages import find_page
+from authorizerd.protocol.decisions.search_results import SearchPage, State
 from authorizerd.protocol.decisions.searches import PAGE_LIMIT_MAX, Query, SearchContext
 from authorizerd.protocol.queries import SearchQuestion
 

@@ -18,6 +18,10 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Suspend
 from authorizerd.config.bounds import RECEIVE_BYTES
+from authorizerd.protocol.worker_changes import (
+    SharedTexts,
+    to_batch,
+)
 from authorizerd.protocol.worker_feed import (
     Begin,
     Done,
@@ -27,14 +31,12 @@ from authorizerd.protocol.worker_feed import (
     Loaded,
     Order,
     Report,
-    SharedTexts,
     StopDecisions,
     TakeChanges,
     TakeFiles,
     TakeSettings,
     encode_message,
     order_reader,
-    to_batch,
 )
 
 SILENT: Final = "the ACLs may be stale: this worker gets no orders from its daemon"

@@ -33,13 +33,13 @@ from authorizerd.daemon.workers.link import WorkerLink, WorkerProcess
 from authorizerd.daemon.workers.predecessors import LEASE_SECONDS_MAX
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.decisions.page_tokens import SECRET_BYTES
+from authorizerd.protocol.worker_changes import State
 from authorizerd.protocol.worker_feed import (
     Begin,
     Drain,
     Files,
     Place,
     Report,
-    State,
     StopDecisions,
     TakeFiles,
     TakeSettings,
@@ -47,10 +47,7 @@ from authorizerd.protocol.worker_feed import (
 
 REPLACE_SECONDS_MIN: Final = 0.1
 REPLACE_SECONDS_MAX: Final = 10.0
-"""Delay before a dead worker is replaced. It doubles each time.
-
-It returns to the minimum once a worker has lived longer than the maximum.
-"""
+"""Delay before a dead worker is replaced. It doubles until a worker lives longer than this."""
 
 Spawn = Callable[[], Awaitable[tuple[trio.abc.Stream, WorkerProcess]]]
 """Start a process, and return the daemon's end of its feed. Raises OSError."""
@@ -99,9 +96,8 @@ class WorkerPool:
         self._texts: dict[str, str] = {}
         self._links: list[WorkerLink] = []
         self._unapplied: deque[ChangeBatch] = deque()
-        self._is_caught_up = False
+        self._is_caught_up = self._has_failed = False
         self._stop_reason = ""
-        self._has_failed = False
         self._loaded = trio.Event()
         self._changes = Published(0)
         self._is_draining = False
@@ -182,10 +178,7 @@ class WorkerPool:
         """Let all current and future workers stop deciding."""
         self._stop_reason = STOPPED if self._has_failed else reason
         for link in self._links:
-            link.order(self._new_stop_order)
-
-    def _new_stop_order(self, number: int) -> StopDecisions:
-        return StopDecisions(number, self._stop_reason)
+            link.order(lambda number: StopDecisions(number, self._stop_reason))
 
     def _new_report(self, number: int) -> Report:
         """Return the order that renews a worker's lease, as far as the state may decide."""
@@ -230,7 +223,6 @@ class WorkerPool:
 
     def begin(self) -> None:
         """Note that the daemon has loaded, and that its settings are in force."""
-        assert self._snapshot.newest is not None, "loaded"
         self._loaded.set()
 
     async def run(
@@ -322,7 +314,7 @@ class WorkerPool:
         self._order_files(link)  # they may have changed since the worker started
         link.order_state(self._newest_state, self._find_unapplied)
         if self._stop_reason:
-            link.order(self._new_stop_order)
+            link.order(lambda number: StopDecisions(number, self._stop_reason))
         self._links.append(link)
         if self._is_draining:  # ``drain`` has already given the others this order
             link.order_drain(Drain)

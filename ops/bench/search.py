@@ -38,7 +38,6 @@ from ops.bench.sets import AclSet
 
 PAGE: Final = 1000
 """The results of one page: the maximum of the daemon, and OpenFGA's default."""
-_EXCEPTIONS_MAX: Final = 10_000
 _SETTINGS: Final = AuthorizerSettings()
 
 
@@ -87,7 +86,6 @@ def _what_can(snapshot: AclSnapshot, question: Question) -> object:
         question.operation,
         question.resource_type,
         limit=PAGE,
-        exceptions_max=_EXCEPTIONS_MAX,
     )
 
 

@@ -208,34 +208,10 @@ class Page(msgspec.Struct, frozen=True, gc=False):
     count: int
 
 
-class SubjectSearchAnswer(msgspec.Struct, frozen=True, gc=False):
-    """Principals that may do what was asked."""
+class _SearchAnswer(msgspec.Struct, frozen=True, gc=False):
+    """A page of results."""
 
     # First, as the standard recommends.
-    page: Page
-    context: SearchContext
-    results: tuple[FoundSubject, ...]
-
-
-class ResourceSearchAnswer(msgspec.Struct, frozen=True, gc=False):
-    """Patterns and names of resources to which the subject may do what was asked."""
-
-    page: Page
-    context: SearchContext
-    results: tuple[FoundResource, ...]
-
-
-class ActionSearchAnswer(msgspec.Struct, frozen=True, gc=False):
-    """Operations that the subject may do."""
-
-    page: Page
-    context: SearchContext
-    results: tuple[FoundAction, ...]
-
-
-class _SearchAnswer(msgspec.Struct, frozen=True, gc=False):
-    """Any of these three."""
-
     page: Page
     context: SearchContext
     results: tuple[Found, ...]

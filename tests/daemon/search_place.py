@@ -8,7 +8,7 @@ from typing import Any
 
 from authorizerd.acl.model import Acl
 from authorizerd.actors.published import Published
-from authorizerd.daemon.decisions.explain import ExplainHandler
+from authorizerd.daemon.decisions.question_surface import EXPLAIN_PATH, QuestionHandler
 from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.image.changes import TopicAdded
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
@@ -74,7 +74,9 @@ class SearchPlace(Place):
         self.image = Published(image_of(*topics))
         self.queries = LocalQueries(self.snapshot, self.image)
         self.handler = SearchHandler(self.authorizer, VOCABULARY, self.callers, self.queries)
-        self.explain = ExplainHandler(self.authorizer, VOCABULARY, self.callers, self.queries)
+        self.explain = QuestionHandler(
+            EXPLAIN_PATH, self.authorizer, VOCABULARY, self.callers, self.queries
+        )
 
     def new_handler(self, secret: bytes = bytes(32)) -> SearchHandler:
         """Return another handler of the same state, as in another worker."""

@@ -32,10 +32,12 @@ from authorizerd.daemon.gc_control import (
     collect_regularly,
 )
 from authorizerd.image.cluster import EMPTY_IMAGE
+from authorizerd.protocol.worker_changes import (
+    encode_state,
+)
 from authorizerd.protocol.worker_feed import (
     Begin,
     encode_message,
-    encode_state,
     report_reader,
 )
 from tests.support.acls import acl, snapshot_of

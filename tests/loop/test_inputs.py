@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from authorizerd.acl.steps import finish
-from authorizerd.daemon.decisions import acl_list, explain, opa
+from authorizerd.daemon.decisions import acl_list, opa, question_surface
 from authorizerd.daemon.http.api_document import ADMIN_API, ApiDocument
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
@@ -59,11 +59,11 @@ def test_requests_are_valid(api_key: ApiKey, version: int) -> None:
 def test_every_path_of_the_decision_port_is_played() -> None:
     paths = {
         path
-        for module in (acl_list, discovery, explain, opa)
+        for module in (acl_list, discovery, opa, question_surface)
         for name, path in vars(module).items()
         if name.endswith("_PATH")
     }
-    assert len(paths) == 10
+    assert len(paths) == 11
     for path in paths:
         assert any(each.startswith(path) for each in PATHS)
 

@@ -17,7 +17,9 @@ from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.stages import Stage
 from authorizerd.daemon.telemetry.systemd import ServiceManager
-from authorizerd.protocol.worker_feed import Place
+from authorizerd.protocol.worker_feed import (
+    Place,
+)
 from tests.model.invariants import check
 from tests.model.network import MemoryListener
 from tests.model.story import EARLY, LATE

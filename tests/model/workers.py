@@ -19,7 +19,9 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.daemon import lifespan, worker
 from authorizerd.daemon.workers.link import LOADING_SECONDS_MAX, WorkerProcess
-from authorizerd.protocol.worker_feed import Place
+from authorizerd.protocol.worker_feed import (
+    Place,
+)
 from tests.model.host import Host
 from tests.model.invariants import check
 from tests.model.machine import STALLS_S, Replacement

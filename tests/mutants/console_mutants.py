@@ -144,7 +144,7 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="an answer has hosts of any length",
-        file="protocol/decisions/search_pages.py",
+        file="protocol/decisions/search_results.py",
         text="    if access.characters > HOST_CHARACTERS_MAX:\n",
         becomes="    if access.count > HOST_CHARACTERS_MAX:\n",
         found_by=f"{_HOSTS}::test_hosts_of_absurd_length_are_refused",
@@ -226,9 +226,9 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="anyone who may search may read a history",
-        file="daemon/decisions/history.py",
-        text="super().__init__(SURFACE, HISTORIES,",
-        becomes="super().__init__(SURFACE, EXPLANATIONS,",
+        file="daemon/decisions/question_surface.py",
+        text='("History", HISTORIES)',
+        becomes='("History", EXPLANATIONS)',
         found_by="tests/daemon/decisions/test_past_requests.py"
         "::test_question_about_the_past_needs_the_right_to_read",
     ),

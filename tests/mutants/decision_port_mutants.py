@@ -45,6 +45,13 @@ DECISION_PORT_MUTANTS: Final = (
         "::test_slow_reader_of_a_listing_holds_up_nobody",
     ),
     Mutant(
+        name="the lines of a listing may take any memory",
+        file="daemon/queries/children.py",
+        text="            if size > LINES_BYTES_MAX:\n",
+        becomes="            if size > 100 * LINES_BYTES_MAX:\n",
+        found_by="tests/daemon/queries/test_process.py::test_lines_of_a_listing_are_limited",
+    ),
+    Mutant(
         name="a listing that ends early looks whole",
         file="daemon/queries/client.py",
         text="            if self._is_complete:\n",
@@ -291,7 +298,7 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="a result is not allowed when it is asked about",
-        file="protocol/decisions/search_pages.py",
+        file="protocol/decisions/search_results.py",
         text="        if not (query.list_hosts or self._is_allowed(pattern.name)):\n",
         becomes="        if query is None:\n",
         found_by="tests/daemon/decisions/test_search.py::test_a_pattern_whose_own_name_is_denied_is_no_result",

@@ -93,7 +93,7 @@ RELEASE_MUTANTS: Final = (
     ),
     Mutant(
         name="a worker does not get the registrations",
-        file="protocol/worker_feed.py",
+        file="protocol/worker_changes.py",
         text='                yield "registered", (int(is_controller), id, level)\n',
         becomes="                continue\n",
         found_by="tests/protocol/test_worker_feed.py::test_worker_learns_what_proves_the_releases",

@@ -20,11 +20,18 @@ from authorizerd.image.changes import (
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
-from authorizerd.protocol.worker_feed import (
+from authorizerd.protocol.worker_changes import (
     CATCH_UPS_MAX,
     CHANGES_PER_FRAME,
     OFFSETS_AT_ONCE,
     TEXTS_KEPT,
+    SharedTexts,
+    State,
+    encode_changes,
+    encode_state,
+    to_batch,
+)
+from authorizerd.protocol.worker_feed import (
     Begin,
     Done,
     Drain,
@@ -35,17 +42,12 @@ from authorizerd.protocol.worker_feed import (
     Order,
     Place,
     Report,
-    SharedTexts,
-    State,
     TakeChanges,
     TakeFiles,
     TakeSettings,
-    encode_changes,
     encode_message,
-    encode_state,
     order_reader,
     report_reader,
-    to_batch,
 )
 from tests.support.acls import acl
 from tests.support.log_files import added, removed

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl import patterns
 from authorizerd.acl.decision import AuthorizerSettings
-from authorizerd.acl.errors import InvalidQuestionError, SearchLimitError
+from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Acl, Operation, PatternType, ResourceType
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
@@ -244,14 +244,6 @@ def test_a_result_has_all_its_fields() -> None:
     found = find_resources(snapshot_of(alice("a")), NOBODY, ALICE, Operation.READ, TOPIC)
     (pattern,) = found.patterns
     assert pattern == PatternAccess(TOPIC, PatternType.LITERAL, "a", Operation.READ, EVERYWHERE, ())
-
-
-def test_too_many_exceptions_are_rejected() -> None:
-    snapshot = snapshot_of(alice("*"), *(alice(name, deny=True) for name in "abc"))
-    asked = (snapshot, NOBODY, ALICE, Operation.READ, TOPIC)
-    assert len(find_resources(*asked, exceptions_max=3).patterns[0].exceptions) == 3
-    with pytest.raises(SearchLimitError, match="more than 2 exceptions"):
-        find_resources(*asked, exceptions_max=2)
 
 
 def test_a_question_about_everyone_is_rejected() -> None:

@@ -14,8 +14,11 @@ from authorizerd.acl.model import AclAdded
 from authorizerd.acl.snapshot import with_acl
 from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
-from authorizerd.daemon.decisions.explain import EXPLAIN_PATH, ExplainHandler
-from authorizerd.daemon.decisions.history import HISTORY_PATH, HistoryHandler
+from authorizerd.daemon.decisions.question_surface import (
+    EXPLAIN_PATH,
+    HISTORY_PATH,
+    QuestionHandler,
+)
 from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.daemon.queries import past as past_module
 from authorizerd.metadata.directory import find_files
@@ -76,8 +79,8 @@ class PastPlace(SearchPlace):
         self.queries = LocalQueries(self.snapshot, self.image, log_dir)
         parts = (self.authorizer, VOCABULARY, self.callers, self.queries)
         self.authzen = AuthZenHandler(*parts, explains=True)
-        self.explain = ExplainHandler(*parts)
-        self.history = HistoryHandler(*parts)
+        self.explain = QuestionHandler(EXPLAIN_PATH, *parts)
+        self.history = QuestionHandler(HISTORY_PATH, *parts)
         self.searches = SearchHandler(*parts)
 
     async def ask(

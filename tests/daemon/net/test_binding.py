@@ -11,7 +11,9 @@ import trio
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.net import binding
 from authorizerd.daemon.net.binding import SocketFile, bind, bind_unix, listen_at
-from authorizerd.protocol.worker_feed import Place
+from authorizerd.protocol.worker_feed import (
+    Place,
+)
 
 KEY = "authorizerd.decision.http"
 

@@ -24,7 +24,9 @@ from authorizerd.daemon.queries.client import LOST, OpenAnswer, QueryClient
 from authorizerd.daemon.queries.process import QueryProcess, new_work
 from authorizerd.daemon.workers.query_pool import QueryPool
 from authorizerd.protocol.queries import Answer, ExplainQuestion, ListingQuestion
-from authorizerd.protocol.worker_feed import Files
+from authorizerd.protocol.worker_feed import (
+    Files,
+)
 from tests.support.log_files import added
 
 SECONDS_MAX = 600
@@ -103,6 +105,12 @@ def is_alive(process: int) -> bool:
         return ") Z " not in Path(f"/proc/{process}/stat").read_text()
     except OSError:
         return False
+
+
+def list_descriptors(process: int) -> list[str]:
+    """Return the kinds of a process's descriptors beyond the standard streams."""
+    found = Path(f"/proc/{process}/fd").iterdir()
+    return sorted(os.readlink(each).partition(":")[0] for each in found if int(each.name) > 2)
 
 
 async def ends(process: int) -> None:
@@ -266,6 +274,19 @@ async def read(listing: OpenAnswer) -> bytes:
     while lines := await listing.next_lines():
         data += lines
     return data
+
+
+async def test_child_of_a_listing_keeps_only_its_own_file(tmp_path: Path) -> None:
+    """Although other listings wait, and are read."""
+    async with running(tmp_path, "--endless") as made:
+        others = [await made.list() for _ in range(RUNNING_MAX)]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(made.list)
+            await trio.sleep(0.1)
+            assert list_descriptors(await made.sleeping()) == ["/memfd", "pipe", "socket"]
+            nursery.cancel_scope.cancel()
+        for listing in others:
+            listing.close()
 
 
 async def test_child_keeps_nothing_of_its_parent(tmp_path: Path) -> None:

@@ -12,11 +12,13 @@ from authorizerd.daemon.queries.replica import STATES_KEPT_MAX, Replica
 from authorizerd.image.changes import FeatureLevel, TopicAdded
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.features import METADATA_VERSION_FEATURE
+from authorizerd.protocol.worker_changes import (
+    encode_changes,
+    encode_state,
+)
 from authorizerd.protocol.worker_feed import (
     Loaded,
     TakeChanges,
-    encode_changes,
-    encode_state,
     order_reader,
 )
 from tests.support.acls import acl, snapshot_of

@@ -16,6 +16,9 @@ from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Suspend
 from authorizerd.daemon.workers.feed_source import FeedSource, Follower
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
+from authorizerd.protocol.worker_changes import (
+    encode_changes,
+)
 from authorizerd.protocol.worker_feed import (
     Begin,
     Done,
@@ -28,7 +31,6 @@ from authorizerd.protocol.worker_feed import (
     StopDecisions,
     TakeFiles,
     TakeSettings,
-    encode_changes,
     encode_message,
     report_reader,
 )

@@ -25,8 +25,12 @@ from authorizerd.daemon.workers.link import (
     WorkerProcess,
 )
 from authorizerd.image.cluster import EMPTY_IMAGE
-from authorizerd.protocol import worker_feed
+from authorizerd.protocol import worker_changes
 from authorizerd.protocol.framing import frame
+from authorizerd.protocol.worker_changes import (
+    SharedTexts,
+    to_batch,
+)
 from authorizerd.protocol.worker_feed import (
     Done,
     Drain,
@@ -34,11 +38,9 @@ from authorizerd.protocol.worker_feed import (
     Loaded,
     Order,
     Report,
-    SharedTexts,
     TakeChanges,
     encode_message,
     order_reader,
-    to_batch,
 )
 from tests.support.acls import acl, snapshot_of
 from tests.support.log_files import added
@@ -202,7 +204,7 @@ async def test_worker_that_reads_its_snapshot_slowly_lives(
     nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Millions of ACLs take minutes. A worker that then does nothing is killed."""
-    monkeypatch.setattr(worker_feed, "CHANGES_PER_FRAME", 1)
+    monkeypatch.setattr(worker_changes, "CHANGES_PER_FRAME", 1)
     near, stream = lockstep_stream_pair()
     process, reader = Process(), order_reader()
     process.may_end.set()
@@ -226,7 +228,7 @@ async def test_no_change_waits_while_the_state_is_sent(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker that loads slowly gets the newest state, however many changes come meanwhile."""
-    monkeypatch.setattr(worker_feed, "CHANGES_PER_FRAME", 1)
+    monkeypatch.setattr(worker_changes, "CHANGES_PER_FRAME", 1)
     monkeypatch.setattr(worker_link, "CHANGES_WAITING_MAX", 2)
     near, stream = lockstep_stream_pair()
     process, reader = Process(), order_reader()

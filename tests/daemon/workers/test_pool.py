@@ -20,7 +20,10 @@ from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.feed_source import SILENT
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
 from authorizerd.daemon.workers.predecessors import LEASE_SECONDS_MAX
-from authorizerd.protocol.worker_feed import Files, Report
+from authorizerd.protocol.worker_feed import (
+    Files,
+    Report,
+)
 from tests.daemon.fake_worker import FakeProcesses, FakeWorker
 from tests.support.log_files import added, removed
 

@@ -30,6 +30,13 @@ from authorizerd.protocol.decisions.acl_feed import (
 from authorizerd.protocol.decisions.stream import encode_answer, encode_hello
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.error_codes import ErrorCode
+from authorizerd.protocol.worker_changes import (
+    SharedTexts,
+    to_batch,
+)
+from authorizerd.protocol.worker_changes import (
+    encode_changes as encode_feed,
+)
 from authorizerd.protocol.worker_feed import (
     Begin,
     Done,
@@ -38,7 +45,6 @@ from authorizerd.protocol.worker_feed import (
     Listen,
     Order,
     Place,
-    SharedTexts,
     Stores,
     TakeChanges,
     TakeFiles,
@@ -46,10 +52,6 @@ from authorizerd.protocol.worker_feed import (
     encode_message,
     order_reader,
     report_reader,
-    to_batch,
-)
-from authorizerd.protocol.worker_feed import (
-    encode_changes as encode_feed,
 )
 from authorizerd_client.errors import AuthorizerdError
 from authorizerd_client.following import Follower
