@@ -206,7 +206,7 @@ KAFKA_MUTANTS: Final = (
         file="protocol/kafka/chunked_output.py",
         text="        if len(self._last) >= CHUNK_BYTES:\n",
         becomes="        if part:\n",
-        found_by="tests/daemon/test_memory_growth.py::test_kafka_request_stays_within_its_growth_factor",
+        found_by="tests/protocol/kafka/test_chunked_output.py::test_chunks_contain_everything_in_order",
     ),
     Mutant(
         name="a resource is described as often as it is named",

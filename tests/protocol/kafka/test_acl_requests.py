@@ -1,6 +1,7 @@
 """The ACL requests to ACLs and filters, compared with kio's entities of the same bytes."""
 
 import io
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import partial
 from typing import Any, get_args
@@ -14,7 +15,7 @@ from kio.serial import entity_writer
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka import acl_types
+from authorizerd.protocol.kafka import acl_types, codec
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.messages import count_items
 from tests.protocol.decoding import check_any, check_cuts
@@ -138,6 +139,13 @@ def test_create_has_its_acls_in_order(version: int, asked: list[Acl], trailing: 
         literal_in_version_0(version, acl.pattern_type) for acl in asked
     ]
     assert count_items(ApiKey.CREATE_ACLS, version, body) == len(asked)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_steps() -> Iterator[None]:
+    """Read all requests in steps, also small ones, which ``test_codec`` reads both ways."""
+    with patch.object(codec, "_SMALL_BYTES_MAX", -1):
+        yield
 
 
 @given(

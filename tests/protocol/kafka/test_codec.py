@@ -9,6 +9,7 @@ from functools import partial
 from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, cast, get_args, get_origin
+from unittest.mock import patch
 from weakref import WeakSet
 
 import msgspec
@@ -21,7 +22,7 @@ from kio.static.protocol import Entity
 
 from authorizerd.acl.steps import ITEMS_FREED_PER_STEP, Steps, finish
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.kafka import codec
+from authorizerd.protocol.kafka import arrays, codec
 from authorizerd.protocol.kafka.acls import DescribeAclsAnswer, DescribeAclsRequest
 from authorizerd.protocol.kafka.api import REQUESTED_APIS, ApiKey
 from authorizerd.protocol.kafka.arrays import array_of
@@ -55,15 +56,33 @@ class Message(msgspec.Struct, frozen=True):
         return f"{self.message.__name__}-v{self.version}"
 
     def encode(self, value: object) -> bytes:
-        steps = codec.encode(self.message, self.version, value, flexible=self.flexible)
-        return b"".join(finish(steps))
+        """Return the bytes, which are the same if all arrays are written in steps."""
+        encode = partial(codec.encode, self.message, self.version, flexible=self.flexible)
+        encoded = b"".join(finish(encode(value)))
+        with patch.object(arrays, "SMALL_ITEMS_MAX", 0):
+            assert b"".join(finish(encode(value))) == encoded
+        return encoded
 
     def decode(self, data: bytes, items_max: int = ARRAY_ITEMS_MAX) -> Any:  # noqa: ANN401 - of any class
-        return finish(
-            codec.decode(
-                self.message, self.version, data, flexible=self.flexible, items_max=items_max
+        """Return the message, which is the same if it is read in steps. So are errors."""
+        read = partial(self._read, data, items_max)
+        at_once = read()
+        with patch.object(codec, "_SMALL_BYTES_MAX", -1):
+            assert repr(read()) == repr(at_once)
+        if isinstance(at_once, DecodeError):
+            raise at_once
+        return at_once
+
+    def _read(self, data: bytes, items_max: int) -> Any:  # noqa: ANN401
+        flexible = self.flexible
+        try:
+            return finish(
+                codec.decode(
+                    self.message, self.version, data, flexible=flexible, items_max=items_max
+                )
             )
-        )
+        except DecodeError as error:
+            return error
 
 
 def _in_all_versions() -> list[Message]:
