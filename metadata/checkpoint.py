@@ -14,7 +14,7 @@ from typing import Final
 
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
 from authorizerd.metadata.directory import Checkpoint, parse_checkpoint_name
-from authorizerd.metadata.epochs import EPOCH_MAX
+from authorizerd.metadata.epochs import EPOCH_MAX, epoch_fault
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
 from authorizerd.metadata.storage import ReadableFiles
 from authorizerd.protocol.errors import DecodeError
@@ -184,6 +184,19 @@ def read_control_types(placed: PlacedBatch) -> list[int]:
     except DecodeError as error:
         offset = placed.batch.base_offset
         raise corrupt(placed, offset, error.reason, position=error.position) from error
+
+
+def check_epoch(placed: PlacedBatch, epoch_before: int) -> None:
+    """Check that a batch can follow one of ``epoch_before``, which is 0 at the beginning of a log.
+
+    Raises:
+        CorruptLogError: it cannot.
+    """
+    batch = placed.batch
+    begins_epoch = ControlType.LEADER_CHANGE in read_control_types(placed)
+    reason = epoch_fault(batch.leader_epoch, epoch_before, begins_epoch=begins_epoch)
+    if reason is not None:
+        raise corrupt(placed, batch.base_offset, reason)
 
 
 def corrupt(placed: PlacedBatch, offset: int, reason: str, *, position: int = 0) -> CorruptLogError:

@@ -26,10 +26,10 @@ from authorizerd.metadata.batch_file import BatchFile, PlacedBatch, TornTail
 from authorizerd.metadata.batch_index import Place
 from authorizerd.metadata.checkpoint import (
     CheckpointReader,
+    check_epoch,
     corrupt,
     locate_checkpoint,
     place_fault,
-    read_control_types,
 )
 from authorizerd.metadata.directory import (
     NAME_DIRECTORY_OR_CHECKPOINT,
@@ -39,11 +39,9 @@ from authorizerd.metadata.directory import (
     check_names,
     find_files,
 )
-from authorizerd.metadata.epochs import epoch_fault
 from authorizerd.metadata.errors import CorruptLogError, MetadataLogError
 from authorizerd.metadata.storage import DISK, Storage
-from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.records.batch import ControlType, RecordBatch
+from authorizerd.protocol.records.batch import RecordBatch
 from authorizerd.protocol.records.control import SnapshotHeader
 
 
@@ -88,11 +86,10 @@ class Progress:
     """How far reading has come.
 
     ``damaged_checkpoints``, newest first, is complete from the first batch on. ``torn_tail``,
-    ``segment`` and ``segment_bytes`` are set at the end: the file in which the log continues and
-    its valid bytes. ``segment`` is None if the log continues in a new file. ``superseded`` are
-    the files of a followed log that have no further use. ``checkpoint_offset`` is the last offset
-    of the checkpoint that was read, -1 without one, and ``bytes_since_checkpoint`` is the size of
-    the batches after it.
+    ``segment`` and ``segment_bytes`` are set at the end: the file in which the log continues, None
+    if in a new one, and its valid bytes. ``superseded`` are the files of a followed log that have
+    no further use. ``checkpoint_offset`` is the last offset of the checkpoint that was read, -1
+    without one, and ``bytes_since_checkpoint`` is the size of the batches after it.
     """
 
     last_offset: int = -1
@@ -340,19 +337,6 @@ class MetadataLog:
         return placed
 
 
-def check_epoch(placed: PlacedBatch, epoch_before: int) -> None:
-    """Check that a batch can follow one of ``epoch_before``, which is 0 at the beginning of a log.
-
-    Raises:
-        CorruptLogError: it cannot.
-    """
-    batch = placed.batch
-    begins_epoch = ControlType.LEADER_CHANGE in read_control_types(placed)
-    reason = epoch_fault(batch.leader_epoch, epoch_before, begins_epoch=begins_epoch)
-    if reason is not None:
-        raise corrupt(placed, batch.base_offset, reason)
-
-
 def open_files(path: Path, storage: Storage = DISK) -> LogFiles:
     """Return the files of the log below a log directory, or a single checkpoint file.
 
@@ -364,9 +348,3 @@ def open_files(path: Path, storage: Storage = DISK) -> LogFiles:
     files = find_files(path, storage, remedy=NAME_DIRECTORY_OR_CHECKPOINT)
     check_names(path, storage)
     return files
-
-
-def corrupt_record(log_batch: LogBatch, error: DecodeError) -> CorruptLogError:
-    """Return the error that locates a record's fault in the log."""
-    placed = log_batch.placed
-    return corrupt(placed, placed.batch.base_offset, error.reason, position=error.position)

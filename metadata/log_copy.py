@@ -6,8 +6,7 @@ unfinished. A snapshot replaces older files only once it is verified and durable
 
 Appends are not synced: whatever a crash loses is fetched again. If the disk fails or is full, the
 copy stays behind: what follows is not saved until a later checkpoint of the newest state makes the
-copy complete again. The daemon goes on meanwhile. What follows while that checkpoint is written is
-held in memory, since nothing may be read that follows missing records.
+copy complete again. The daemon goes on meanwhile, and holds what follows that checkpoint in memory.
 
 A checkpoint of ours has only the records that the daemon keeps (``KEPT_RECORDS``). For a copy that
 is enough, as nobody else reads it; a version of the daemon that keeps more begins a new copy.
@@ -98,8 +97,6 @@ class LogCopy:
         """The offset up to which everything was passed to the copy, -1 before the first."""
         return self.end.next_offset - 1
 
-    # Reading.
-
     def open(self) -> None:
         """Read the whole copy, and cut what a crash left unfinished.
 
@@ -143,11 +140,7 @@ class LogCopy:
         self._suspend(error)
 
     def batches(self) -> Iterator[LogBatch]:
-        """Yield the batches that ``open`` found: a checkpoint's, then the log's.
-
-        Raises:
-            MetadataLogError: a file was damaged since.
-        """
+        """Yield the batches that ``open`` found. Raise MetadataLogError if a file was damaged."""
         if self.end.is_empty:
             return iter(())
         return MetadataLog.open(self._log_dir, self._storage).batches()
@@ -176,8 +169,6 @@ class LogCopy:
                 if not self.fault:
                     with self._suspending():
                         self._files.write_properties(cluster_id)
-
-    # Writing.
 
     def append(self, batches: Sequence[RecordBatch]) -> None:
         """Add committed batches. If the disk fails, only their offsets are kept.
@@ -254,11 +245,7 @@ class LogCopy:
             self.end = LogEnd.of_checkpoint(snapshot.reader, self.end.voters)
 
     def abandon_snapshot(self, error: Exception | None = None) -> None:
-        """Remove the snapshot that was begun, if any.
-
-        Args:
-            error: why. If the disk failed, the next attempt does without it.
-        """
+        """Remove the snapshot that was begun. After an ``error`` of the disk, do without it."""
         with self._lock:
             snapshot, self._snapshot = self._snapshot, None
             if snapshot is not None:
@@ -269,11 +256,7 @@ class LogCopy:
     # Checkpoints of our own.
 
     def is_checkpoint_due(self, bytes_max: int) -> bool:
-        """Return True if a checkpoint should replace the log, or make it complete again.
-
-        Args:
-            bytes_max: the size above which the log is replaced.
-        """
+        """Return True if a checkpoint should replace a log above this size, or complete it."""
         if self._snapshot is not None or self.cluster_id is None:
             return False
         if self.fault:
@@ -283,20 +266,21 @@ class LogCopy:
     def begin_checkpoint(self) -> int:
         """Continue the log in a new file, and return the offset at which it begins.
 
-        A checkpoint that ends there or later replaces all older files.
-
-        Raises:
-            OSError: the disk failed.
+        A checkpoint that ends there or later replaces all older files. Raise OSError if the disk
+        failed.
         """
         with self._lock:
             assert self.cluster_id is not None, "the cluster is adopted first"
-            with self._suspending(reraise=True):
-                base = self.end.next_offset
+            base = self.end.next_offset
+            try:
                 if self.fault:
                     self._files.resume(is_unknown=self._is_unknown, cluster_id=self.cluster_id)
                     self._is_unknown, self._held = False, []
                 else:
                     self._files.begin_segment(base)
+            except (OSError, LogDirectoryError) as error:
+                self._suspend(error)
+                raise OSError(str(error)) from error
             self._begun, self._begun_replacements = base, self._replacements
             return base
 
@@ -306,11 +290,11 @@ class LogCopy:
         """Replace everything below the state's end by a checkpoint. Other calls go on meanwhile.
 
         Args:
-            state: the state at a batch's end, outside metadata transactions. It must not end
-                before the offset that ``begin_checkpoint`` returned.
+            state: the state at a batch's end, outside metadata transactions, not before the offset
+                that ``begin_checkpoint`` returned.
             rest: called after each batch.
 
-        Returns: False if the copy was cleared, replaced or suspended meanwhile.
+        Returns: False if the copy was replaced or suspended meanwhile.
 
         Raises:
             OSError: the disk failed. The files are as before.
@@ -346,16 +330,12 @@ class LogCopy:
             _logger.info("%s: the copy is complete again", self._log_dir)
 
     @contextmanager
-    def _suspending(self, *, reraise: bool = False) -> Iterator[None]:
-        """Go on without the copy if the disk fails in the block. Only OSError is raised again."""
+    def _suspending(self) -> Iterator[None]:
+        """Go on without the copy if the disk fails in the block."""
         try:
             yield
         except (OSError, LogDirectoryError) as error:
             self._suspend(error)
-            if reraise and isinstance(error, OSError):
-                raise
-            if reraise:
-                raise OSError(str(error)) from error
 
     def _suspend(self, error: Exception) -> None:
         self._held = None

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from authorizerd.metadata.batch_file import PlacedBatch
-from authorizerd.metadata.checkpoint import CheckpointReader, corrupt
+from authorizerd.metadata.checkpoint import CheckpointReader, check_epoch, corrupt
 from authorizerd.metadata.directory import sort_files
-from authorizerd.metadata.log import MetadataLog, Origin, Progress, check_epoch
+from authorizerd.metadata.log import MetadataLog, Origin, Progress
 from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import BatchMark, RecordBatch
 from authorizerd.protocol.records.voters import Voters, find_voters

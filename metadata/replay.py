@@ -29,7 +29,9 @@ from authorizerd.image.changes import (
     VotersChanged,
 )
 from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
-from authorizerd.metadata.log import LogBatch, MetadataLog, corrupt_record
+from authorizerd.metadata.checkpoint import corrupt
+from authorizerd.metadata.errors import CorruptLogError
+from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import HEADER_SIZE, RecordBatch
 from authorizerd.protocol.records.fast_reader import RECORDS_PER_SLICE, Texts, read_records
@@ -246,6 +248,12 @@ def _removes(record: MetadataRecord) -> bool:
 def _batch(log_batch: LogBatch, part: _Slice, *, is_end: bool) -> ChangeBatch:
     changes, cluster_changes = part
     return ChangeBatch(log_batch.last_offset, changes, is_end, cluster_changes)
+
+
+def corrupt_record(log_batch: LogBatch, error: DecodeError) -> CorruptLogError:
+    """Return the error that locates a record's fault in the log."""
+    placed = log_batch.placed
+    return corrupt(placed, placed.batch.base_offset, error.reason, position=error.position)
 
 
 def read_changes(path: Path) -> Iterator[ChangeBatch]:

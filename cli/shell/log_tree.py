@@ -23,9 +23,9 @@ from authorizerd.image.changes import ClusterChange, PartitionChanged
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError, ClusterChangeError
 from authorizerd.metadata.checkpoint import corrupt
-from authorizerd.metadata.log import LogBatch, MetadataLog, corrupt_record
+from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.past import read_past
-from authorizerd.metadata.replay import TransactionFrame
+from authorizerd.metadata.replay import TransactionFrame, corrupt_record
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records import metadata

@@ -52,7 +52,6 @@ class LocalLogSource:
         self._log = log
         self._written = written
         self._replay = Replay()
-        self.bytes_since_checkpoint = 0
 
     status = None
 
@@ -66,6 +65,11 @@ class LocalLogSource:
     def checkpoint_offset(self) -> int:
         """The last offset of the checkpoint that was read, -1 without one."""
         return self._log.progress.checkpoint_offset
+
+    @property
+    def bytes_since_checkpoint(self) -> int:
+        """The size of what was read after the checkpoint."""
+        return self._log.progress.bytes_since_checkpoint
 
     @property
     def replay(self) -> Replay:
@@ -94,8 +98,6 @@ class LocalLogSource:
             batches = self._log.batches()
             while read := await run_in_thread(read_some, batches):
                 for log_batch in read:
-                    if not log_batch.is_checkpoint:  # a checkpoint need not be checkpointed again
-                        self.bytes_since_checkpoint += len(log_batch.placed.batch.data)
                     for step in self._replay.steps(log_batch):
                         if step is None:
                             await trio.lowlevel.checkpoint()
