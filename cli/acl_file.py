@@ -57,13 +57,7 @@ def read_text(path: Path | None) -> str:
 
 
 def parse_acls(name: object, text: str, suffix: str, format: str | None = None) -> AclsRead:
-    """Return the ACLs of the text of a file, as ``read_acls``.
-
-    Args:
-        name: what errors begin with.
-        suffix: of the file's name.
-        format: its name; None to detect it.
-    """
+    """Return the ACLs of the text of a file, as ``read_acls``."""
     try:
         return read_acl_text(text, suffix) if format is None else FORMATS[format].read(text)
     except AclTextError as error:

@@ -163,23 +163,20 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
         "where the ACLs are: one of --log-dir, --acls, --config and --bootstrap-server"
     )
     flags.add_log_dir_argument(group)
-    flags.add_file(
-        group,
-        "--acls",
+    text = (
         f"a file of ACLs in one of the formats {FORMAT_NAMES} (acls export --help explains "
-        "them); with --config, instead of the log directory of that configuration",
+        "them); with --config, instead of the log directory of that configuration"
     )
+    flags.add_file(group, "--acls", text)
     flags.add_config_arguments(group, required=False)
     text = f"answer by the ACLs of this moment: {MOMENT_HELP}. It needs --log-dir or --config"
     flags.add_text(group, "--as-of", "MOMENT", text)
     flags.add_broker_arguments(group, "Listing ACLs needs DESCRIBE on the cluster")
-    group.add_argument(
-        "--kafka-release",
-        type=Release,
-        choices=tuple(Release),
-        help="answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one "
-        "that the log, the configuration or the brokers show; else by each that may judge)",
+    text = (
+        "answer by the rules of this Kafka release: 4.3 means 4.0 to 4.3 (default: the one "
+        "that the log, the configuration or the brokers show; else by each that may judge)"
     )
+    flags.add_text(group, "--kafka-release", None, text, type=Release, choices=tuple(Release))
     source_settings.add_setting_arguments(group)
 
 

@@ -100,12 +100,7 @@ LISTING_OFFSET: Final = -1
 
 
 def read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
-    """Return what the brokers tell. Blocks; failures that are retried are printed.
-
-    Args:
-        servers: addresses, as ``--bootstrap-server`` has them.
-        command_config: the path of a properties file, or None.
-    """
+    """Return what the brokers tell. Blocks; failures that are retried are printed."""
     return run_on_brokers(servers, command_config, BrokerReader.read)
 
 
@@ -162,7 +157,9 @@ class BrokerReader:
         metadata = await self.read_metadata()
         snapshot = with_rules(snapshot, (await self._find_release(metadata)).rules)
         values, failure = await self.read_configs(each.node_id for each in metadata.brokers)
-        _check_authorizer(values)
+        name = values.get(AUTHORIZER)
+        if name and name != STANDARD_AUTHORIZER:
+            warn(f"the broker decides by {name}; this answer follows {STANDARD_AUTHORIZER}")
         topics = {each.name for each in metadata.topics if each.name and not each.error_code}
         told = {key: value for key, value in values.items() if key in SETTING_KEYS}
         return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure, self._user)
@@ -201,11 +198,7 @@ class BrokerReader:
     async def read_listing(
         self, call: Call[tuple[int, bytes | bytearray]]
     ) -> tuple[Listing, int | None]:
-        """Return all ACLs, and the log offset of the listing if the server tells it.
-
-        Args:
-            call: one of ``listing_call``.
-        """
+        """Return all ACLs, and the log offset of the listing if the server tells it."""
         try:
             version, body = await self.client.request(
                 call, name="describeAcls", errors=find_listing_errors
@@ -286,13 +279,6 @@ def _describe_refusal(results: Iterable[responses.DescribedResource]) -> str:
         if each.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             return "the broker shows its settings only to those with DESCRIBE_CONFIGS"
     return f"DescribeConfigs: {refused[0]}" if refused else "the cluster names no broker"
-
-
-def _check_authorizer(values: Mapping[str, str | None]) -> None:
-    """Warn if the broker decides by another authorizer."""
-    name = values.get(AUTHORIZER)
-    if name and name != STANDARD_AUTHORIZER:
-        warn(f"the broker decides by {name}; this answer follows {STANDARD_AUTHORIZER}")
 
 
 def _no_errors(_: object) -> list[ApiError]:

@@ -125,15 +125,15 @@ ACLS_COMMANDS: Final[Mapping[str, Command]] = {
         "change.arguments", "add_plan_arguments", "show what files of desired ACLs would change"
     ),
     "apply": Command(
-        "change.arguments", "add_apply_arguments", "make exactly the changes of a plan"
+        "change.applying", "add_apply_arguments", "make exactly the changes of a plan"
     ),
     "remove": Command(
-        "change.arguments",
+        "change.removal",
         "add_remove_arguments",
         "remove all ACLs of a principal or of a resource",
     ),
     "compare-releases": Command(
-        "change.arguments",
+        "change.releases",
         "add_compare_arguments",
         "show which ACLs mean something else in another release of Kafka",
     ),

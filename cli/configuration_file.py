@@ -20,11 +20,7 @@ def read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
 
 
 def read_configuration_text(path: Path, name: str = "--config: ") -> str:
-    """Return the file's text, decoded as Kafka decodes it.
-
-    Args:
-        name: of the argument that names the file, for errors.
-    """
+    """Return the file's text, decoded as Kafka decodes it."""
     try:
         with path.open("rb") as file:
             data = file.read(CONFIGURATION_BYTES_MAX + 1)

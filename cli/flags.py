@@ -64,9 +64,9 @@ def add_switch(parser: Flags, flag: str, help: str) -> None:
     parser.add_argument(flag, action="store_true", help=help)
 
 
-def add_text(parser: Flags, flag: str, metavar: str, help: str) -> None:
-    """Add a flag with a text, which is None without the flag."""
-    parser.add_argument(flag, metavar=metavar, help=help)
+def add_text(parser: Flags, flag: str, metavar: str | None, help: str, **settings: Any) -> None:  # noqa: ANN401 - as argparse
+    """Add a flag with a text, which is None without the flag unless ``settings`` say otherwise."""
+    parser.add_argument(flag, metavar=metavar, help=help, **settings)
 
 
 def add_file(parser: Flags, flag: str, help: str, metavar: str = "FILE") -> None:
@@ -117,11 +117,7 @@ def add_directory_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_broker_arguments(parser: Flags, rights: str) -> None:
-    """Add ``--bootstrap-server`` and ``--command-config``.
-
-    Args:
-        rights: a sentence about the rights that the user needs.
-    """
+    """Add ``--bootstrap-server`` and ``--command-config``."""
     text = "ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
     add_text(parser, "--bootstrap-server", "HOST:PORT", f"{text}{rights}. {HELP}")
     text = (

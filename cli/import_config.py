@@ -16,9 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from authorizerd.acl.formats.unread import find_placeholder
 from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import add_file, add_json_argument
+from authorizerd.cli.flags import add_file, add_json_argument, add_text
 from authorizerd.cli.follower_file import FollowerFile, import_broker
 from authorizerd.cli.output import print_document
 from authorizerd.config.configuration import parse
@@ -26,6 +27,7 @@ from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import find_meant_key
 from authorizerd.config.properties import Property, parse_properties
+from authorizerd.config.providers import find_providers
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.meta_properties import read_meta_properties
 
@@ -37,29 +39,17 @@ LOG_DIR: Final = "/var/lib/authorizerd/copy"
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "broker",
-        type=Path,
-        metavar="BROKER_SERVER_PROPERTIES",
-        help="the server.properties of a broker or controller of the cluster to follow",
-    )
+    text = "the server.properties of a broker or controller of the cluster to follow"
+    add_text(parser, "broker", "BROKER_SERVER_PROPERTIES", text, type=Path)
     text = (
         "write to this new file, with the secrets, so that only its owner can read it"
         " (default: print the configuration without secrets)"
     )
     add_file(parser, "--output", text)
-    parser.add_argument(
-        "--node-id",
-        type=int,
-        metavar="ID",
-        help="node.id of the daemon: one that no node of the cluster has (default: 1000000)",
-    )
-    parser.add_argument(
-        "--log-dir",
-        default=LOG_DIR,
-        metavar="DIRECTORY",
-        help="directory of the daemon's copy of the cluster's log (default: %(default)s)",
-    )
+    text = "node.id of the daemon: one that no node of the cluster has (default: 1000000)"
+    add_text(parser, "--node-id", "ID", text, type=int)
+    text = "directory of the daemon's copy of the cluster's log (default: %(default)s)"
+    add_text(parser, "--log-dir", "DIRECTORY", text, default=LOG_DIR)
     add_json_argument(parser)
 
 
@@ -144,6 +134,10 @@ def _find_warnings(properties: Mapping[str, Property], made: FollowerFile) -> It
         meant = find_meant_key(key)
         if meant is not None:
             yield f"left out {key}, which Kafka ignores too: did you mean {meant}?"
+    for line in made.lines:
+        found = None if find_providers(line.value) else find_placeholder(line.value)
+        if found is not None and not line.is_secret:
+            yield f"{line.key} has the placeholder {found}, which nothing replaces: write its value"
     yield from find_hints({key: place.value for key, place in properties.items()})
 
 

@@ -44,11 +44,7 @@ def print_answer(
 
 
 def print_document(document: object, out: TextIO | None = None) -> None:
-    """Print a document, which msgspec can encode, as indented JSON.
-
-    Args:
-        out: standard output by default.
-    """
+    """Print a document, which msgspec can encode, as indented JSON."""
     encoded = msgspec.json.format(msgspec.json.encode(document), indent=2)
     (out or sys.stdout).write(f"{escape_json(encoded.decode())}\n")
 

@@ -23,13 +23,7 @@ from authorizerd.metadata.storage import DISK, PRIVATE_DISK
 
 
 def serve(config: Path, overrides: Sequence[str], ready_file: Path | None) -> None:
-    """Run the daemon to its end.
-
-    Args:
-        config: the configuration's file.
-        overrides: keys with values, with precedence over the file.
-        ready_file: where to write the addresses once the daemon is ready.
-    """
+    """Run the daemon to its end."""
     log_to_standard_error()
     read = partial(read_configuration, config, overrides)
     configuration = read()

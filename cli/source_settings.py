@@ -14,7 +14,7 @@ import msgspec
 
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import Refuse
+from authorizerd.cli.flags import Refuse, add_text
 from authorizerd.cli.profile import Profile
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.errors import InvalidValueError
@@ -85,14 +85,11 @@ def add_setting_arguments(group: argparse._ArgumentGroup) -> None:
         help="super users as Type:name;Type:name, instead of those in --config or on the broker; "
         "an empty list says that there are none. Brokers do not show theirs",
     )
-    group.add_argument(
-        "--allow-everyone-if-no-acl-found",
-        nargs="?",
-        const="true",
-        metavar="true|false",
-        help="the value of allow.everyone.if.no.acl.found, instead of that in --config or on the "
-        "broker (true if no value follows). Brokers do not show theirs",
+    text = (
+        "the value of allow.everyone.if.no.acl.found, instead of that in --config or on the "
+        "broker (true if no value follows). Brokers do not show theirs"
     )
+    add_text(group, "--allow-everyone-if-no-acl-found", "true|false", text, nargs="?", const="true")
 
 
 def check_authorizer(configuration: Configuration) -> None:
@@ -106,11 +103,7 @@ def check_authorizer(configuration: Configuration) -> None:
 
 
 def check_flags(flags: Mapping[str, str | None], refuse: Refuse) -> None:
-    """End the command if the value of a flag is invalid.
-
-    Args:
-        flags: the values of the flags of ``add_setting_arguments``, by their keys.
-    """
+    """End the command if the value of a flag is invalid."""
     for key, (flag, parse) in _FLAGS.items():
         text = flags[key]
         if text is not None:
@@ -121,11 +114,7 @@ def check_flags(flags: Mapping[str, str | None], refuse: Refuse) -> None:
 
 
 def read_file_settings(configuration: Configuration | None, path: str) -> Iterator[Setting]:
-    """Yield each setting of a configuration. Without one, all are unknown.
-
-    Args:
-        path: the configuration's file.
-    """
+    """Yield each setting of a configuration. Without one, all are unknown."""
     for key in SETTING_KEYS:
         if configuration is None:
             yield Setting(key, None, Origin.UNKNOWN)
@@ -137,11 +126,7 @@ def read_file_settings(configuration: Configuration | None, path: str) -> Iterat
 def read_broker_settings(
     servers: str, told: Mapping[str, str | None], failure: str
 ) -> Iterator[Setting]:
-    """Yield each setting of a broker. A key that it does not list has Kafka's default there.
-
-    Args:
-        told, failure: see ``acl_source.BrokerAnswer``.
-    """
+    """Yield each setting of a broker. A key that it does not list has Kafka's default there."""
     for key in SETTING_KEYS:
         value = told.get(key, _DEFAULTS[key])
         if failure:

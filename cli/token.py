@@ -16,7 +16,7 @@ from typing import Final
 from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_principal_surprises
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import add_file, add_json_argument
+from authorizerd.cli.flags import add_file, add_json_argument, add_text
 from authorizerd.cli.output import print_document
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.tokens import SECRET_BYTES, new_token, parse_tokens
@@ -32,13 +32,11 @@ _ID_BYTES: Final = 6
 
 def add_token_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "--principal",
-        required=True,
-        metavar="NAME",
-        help="the caller that will use the token: rest-bridge means the principal"
-        f" {CALLER_TYPE}:rest-bridge, which no client of Kafka has; or give Type:name",
+    text = (
+        "the caller that will use the token: rest-bridge means the principal"
+        f" {CALLER_TYPE}:rest-bridge, which no client of Kafka has; or give Type:name"
     )
+    add_text(parser, "--principal", "NAME", text, required=True)
     parser.add_argument("--id", help="the token's id (default: a random one)")
     text = "append the token's line to this tokens file (default: print the line)"
     add_file(parser, "--append", text)

@@ -185,10 +185,7 @@ def parse_documents(text: str, *, merges: bool = True) -> list[tuple[str, Value]
 
 
 def parse_document(text: str, *, merges: bool = True) -> Value:
-    """Return the value of a YAML or JSON text with one document.
-
-    Args: as ``parse_documents``.
-    """
+    """Return the value of a YAML or JSON text with one document."""
     if text.lstrip().startswith("{"):
         return parse_json(text)
     return parse_yaml(text, StrictLoader if merges else UnmergedLoader)
@@ -255,11 +252,7 @@ def _find_document(events: Events, number: int) -> yaml.Event | None:
 
 
 def _find(events: Events, event: yaml.Event, steps: list[Step]) -> yaml.Mark | None:
-    """Return where the value is, or the innermost value around it that exists.
-
-    Args:
-        event: the first one of the value that the steps begin at.
-    """
+    """Return where the value is, or the innermost value around it that exists."""
     mark: yaml.Mark | None = None
     for step in steps:
         entry = _find_entry(events, event, step)
@@ -290,11 +283,7 @@ def _find_entry(
 
 
 def _entries(events: Events, *, skips: bool = True) -> Iterator[yaml.Event]:
-    """Yield the first event of each item or key.
-
-    Args:
-        skips: whether to skip the rest of each item before the next one.
-    """
+    """Yield the first event of each item or key."""
     for event in events:
         if isinstance(event, yaml.CollectionEndEvent):
             return

@@ -65,11 +65,7 @@ _DEFINITION: Final = "CustomResourceDefinition"
 
 
 def grants_access(resource_type: str, values: Value) -> bool:
-    """Return True if a resource of a type that is not read grants access to Kafka.
-
-    Args:
-        values: its attributes, perhaps with those that are known only later.
-    """
+    """Return True if a resource of a type that is not read grants access to Kafka."""
     if _PRODUCTS.search(resource_type) and _ACCESS.search(resource_type):
         return True
     text = json.dumps(values)

@@ -80,11 +80,7 @@ _NAME_CHARACTERS_MAX: Final = 100
 def keep_writable(
     acls: Iterable[Acl], why_not: Callable[[Acl], str | None]
 ) -> tuple[list[Acl], tuple[Loss, ...]]:
-    """Return the ACLs without a fault, and a loss for each other; each in order, without repeats.
-
-    Args:
-        why_not: returns why an ACL cannot be written, or None if it can.
-    """
+    """Return the ACLs without a fault, and a loss for each other, in order and without repeats."""
     kept: list[Acl] = []
     losses: list[Loss] = []
     for acl in dict.fromkeys(acls):

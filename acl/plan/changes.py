@@ -132,11 +132,7 @@ def change_acls(present: Iterable[Acl], changes: AclChanges) -> tuple[Acl, ...]:
 def split_requests(
     changes: AclChanges, *, acls_max: int = RECORDS_PER_REQUEST_MAX
 ) -> Iterator[AclRequest]:
-    """Yield the requests of a plan in their order. Each has changes of one step.
-
-    Args:
-        acls_max: the most ACLs of one request.
-    """
+    """Yield the requests of a plan in their order. Each has changes of one step."""
     for step in STEPS:
         for acls in split_batches(changes.acls_of(step), lambda acl: acl, acls_max=acls_max):
             yield AclRequest(step, tuple(acls))

@@ -42,11 +42,7 @@ def change_digest(digest: str, changes: AclChanges) -> str:
 
 
 def make_states(digest: str, changes: AclChanges) -> dict[str, int]:
-    """Return the states that a plan leads through: the number of changes made so far, by digest.
-
-    Args:
-        digest: that of the state before the plan.
-    """
+    """Return the states that a plan leads through: the number of changes made so far, by digest."""
     combined, count = _decode(digest)
     states = {digest: 0}
     signed = [(acl, 1) for acl in changes.created] + [(acl, -1) for acl in changes.deleted]
@@ -115,11 +111,7 @@ NO_CHANGE: Final = Comparison(unseen=(), created=(), deleted=())
 def compare(
     before: Mapping[bytes, Acl], request: AclRequest, after: Mapping[bytes, Acl]
 ) -> Comparison:
-    """Tell the changes of a request from those of others.
-
-    Args:
-        before, after: the ACLs of two listings, by derived ids.
-    """
+    """Tell the changes of a request from those of others, in listings by derived ids."""
     own = {derive_id(acl): acl for acl in request.acls}
     unseen = (acl for acl_id, acl in own.items() if (acl_id in after) is not request.is_creation)
     # A creation of the request may have been deleted again, and the other way round: that is an

@@ -36,9 +36,6 @@ def find_remedy(
     """Return the changes, or none if there are no such few changes.
 
     For more than a number of principals, there are none: whose access is too much is not known.
-
-    Args:
-        verdict: that of the assertion.
     """
     if isinstance(assertion.who, AtMost) and assertion.who.count > 0:
         return ()

@@ -38,12 +38,7 @@ _CONTROLLER: Final = msgspec.json.Decoder(_Controller)
 
 
 def find_kraft_owner(migration: bytes | None, controller: bytes | None) -> str | None:
-    """Return a sentence about the KRaft controller that owns the metadata; None if none does.
-
-    Args:
-        migration: the data of ``/migration``, None if there is no such znode.
-        controller: the data of ``/controller``, None if there is no active controller.
-    """
+    """Return a sentence about the KRaft controller that owns the metadata; None if none does."""
     if controller is not None:
         try:
             registered = _CONTROLLER.decode(controller)

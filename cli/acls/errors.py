@@ -84,11 +84,7 @@ def tls_configuration_error(reason: str) -> KafkaAclsError:
 
 
 def handshake_error(reason: str, advice: str, *, is_late: bool) -> KafkaAclsError:
-    """Return the error of a TLS handshake. The last line has the reason; the others are Kafka's.
-
-    Args:
-        is_late: True if the server rejected the client after the handshake, as in TLS 1.3.
-    """
+    """Return the error of a TLS handshake. The last line has the reason; the others are Kafka's."""
     cause = f"{_ERRORS}SslAuthenticationException"
     message = "Failed to process post-handshake messages" if is_late else "SSL handshake failed"
     return KafkaAclsError(

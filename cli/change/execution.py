@@ -110,13 +110,7 @@ class _Stop(Exception):
 
 
 class Execution:
-    """Carry out one plan. ``progress`` is valid at any moment, also after an error.
-
-    Args:
-        report: called with each request once it is applied.
-        settle_seconds: see ``SETTLE_SECONDS``.
-        acls_max: the most ACLs of one request.
-    """
+    """Carry out one plan. ``progress`` is valid at any moment, also after an error."""
 
     def __init__(
         self,

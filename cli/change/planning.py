@@ -101,11 +101,7 @@ def _check_understood(path: Path, read: AclsRead) -> None:
 def find_plan_file(
     out: Path | None, inputs: Iterable[tuple[str, Path]]
 ) -> tuple[Path, int | None] | None:
-    """Return the file of ``--out`` and its permissions, as ``find_writable``; None without it.
-
-    Args:
-        inputs: the files that the command reads, with their flags.
-    """
+    """Return the file of ``--out`` and its permissions, as ``find_writable``; None without it."""
     if out is None:
         return None
     found = find_writable(out, overwrite=True)

@@ -8,6 +8,7 @@ questions were asked, or the ACLs contradict the recorded requests.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -20,9 +21,15 @@ from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import with_rules
 from authorizerd.acl.steps import finish
-from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
+from authorizerd.cli import flags
+from authorizerd.cli.acl_source import AclSource, SourceRequest, add_source_arguments, open_source
 from authorizerd.cli.change.report import describe_entry
-from authorizerd.cli.change.traffic import TrafficRequest, compare_traffic, describe_traffic
+from authorizerd.cli.change.traffic import (
+    TrafficRequest,
+    add_traffic_logs,
+    compare_traffic,
+    describe_traffic,
+)
 from authorizerd.cli.output import print_document, print_lines
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_question
@@ -41,6 +48,38 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
     json: bool
     source: SourceRequest
     recorded: TrafficRequest
+
+
+def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_compare)
+    for flag, name, default in (
+        ("--from", "before", Release.KAFKA_4_3),
+        ("--to", "after", Release.KAFKA_4_4),
+    ):
+        parser.add_argument(
+            flag,
+            dest=name,
+            choices=[str(release) for release in Release],
+            default=str(default),
+            help=f"the release of Kafka that judges {name}; 4.3 stands for 4.0 to 4.3 "
+            "(default: %(default)s)",
+        )
+    flags.add_json_argument(parser)
+    add_traffic_logs(
+        parser.add_argument_group("recorded requests"),
+        "audit logs, or directories of them: show the recorded requests whose answer changes",
+    )
+    add_source_arguments(parser)
+
+
+def _compare(given: argparse.Namespace) -> int:
+    request = flags.read_request(
+        CompareRequest,
+        given,
+        source=flags.read_request(SourceRequest, given),
+        recorded=flags.read_request(TrafficRequest, given),
+    )
+    return compare_releases(request)
 
 
 def compare_releases(request: CompareRequest) -> int:

@@ -27,7 +27,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.change.report import Checked, describe_entry
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import Refuse
+from authorizerd.cli.flags import Refuse, add_text
 
 
 class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,13 +47,11 @@ def add_traffic_arguments(group: argparse._ArgumentGroup) -> None:
     add_traffic_logs(
         group, "audit logs, or directories of them: no recorded request may be newly denied"
     )
-    group.add_argument(
-        "--traffic-report",
-        type=Path,
-        metavar="FILE",
-        help="for logs of many millions of lines, instead of --traffic: the whatif.json of "
-        "authorizerd replay whatif --plan",
+    text = (
+        "for logs of many millions of lines, instead of --traffic: the whatif.json of "
+        "authorizerd replay whatif --plan"
     )
+    add_text(group, "--traffic-report", "FILE", text, type=Path)
 
 
 def add_traffic_logs(group: argparse._ArgumentGroup, help: str) -> None:
@@ -61,31 +59,20 @@ def add_traffic_logs(group: argparse._ArgumentGroup, help: str) -> None:
     group.add_argument(
         "--traffic", action="extend", nargs="+", default=[], metavar="FILE", help=help
     )
-    group.add_argument(
-        "--traffic-format",
-        default="auto",
-        choices=("auto", "json", "kafka"),
-        help="format of --traffic; auto detects it for each line (default: %(default)s)",
+    text = "format of --traffic; auto detects it for each line (default: %(default)s)"
+    add_text(
+        group, "--traffic-format", None, text, default="auto", choices=("auto", "json", "kafka")
     )
-    group.add_argument(
-        "--traffic-tz",
-        default="UTC",
-        metavar="ZONE",
-        help="time zone of times in --traffic that name none (default: %(default)s)",
-    )
+    text = "time zone of times in --traffic that name none (default: %(default)s)"
+    add_text(group, "--traffic-tz", "ZONE", text, default="UTC")
     group.add_argument(
         "--traffic-line-field",
         metavar="NAME",
         help="for --traffic in JSON: the field that holds each line, such as event.original; "
         "default: the fields of known log shippers",
     )
-    group.add_argument(
-        "--traffic-max-bad-ratio",
-        default=0.01,
-        type=_parse_ratio,
-        metavar="R",
-        help="maximum share of lines in --traffic that cannot be read (default: %(default)s)",
-    )
+    text = "maximum share of lines in --traffic that cannot be read (default: %(default)s)"
+    add_text(group, "--traffic-max-bad-ratio", "R", text, default=0.01, type=_parse_ratio)
 
 
 def _parse_ratio(text: str) -> float:

@@ -51,12 +51,7 @@ class SecuredPort:
 def examine_certificates(
     configuration: Configuration, *, is_running: bool, now: datetime | None = None
 ) -> Iterator[Finding]:
-    """Examine the stores of every port with TLS, and the certificates that a daemon serves.
-
-    Args:
-        is_running: True if a process, probably the daemon, holds the lock of the log's directory.
-        now: the current time by default.
-    """
+    """Examine the stores of every port with TLS, and the certificates that a daemon serves."""
     examined: set[int] = set()
     for port in _list_ports(configuration):
         if id(port.settings) not in examined:  # our own ports share their settings

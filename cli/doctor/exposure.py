@@ -37,7 +37,12 @@ _REMOVE: Final = f"remove {ANONYMOUS} from super.users, or listen on loopback"
 
 def examine_exposure(configuration: Configuration) -> Iterator[Finding]:
     """Yield one finding for each port that other machines can reach, or a single ok."""
-    reachable = [*_examine_own_ports(configuration), *_examine_listeners(configuration)]
+    listeners = (
+        _judge_listener(configuration, each)
+        for each in configuration.listeners
+        if not is_loopback(HttpEndpoint(host=each.host, port=each.port))
+    )
+    reachable = [*_examine_own_ports(configuration), *listeners]
     yield from reachable or [ok(_CHECK, "no port is reachable from other machines")]
 
 
@@ -66,12 +71,6 @@ def _examine_own_ports(configuration: Configuration) -> Iterator[Finding]:
         risk = "metrics" if key == "metrics.http" else "tokens"
         advice = f"use {scheme}://, with authorizerd.http.ssl.keystore.location"
         yield warning(_CHECK, f"{text}, and {risk} travel in the clear", advice)
-
-
-def _examine_listeners(configuration: Configuration) -> Iterator[Finding]:
-    for listener in configuration.listeners:
-        if not is_loopback(HttpEndpoint(host=listener.host, port=listener.port)):
-            yield _judge_listener(configuration, listener)
 
 
 def _judge_listener(configuration: Configuration, listener: Endpoint) -> Finding:

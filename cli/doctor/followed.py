@@ -93,11 +93,7 @@ class NodeAnswer:
 async def ask_all(
     settings: FollowSettings, cluster_id: str | None, open_tcp: OpenStream = open_tcp
 ) -> list[NodeAnswer]:
-    """Ask all servers that the configuration names, at the same time; return their answers.
-
-    Args:
-        cluster_id: the id that the cluster must have, None if any will do.
-    """
+    """Ask all servers that the configuration names, at the same time; return their answers."""
     opener = NodeOpener(settings, open_tcp)
     answers: dict[Server, NodeAnswer] = {}
 

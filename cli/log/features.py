@@ -18,7 +18,7 @@ from authorizerd.acl.releases import releases_at, rules_for
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.configuration_file import read_log_directory
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import add_directory_arguments
+from authorizerd.cli.flags import add_directory_arguments, add_text
 from authorizerd.cli.log.format import metadata_version
 from authorizerd.cli.log.stopped_log import StoppedLog
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory
@@ -48,13 +48,11 @@ def add_features_arguments(parser: argparse.ArgumentParser) -> None:
         help="describe: show the level, also of a log in use; upgrade: raise it, while the daemon "
         "is stopped",
     )
-    parser.add_argument(
-        "--metadata",
-        type=metadata_version,
-        metavar="VERSION",
-        help="the metadata.version to upgrade to, such as 4.4-IV2. Kafka 4.3 cannot read a log "
-        "with a higher one than 4.3-IV0",
+    text = (
+        "the metadata.version to upgrade to, such as 4.4-IV2. Kafka 4.3 cannot read a log "
+        "with a higher one than 4.3-IV0"
     )
+    add_text(parser, "--metadata", "VERSION", text, type=metadata_version)
     add_directory_arguments(parser)
 
 

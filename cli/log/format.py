@@ -22,7 +22,13 @@ from typing import Final
 
 from authorizerd.cli.configuration_file import read_configuration
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import add_config_arguments, add_json_argument, add_list, is_utf8
+from authorizerd.cli.flags import (
+    add_config_arguments,
+    add_json_argument,
+    add_list,
+    add_text,
+    is_utf8,
+)
 from authorizerd.cli.output import print_document, warn
 from authorizerd.cli.program.ending import saying
 from authorizerd.config.configuration import Configuration
@@ -163,14 +169,11 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cluster-id", help="the cluster's id (default: a random one)")
     text = "add a user's SCRAM credential, in kafka-storage's syntax; may be repeated"
     add_list(parser, "--add-scram", "'MECHANISM=[name=USER,password=PASSWORD]'", text)
-    parser.add_argument(
-        "--release-version",
-        type=metadata_version,
-        default="4.4-IV2",
-        metavar="VERSION",
-        help="the log's metadata.version: it decides by the rules of which Kafka release ACLs are"
-        " judged; 4.3-IV0 for a log that Kafka 4.3 can read (default: %(default)s)",
+    text = (
+        "the log's metadata.version: it decides by the rules of which Kafka release ACLs are"
+        " judged; 4.3-IV0 for a log that Kafka 4.3 can read (default: %(default)s)"
     )
+    add_text(parser, "--release-version", "VERSION", text, type=metadata_version, default="4.4-IV2")
     add_json_argument(parser)
 
 

@@ -15,7 +15,7 @@ import msgspec
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.cli.configuration_file import LogDirectory, read_log_directory
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.flags import add_directory_arguments, add_switch, read_request
+from authorizerd.cli.flags import add_directory_arguments, add_switch, add_text, read_request
 from authorizerd.cli.log.backup import describe_backup
 from authorizerd.cli.output import print_document, warn
 from authorizerd.cli.program.ending import saying
@@ -54,14 +54,11 @@ def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
     add_switch(parser, "--dry-run", text)
     text = "accept a backup of another cluster; the directory keeps its own cluster id"
     add_switch(parser, "--other-cluster", text)
-    parser.add_argument(
-        "--next-offset",
-        type=int,
-        default=0,
-        metavar="OFFSET",
-        help="let the log continue at this offset or later: one above the newest that clients have "
-        "seen. Needed only if the old log is lost",
+    text = (
+        "let the log continue at this offset or later: one above the newest that clients have "
+        "seen. Needed only if the old log is lost"
     )
+    add_text(parser, "--next-offset", "OFFSET", text, type=int, default=0)
     add_switch(parser, "--json", "print what was done as JSON")
 
 
@@ -70,7 +67,11 @@ def _run(arguments: argparse.Namespace) -> int:
     request = read_request(RestoreRequest, arguments)
     if request.next_offset < 0:
         arguments.refuse("--next-offset: expected an offset of at least 0")
-    _check_configuration(place)
+    if place.configuration is not None and place.configuration.follow is not None:
+        raise CommandError(
+            "this configuration follows a cluster, whose log the daemon copies by itself: restore "
+            "the cluster, then run `authorizerd reset-copy`"
+        )
     _check_owner(place.path)
     was_there = check_place(place.path)
     backup = read_backup(request.backup)
@@ -128,14 +129,6 @@ def _temporary_directories(log_dir: Path) -> Iterator[None]:
     finally:
         for each in missing:
             each.rmdir()
-
-
-def _check_configuration(place: LogDirectory) -> None:
-    if place.configuration is not None and place.configuration.follow is not None:
-        raise CommandError(
-            "this configuration follows a cluster, whose log the daemon copies by itself: restore "
-            "the cluster, then run `authorizerd reset-copy`"
-        )
 
 
 def _check_owner(log_dir: Path) -> None:

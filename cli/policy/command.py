@@ -92,11 +92,7 @@ _HOST: Final = "localhost"
 
 
 def write_junit(results: Sequence[Result], begun: float) -> bytes:
-    """Return the XML document.
-
-    Args:
-        begun: when the tests began, in seconds since 1970.
-    """
+    """Return the XML document."""
     root = ElementTree.Element("testsuites", {"name": _SUITES_NAME, **_totals(results)})
     # ISO 8601 without a zone is what the schemas of JUnit's format ask for.
     timestamp = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -89,11 +89,7 @@ def run_tests(
     *,
     clock: Callable[[], float],
 ) -> Iterator[Result]:
-    """Yield the result of each test, in order.
-
-    Args:
-        clock: the current time in seconds, from any beginning.
-    """
+    """Yield the result of each test, in order."""
     for test in tests:
         begun = clock()
         assertion = test.assertion
@@ -239,11 +235,7 @@ DescribeChange: TypeAlias = Callable[[AclChange], str]
 
 
 def propose_command(change: AclChange, server: str = ANY_SERVER) -> str:
-    """Return the line with the kafka-acls command of a change.
-
-    Args:
-        server: the value of ``--bootstrap-server``.
-    """
+    """Return the line with the kafka-acls command of a change."""
     return f"change:   {describe_command(change, server)}"
 
 

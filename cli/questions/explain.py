@@ -167,17 +167,12 @@ def _document(
         answer = replace(answer, as_of=make_as_of(source.moment, now))
     fields: dict[str, object] = msgspec.to_builtins(answer)
     fields["offset"] = source.offset  # a listing of brokers has none
-    fields["settings"] = {**msgspec.to_builtins(answer.settings), **_find_unknown(source)}
+    names = {SUPER_USERS: "super_user", ALLOW_EVERYONE: "allow_everyone_if_no_acl_found"}
+    unknown = {names[key]: None for key in source.settings.unknown}
+    fields["settings"] = {**msgspec.to_builtins(answer.settings), **unknown}
     # Only one of the two answers is a denial.
     doubt, doubt_today = _doubt(source, explanation), _doubt_today(source, explanation, today)
-    unknown = doubt.keys or doubt_today.keys
-    return {**fields, "unknown_settings": unknown, "source": source.document}
-
-
-def _find_unknown(source: AclSource) -> dict[str, None]:
-    """Return the fields of the settings that are unknown, as null."""
-    fields = {SUPER_USERS: "super_user", ALLOW_EVERYONE: "allow_everyone_if_no_acl_found"}
-    return {fields[key]: None for key in source.settings.unknown}
+    return {**fields, "unknown_settings": doubt.keys or doubt_today.keys, "source": source.document}
 
 
 def _question(arguments: argparse.Namespace) -> Question:

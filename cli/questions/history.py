@@ -144,10 +144,8 @@ class Selection(msgspec.Struct, frozen=True):
 
 def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
-    parser.add_argument(
-        "--principal",
-        help="Type:name, for example User:alice: show its ACLs, and those of User:*",
-    )
+    text = "Type:name, for example User:alice: show its ACLs, and those of User:*"
+    add_text(parser, "--principal", None, text)
     asked.add_resource_arguments(parser)
     parser.add_argument(
         "--operation",

@@ -181,12 +181,7 @@ class Ask(Protocol):
 
 
 def open_broker_tree(servers: str, command_config: str | None) -> Folder:
-    """Return the tree of a cluster. ``NOTE`` says what it lacks.
-
-    Args:
-        servers: addresses, as ``--bootstrap-server`` has them.
-        command_config: the path of a properties file, or None.
-    """
+    """Return the tree of a cluster. ``NOTE`` says what it lacks."""
 
     def ask(fetch: Callable[[BrokerReader], Awaitable[T]]) -> T:
         return run_on_brokers(servers, command_config, fetch)

@@ -76,12 +76,8 @@ def add_shell_arguments(parser: argparse.ArgumentParser) -> None:
     text = f"show the metadata of this moment: {MOMENT_HELP}. It needs --log-dir or --config"
     flags.add_text(group, "--as-of", "MOMENT", text)
     flags.add_broker_arguments(group, "DESCRIBE and DESCRIBE_CONFIGS on the cluster show most")
-    parser.add_argument(
-        "words",
-        nargs=argparse.REMAINDER,
-        metavar="COMMAND",
-        help="one command and its arguments: ls, cat, find or tree",
-    )
+    text = "one command and its arguments: ls, cat, find or tree"
+    flags.add_text(parser, "words", "COMMAND", text, nargs=argparse.REMAINDER)
 
 
 def run_shell(arguments: argparse.Namespace) -> int:

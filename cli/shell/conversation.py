@@ -35,12 +35,7 @@ _DELIMITERS: Final = " \t"
 
 
 def converse(shell: Shell, title: str, measure: Callable[[], int]) -> int:
-    """Read and run commands until the user leaves; return the exit code.
-
-    Args:
-        title: what the tree is.
-        measure: return the width of the terminal in characters.
-    """
+    """Read and run commands until the user leaves; return the exit code."""
     readline = _import_readline()
     path = find_history_file(os.environ)
     if readline is not None:
@@ -146,11 +141,7 @@ def write_history(path: Path, lines: Sequence[str]) -> None:
 
 
 def complete(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
-    """Return what the word that begins with ``prefix`` may be.
-
-    Args:
-        words: those before it.
-    """
+    """Return what the word that begins with ``prefix`` may be."""
     if not words:
         return [f"{name} " for name in shell.commands if name.startswith(prefix)]
     if words[0] == "man":

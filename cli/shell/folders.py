@@ -196,13 +196,7 @@ def topics_folder(
     find_topic: Callable[[str], Folder | None],
     names: Mapping[str, object],
 ) -> Folder:
-    """Return the folder of topics.
-
-    Args:
-        ids: the name of each topic by its id.
-        find_topic: return the folder of a topic by its name.
-        names: the names of all topics, as keys.
-    """
+    """Return the folder of topics."""
 
     def find_by_id(name: str) -> Folder | None:
         topic_id = java_text.parse_uuid(name)

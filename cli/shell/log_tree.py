@@ -237,9 +237,6 @@ def read_contents(path: Path, as_of: AsOf | None = None, *, storage: Storage = D
     """Return the contents of a log directory, or of a checkpoint file. Blocks.
 
     Offsets in a checkpoint file are those of the file, which begin at 0, as in Kafka's shell.
-
-    Args:
-        as_of: the moment of the contents; None for the end of the log.
     """
     if as_of is not None:
         return read_past(path, lambda log: _read(log.batches_until(as_of)), storage=storage)

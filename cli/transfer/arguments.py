@@ -78,13 +78,8 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     add_text(source, "--acls", "FILE", "a file of ACLs, in a format below")
     _add_as_of(source)
     target = parser.add_argument_group("where they go")
-    target.add_argument(
-        "--to",
-        dest="to_place",
-        default="-",
-        metavar="PLACE",
-        help="a file, or any other place of those below (default: standard output)",
-    )
+    text = "a file, or any other place of those below (default: standard output)"
+    add_text(target, "--to", "PLACE", text, dest="to_place", default="-")
     _add_format(target, "of the file that is written (default: by its suffix, else yaml)")
     _add_target_arguments(target)
     _add_common_arguments(parser)

@@ -50,13 +50,7 @@ _RIGHTS: Final = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.SECURITY_DIS
 
 
 class ClusterPlace:
-    """A cluster, as a source or a target.
-
-    Args:
-        servers: the addresses, as ``--bootstrap-server`` has them.
-        command_config: the path of a properties file, or None.
-        name: as the user wrote the place.
-    """
+    """A cluster, as a source or a target."""
 
     kind = "cluster"
     is_complete = False
@@ -138,7 +132,9 @@ def _split_requests(acls: Sequence[Acl]) -> Iterator[list[Acl]]:
 async def _create(reader: BrokerReader, batch: Sequence[Acl], progress: Progress) -> None:
     try:
         results = await reader.client.request(
-            creation_call(batch), name="createAcls", errors=_find_repeatable
+            creation_call(batch),
+            name="createAcls",
+            errors=lambda each: [error for error in each if error and error.code in _REPEATABLE],
         )
     except RequestFailedError as error:
         progress.failure = str(reader.new_error(error, right=CREATION))
@@ -160,11 +156,6 @@ async def _create(reader: BrokerReader, batch: Sequence[Acl], progress: Progress
     progress.created += len(batch) - len(rejected)
     if rejected:
         progress.failure = _describe_rejected(rejected)
-
-
-def _find_repeatable(results: Sequence[ApiError | None]) -> list[ApiError]:
-    """Return the errors after which the client sends the request again."""
-    return [error for error in results if error is not None and error.code in _REPEATABLE]
 
 
 def _describe_rejected(rejected: Sequence[tuple[Acl, ApiError]]) -> str:

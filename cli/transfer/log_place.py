@@ -102,19 +102,15 @@ class LogTarget:
     @contextmanager
     def open(self) -> Iterator[_NewLog | _StoppedLog]:
         if self.is_complete:
-            yield self._open_new()
+            if self._node_id is None:
+                expected = "expected --config FILE or --node-id ID for a new log directory"
+                raise CommandError(f"{self._log_dir}: {expected}")
+            yield _NewLog(self._log_dir, self._node_id, self._cluster_id, self._storage)
             return
         if self._cluster_id is not None:
             raise CommandError(f"--cluster-id: {self._log_dir} has a cluster id already")
         with locked(self._log_dir):
             yield _StoppedLog(self._log_dir, self._claim(), self._segment_bytes_max, self._storage)
-
-    def _open_new(self) -> _NewLog:
-        if self._node_id is None:
-            raise CommandError(
-                f"{self._log_dir}: expected --config FILE or --node-id ID for a new log directory"
-            )
-        return _NewLog(self._log_dir, self._node_id, self._cluster_id, self._storage)
 
     def _claim(self) -> int:
         """Return the node's id, once it is certain that the log may be written to."""

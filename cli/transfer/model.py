@@ -85,9 +85,6 @@ class Locator(msgspec.Struct, frozen=True):
 def parse_locator(text: str, formats: Collection[str]) -> Locator:
     """Return the place that ``text`` names.
 
-    Args:
-        formats: the names of the formats.
-
     Raises:
         LocatorError: it names no place.
     """

@@ -53,11 +53,7 @@ def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
 
 
 def write_text(path: Path, text: str, mode: int | None, storage: Storage | None = None) -> None:
-    """Write a file atomically and durably. A failure leaves no partial file.
-
-    Args:
-        mode: its permissions; None for those of a new file.
-    """
+    """Write a file atomically and durably. A failure leaves no partial file."""
     storage = storage or DiskStorage(file_mode=FILE_MODE if mode is None else mode)
     part = path.with_name(path.name + PART_SUFFIX)
     try:
@@ -79,11 +75,7 @@ STANDARD_OUTPUT = "standard output"
 
 
 class TextSource:
-    """A file, or standard input.
-
-    Args:
-        format: its name; None to detect it.
-    """
+    """A file, or standard input."""
 
     def __init__(self, locator: Locator, format: str | None) -> None:
         self._locator = locator
@@ -98,11 +90,7 @@ class TextSource:
 
 
 class TextTarget:
-    """A file, or standard output.
-
-    Args:
-        storage: writes the file; None for the disk.
-    """
+    """A file, or standard output."""
 
     is_complete = True
 

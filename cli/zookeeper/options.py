@@ -16,6 +16,7 @@ import msgspec
 
 from authorizerd.acl.zookeeper.broker_version import NEWEST, BrokerVersion
 from authorizerd.acl.zookeeper.export import JUTE_MAX_BUFFER, Target
+from authorizerd.cli.flags import add_text
 
 OLDEST_FLAG: Final = "--zk-oldest-broker"
 OPEN_FLAG: Final = "--zk-open-acls"
@@ -57,27 +58,21 @@ class WriteOptions(msgspec.Struct, frozen=True):
 def add_write_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags for writing to ZooKeeper. ``read_write_options`` reads them."""
     group = parser.add_argument_group("writing to zookeeper://")
-    group.add_argument(
-        OLDEST_FLAG,
-        type=_parse_version,
-        metavar="VERSION",
-        help="the Kafka version of the oldest broker: what it does not know would be lost "
-        f"(default: {NEWEST}, if the znodes that brokers create at their start agree)",
+    text = (
+        "the Kafka version of the oldest broker: what it does not know would be lost "
+        f"(default: {NEWEST}, if the znodes that brokers create at their start agree)"
     )
+    add_text(group, OLDEST_FLAG, "VERSION", text, type=_parse_version)
     group.add_argument(
         OPEN_FLAG,
         action="store_true",
         help="accept that everybody who can connect may change the new znodes, as those of brokers "
         "with zookeeper.set.acl=false",
     )
-    group.add_argument(
-        BUFFER_FLAG,
-        type=_parse_buffer,
-        default=JUTE_MAX_BUFFER,
-        metavar="BYTES",
-        help="jute.maxbuffer of the ZooKeeper servers: no request may be longer "
-        "(default: %(default)s)",
+    text = (
+        "jute.maxbuffer of the ZooKeeper servers: no request may be longer (default: %(default)s)"
     )
+    add_text(group, BUFFER_FLAG, "BYTES", text, type=_parse_buffer, default=JUTE_MAX_BUFFER)
 
 
 def read_write_options(given: argparse.Namespace) -> WriteOptions:

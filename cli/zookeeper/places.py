@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 
 
 class ZooKeeperSource:
-    """The ACLs that AclAuthorizer keeps in ZooKeeper.
-
-    Args:
-        address: ``HOST:PORT,…/chroot``.
-        config: a properties file with Kafka's keys for the connection, or None.
-        name: as the user wrote the place.
-    """
+    """The ACLs that AclAuthorizer keeps in ZooKeeper."""
 
     def __init__(self, address: str, config: Path | None, name: str) -> None:
         self._ensemble = parse_address(address)
@@ -56,11 +50,7 @@ class ZooKeeperSource:
 
 
 class ZooKeeperTarget:
-    """ACLs are added to those that AclAuthorizer keeps in ZooKeeper, with change events.
-
-    Args: as ``ZooKeeperSource``.
-        options: what the user has stated about the brokers and the znodes.
-    """
+    """ACLs are added to those that AclAuthorizer keeps in ZooKeeper, with change events."""
 
     kind = "ZooKeeper"
     is_complete = False

@@ -292,11 +292,7 @@ class Session:
 def open_session(
     ensemble: Ensemble, settings: ZooKeeperSettings, context: ssl.SSLContext | None
 ) -> Iterator[Session]:
-    """Yield a session, and end it. Blocks.
-
-    Args:
-        context: for TLS; None for a connection without.
-    """
+    """Yield a session, and end it. Blocks."""
     if settings.sasl is not None:
         _check_sasl()
     handler = ConnectionHandler(

@@ -194,7 +194,9 @@ def test_file_that_was_read_in_part_says_so(
     planned = {"root_module": {"resources": resources}}
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({"format_version": "1.2", "planned_values": planned}))
-    acls, _ = opened("--acls", path).describe()
+    source = opened("--acls", path)
+    acls, _ = source.describe()
+    assert source.document["unread"] == 1
     assert acls == f"as listed by {path}, with 1 ACL; 1 part not read: see the warnings"
     assert "redpanda_acl is not read" in capsys.readouterr().err
 

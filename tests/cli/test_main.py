@@ -209,6 +209,14 @@ def test_name_that_a_shell_made_of_a_star_is_reported(
         (["check-log"], "authorizerd check-log: the following arguments are required: directory"),
         (["doctor", "--jsn"], "authorizerd doctor: unrecognized arguments: --jsn"),
         (["--foo"], "authorizerd: unrecognized arguments: --foo"),
+        (
+            ["acls", "apply", "p", "--log-dir", "d"],
+            "authorizerd acls apply: --log-dir: a plan is carried out by a server: start",
+        ),
+        (
+            ["acls", "remove", "--log-dir", "d"],
+            "authorizerd acls remove: --log-dir: a plan is carried out by a server: start",
+        ),
         (["--foo=secret"], "authorizerd: unrecognized arguments: --foo"),
         (["serve", "--ready"], "authorizerd serve: argument --ready-file: expected one argument"),
         (

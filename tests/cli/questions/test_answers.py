@@ -379,6 +379,9 @@ def test_page_explains_every_field() -> None:
         ("who-can read --topic=", "--topic: expected a name, found an empty one"),
         ("who-can read --topic t --host h", "--host: expected an IP address, found 'h'"),
         ("can alice --topic t", "PRINCIPAL: expected Type:name, for example User:alice, found "),
+        ("can --topic t", "the following arguments are required: PRINCIPAL"),
+        ("can User:a --principal User:b --topic t", "either PRINCIPAL or --principal, found both"),
+        ("can --principal alice --topic t", "--principal: expected Type:name, for example "),
         ("what-can User:*", "PRINCIPAL: User:* means everyone: ask about one principal"),
         ("can User:* --topic t", "PRINCIPAL: User:* means everyone: ask about one principal"),
         (
@@ -400,6 +403,17 @@ def test_invalid_arguments_are_named(
         ask(words, "--log-dir", log_dir)
     assert error.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["can {} --topic status", "what-can {}"])
+def test_principal_may_be_a_flag(
+    log_dir: Path, capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    said = [
+        (ask(words.format(each), "--log-dir", log_dir), capsys.readouterr())
+        for each in ("User:eve", "--principal User:eve")
+    ]
+    assert said[0] == said[1]
 
 
 def test_operation_that_the_resource_does_not_have_is_reported(
