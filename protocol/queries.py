@@ -164,6 +164,16 @@ def has_lines(question: QueryQuestion) -> bool:
     return False
 
 
+def takes_long(question: QueryQuestion) -> bool:
+    """Return True if the answer has all ACLs, or all results of a search."""
+    match question:
+        case ListingQuestion():
+            return True
+        case SearchQuestion(view=view):
+            return view is not None
+    return False
+
+
 def encode_header(header: Header) -> bytes:
     """Return the bytes that are sent with a question's socket."""
     return _encode(header)

@@ -29,6 +29,7 @@ from authorizerd.protocol.queries import (
     decode_reply,
     encode_frame,
     has_lines,
+    takes_long,
 )
 
 AWAY: Final = "questions that take long cannot be answered now: retry later, or ask another daemon"
@@ -90,7 +91,8 @@ class QueryClient(Queries):
 
     Args:
         questions: the socket from which the query process receives them.
-        timeout_ms: the maximum time of a question, including its wait.
+        timeout_ms: the maximum time of a question, including its wait. What looks at all ACLs may
+            take ``LISTING_SECONDS_MAX``.
     """
 
     def __init__(self, questions: socket.socket, timeout_ms: int) -> None:
@@ -98,15 +100,16 @@ class QueryClient(Queries):
         self._timeout_ms: Final = timeout_ms
 
     async def open(self, question: QueryQuestion, *, caller: str | None, offset: int) -> OpenAnswer:
-        is_listing = has_lines(question)
-        seconds = LISTING_SECONDS_MAX if is_listing else self._timeout_ms / 1000
-        header = Header(caller, offset, int(seconds * 1000), is_listing)
+        timeout_ms, key = self._timeout_ms, " (authorizerd.search.timeout.ms)"
+        if takes_long(question):
+            timeout_ms, key = int(LISTING_SECONDS_MAX * 1000), ""
+        header = Header(caller, offset, timeout_ms, has_lines(question))
         try:
             opened = _OpenAnswer(self._questions, header)
         except OSError as error:
             raise BusyError(AWAY) from error
         try:
-            with trio.move_on_after(self._timeout_ms / 1000):
+            with trio.move_on_after(timeout_ms / 1000):
                 await opened.ask(encode_frame(question))
                 return opened
         except BaseException:
@@ -114,8 +117,8 @@ class QueryClient(Queries):
             raise
         opened.close()
         raise BusyError(
-            f"the question took longer than {self._timeout_ms} ms, including its wait for"
-            " others (authorizerd.search.timeout.ms): retry later, or ask another daemon"
+            f"the question took longer than {timeout_ms} ms, including its wait for"
+            f" others{key}: retry later, or ask another daemon"
         )
 
 
