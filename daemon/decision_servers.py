@@ -24,7 +24,7 @@ from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
-from authorizerd.daemon.decisions.paths import PathHandler, PathsHandler
+from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.decisions.question_surface import (
     EXPLAIN_PATH,
     HISTORY_PATH,
@@ -40,7 +40,7 @@ from authorizerd.daemon.endpoints import (
     connections_wanted,
 )
 from authorizerd.daemon.http.api_document import DECISION_API, OPENAPI_PATH, ApiDocument
-from authorizerd.daemon.http.server import Handler, HttpServer, Router
+from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
@@ -54,6 +54,7 @@ from authorizerd.protocol.decisions.discovery import (
 )
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request
 from authorizerd.protocol.http.request_head import HttpLimits
+from authorizerd.protocol.http.streamed import Handler
 from authorizerd.tls.server import TlsServer
 
 ANONYMOUS_PATHS: Final = frozenset((DISCOVERY_PATH, HEALTH_PATH, OPENAPI_PATH))
@@ -101,7 +102,7 @@ def new_decision_handler(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
     opa = OpaHandler(decider, callers)
-    handlers: dict[str, PathHandler] = {HEALTH_PATH: opa}
+    handlers: dict[str, Handler] = {HEALTH_PATH: opa}
     explains = isinstance(decider, StandardAuthorizer)
     # Another authorizer's decisions do not depend on the ACLs alone.
     if isinstance(decider, StandardAuthorizer):
@@ -144,7 +145,6 @@ def new_decision_server(
         # Without credentials, a web page could send requests through its visitor's browser.
         LOOPBACK_HOSTS if callers.trusts_all else None,
         tls if configuration.decision_http.is_tls else None,
-        handler.route,
         is_anonymous,
         lambda: not callers.trusts_all,
     )
@@ -158,7 +158,6 @@ def new_http_server(
     turn_ms_max: float,
     allowed_hosts: re.Pattern[bytes] | None,
     tls: TlsServer | None,
-    router: Router | None = None,
     is_anonymous: Callable[[Request], bool] = lambda _: False,
     authenticates: Callable[[], bool] = lambda: False,
 ) -> HttpServer:
@@ -172,7 +171,6 @@ def new_http_server(
         turn_ms_max=turn_ms_max,
         allowed_hosts=allowed_hosts,
         tls=tls,
-        router=router,
         is_anonymous=is_anonymous,
         authenticates=authenticates,
     )

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -39,7 +39,7 @@ from authorizerd.daemon.endpoints import (
     METRICS_HTTP,
 )
 from authorizerd.daemon.http.api_document import ADMIN_API, ApiDocument
-from authorizerd.daemon.http.server import Handler, HttpServer
+from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
 from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
@@ -57,10 +57,9 @@ from authorizerd.protocol.http.messages import (
     LOOPBACK_HOSTS,
     UNIDENTIFIED,
     Request,
-    Response,
     bearer_token,
 )
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.streamed import AnyResponse, Handler
 from authorizerd.tls.server import TlsServer
 
 _HEALTH_REQUEST_BYTES_MAX: Final = 4096
@@ -183,9 +182,9 @@ def _new_health_servers(
 def require_credentials(handler: Handler, callers: Callers) -> Handler:
     """Return a handler that answers only callers with a token or a certificate."""
 
-    async def answer(request: Request) -> Response | StreamedResponse:
+    def answer(request: Request) -> AnyResponse | Awaitable[AnyResponse]:
         caller = callers.identify(bearer_token(request), certified=request.principal)
-        return UNIDENTIFIED if caller is None else await handler(request)
+        return UNIDENTIFIED if caller is None else handler(request)
 
     return answer
 

@@ -9,7 +9,7 @@ number of rows and characters; the query process bounds the questions under way.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,13 +25,11 @@ from authorizerd.daemon.console.requests import (
 )
 from authorizerd.daemon.console.sessions import LogInLimit, Sessions
 from authorizerd.daemon.console.visits import (
-    DecisionHandler,
     Page,
     Shown,
     Visit,
 )
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.http.server import Handler
 from authorizerd.daemon.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
 from authorizerd.protocol.http.messages import (
@@ -42,7 +40,7 @@ from authorizerd.protocol.http.messages import (
     method_not_allowed,
     text_response,
 )
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.streamed import AnyResponse, Handler, StreamedResponse
 
 ROOT_PATH: Final = "/console/"
 LOG_IN_PATH: Final = f"{ROOT_PATH}login"
@@ -86,7 +84,7 @@ class Console:
     def __init__(
         self,
         callers: Callers,
-        decisions: DecisionHandler,
+        decisions: Handler,
         statics: Mapping[str, StaticFile],
         pages: Mapping[str, Page],
         navigation: Mapping[str, str],
@@ -109,12 +107,12 @@ class Console:
     def mount(self, other: Handler) -> Handler:
         """Return a handler that answers the console's requests, and passes on all others."""
 
-        async def answer(request: Request) -> Response | StreamedResponse:
+        def answer(request: Request) -> AnyResponse | Awaitable[AnyResponse]:
             if request.path.startswith(ROOT_PATH):
-                return await self(request)
+                return self(request)
             if request.path in _REDIRECTED and request.method in GET:
                 return _redirect(ROOT_PATH)
-            return await other(request)
+            return other(request)
 
         return answer
 

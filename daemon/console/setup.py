@@ -26,7 +26,6 @@ from authorizerd.daemon.console.requests import COOKIE, SECURE_COOKIE
 from authorizerd.daemon.console.visits import (
     CSV_SUFFIX,
     LINES_SUFFIX,
-    DecisionHandler,
     Page,
 )
 from authorizerd.daemon.decisions.callers import Callers
@@ -45,6 +44,7 @@ from authorizerd.protocol.http.rights import (
     SEARCHES_OF_ALL,
     Needs,
 )
+from authorizerd.protocol.http.streamed import Handler
 
 ACLS_PATH: Final = f"{ROOT_PATH}acls"
 PLAN_PATH: Final = f"{ROOT_PATH}plan"
@@ -75,7 +75,7 @@ NEEDS: Final[Mapping[str, Needs]] = {
 def new_console(
     configuration: Configuration,
     callers: Callers,
-    decisions: DecisionHandler,
+    decisions: Handler,
     readiness: Readiness,
     measured: Measured,
     addresses: Mapping[str, str],

@@ -15,7 +15,7 @@ from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.decisions.requester import AUDITED_HEADERS
 from authorizerd.daemon.queries.tables import TablePage
 from authorizerd.protocol.http.messages import JSON, LINES, Request, Response
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.streamed import Handler, StreamedResponse, complete
 from authorizerd.protocol.views import FileView, View
 
 T = TypeVar("T")
@@ -27,8 +27,6 @@ _UNAUTHORIZED: Final = 401
 
 Asked: TypeAlias = tuple[str, str, Mapping[str, str], bytes]
 """The method, the path, the query and the body of a request to the decision port."""
-DecisionHandler: TypeAlias = Callable[[Request], Awaitable[Response | StreamedResponse]]
-"""The handler of the decision port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +54,7 @@ class Visit:
         caller: Caller,
         token: bytes | None,
         parameters: Mapping[str, str],
-        decisions: DecisionHandler,
+        decisions: Handler,
     ) -> None:
         self.request = request
         self.caller = caller
@@ -135,7 +133,7 @@ class Visit:
             address=self.request.address,
             view=view,
         )
-        response = await self._decisions(request)
+        response = await complete(self._decisions(request))
         if response.status == _UNAUTHORIZED:
             raise LoggedOutError
         if isinstance(response, Response) and response.status != _OK:

@@ -29,7 +29,6 @@ from authorizerd.protocol.http.messages import (
     UNIDENTIFIED,
     Request,
     Response,
-    Route,
     bearer_token,
     method_not_allowed,
     text_response,
@@ -77,10 +76,6 @@ class AclSurface(ABC):
             return text_response(410, f"{error}: list the ACLs again (GET /v1/acls)")
         except NotReadyError as error:
             return text_response(503, f"AUTHORIZER_NOT_READY: {error}")
-
-    def route(self, request: Request) -> Route | None:
-        """Return None: no request is answered in one step."""
-        return None
 
     @abstractmethod
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:

@@ -12,7 +12,6 @@ from authorizerd.protocol.http.messages import (
     JSON,
     Request,
     Response,
-    Route,
     method_not_allowed,
     text_response,
 )
@@ -48,7 +47,3 @@ class DiscoveryHandler:
         body = encode_metadata(base_url, has_searches=self._has_searches)
         headers = _CACHED if self._base_url else _NOT_CACHED
         return Response(status=200, body=body, content_type=JSON, headers=headers)
-
-    def route(self, request: Request) -> Route | None:
-        """Return None: no discovery request is answered at once."""
-        return None

@@ -8,7 +8,7 @@ question that is not decided is counted once, as invalid or not ready.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable
 from typing import Final
 
 import msgspec
@@ -33,17 +33,16 @@ from authorizerd.daemon.errors import (
 )
 from authorizerd.daemon.queries.client import NO_QUERIES, OpenAnswer, Queries
 from authorizerd.protocol.http.messages import (
-    JSON,
     UNIDENTIFIED,
     Request,
     Response,
-    Route,
+    bearer_token,
     has_json_type,
     method_not_allowed,
     text_response,
 )
 from authorizerd.protocol.http.rights import PAST, Needs
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.streamed import AnyResponse, StreamedResponse, complete
 from authorizerd.protocol.queries import (
     Answer,
     ExplainQuestion,
@@ -84,36 +83,47 @@ class HttpSurface(ABC):
         self._counts: Final = decider.counts_of(name)
 
     @abstractmethod
-    async def _answer(
+    def _answer(
         self, request: Request, requester: PortRequester
-    ) -> Response | StreamedResponse:
-        """Return the answer, or raise an error that ``_respond`` turns into a response."""
+    ) -> AnyResponse | Awaitable[AnyResponse]:
+        """Return the answer, or what gives it. Both raise what ``_refuse`` makes a response of."""
 
-    async def _respond(
-        self, request: Request, token: str | bytes | None
-    ) -> Response | StreamedResponse:
-        """Return the answer to a POST request, or an error response that gives the reason."""
+    def _find_token(self, request: Request) -> str | bytes | None:
+        return bearer_token(request)
+
+    def __call__(self, request: Request) -> AnyResponse | Awaitable[AnyResponse]:
+        """Answer one request; see ``Handler``. An error response gives the reason."""
         if request.method != "POST":
             return method_not_allowed(b"POST")
-        while True:
-            # Before the body is examined: an unidentified caller must learn nothing from errors.
-            version = self._callers.version
+        # Before the body is examined: an unidentified caller must learn nothing from errors.
+        version = self._callers.version
+        try:
+            token = self._find_token(request)
             caller = self._callers.identify(token, certified=request.principal)
             if caller is None:
                 return UNIDENTIFIED
             if not has_json_type(request):
                 return text_response(400, "Content-Type must be application/json")
-            try:
-                response = await self._answer(
-                    request, PortRequester(caller, request.address, request.headers)
-                )
-            except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
-                return self._refuse(error)
-            if version == self._callers.version:
-                return response
-            if isinstance(response, StreamedResponse):
-                response.close()
-            # A reload has changed rights meanwhile: a request that has waited is answered again.
+            answer = self._answer(request, PortRequester(caller, request.address, request.headers))
+        except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
+            return self._refuse(error)
+        if isinstance(answer, (Response, StreamedResponse)):
+            return answer
+        return self._wait_for(answer, version, request)
+
+    async def _wait_for(
+        self, answer: Awaitable[AnyResponse], version: int, request: Request
+    ) -> AnyResponse:
+        try:
+            response = await answer
+        except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
+            return self._refuse(error)
+        if version == self._callers.version:
+            return response
+        if isinstance(response, StreamedResponse):
+            response.close()
+        # A reload has changed rights meanwhile: a request that has waited is answered again.
+        return await complete(self(request))
 
     def _refuse(self, error: Exception) -> Response:
         """Return the response that gives the reason of an expected error; raise any other again."""
@@ -126,34 +136,6 @@ class HttpSurface(ABC):
         if isinstance(error, (BusyError, PastUnavailableError)):
             return msgspec.structs.replace(text_response(503, str(error)), headers=_RETRY_SOON)
         raise error
-
-    def _new_route(
-        self,
-        request: Request,
-        token: str | bytes | None,
-        decide: Callable[[bytes, PortRequester], bytes | None],
-    ) -> Route | None:
-        """Return what answers the requests with this head in one step, if ``_respond`` allows any.
-
-        Args:
-            request: its body is not used.
-            decide: returns the answer's JSON, or None before it counts anything; raises as
-                ``_answer``.
-        """
-        if request.method != "POST" or not has_json_type(request):
-            return None
-
-        def answer(body: bytes, address: str | None) -> bytes | Response | None:
-            # For each request, because a reload may remove the token.
-            caller = self._callers.identify(token, certified=request.principal)
-            try:
-                if caller is None:
-                    return None
-                return decide(body, PortRequester(caller, address, request.headers))
-            except Exception as error:  # noqa: BLE001 - unexpected ones are raised again
-                return self._refuse(error)
-
-        return Route(answer, JSON)
 
     def _context_of(self, requester: PortRequester) -> DecisionContext:
         """Return the context of a request's decisions."""

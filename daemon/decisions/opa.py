@@ -9,6 +9,7 @@ Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1; OPA's REST API.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Final
 
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
@@ -31,17 +32,18 @@ from authorizerd.protocol.http.messages import (
     JSON,
     Request,
     Response,
-    Route,
     bearer_token,
     method_not_allowed,
     text_response,
 )
 from authorizerd.protocol.http.rights import DECISIONS
+from authorizerd.protocol.http.streamed import AnyResponse
 
 SURFACE: Final = "OPA"
 DATA_PATH: Final = "/v1/data"
 """All paths below it are answered alike: the name of the policy rule is ignored."""
 HEALTH_PATH: Final = "/health"
+_BELOW: Final = f"{DATA_PATH}/"
 
 _ALLOWED: Final = Response(status=200, body=ALLOWED, content_type=JSON)
 _DENIED: Final = Response(status=200, body=DENIED, content_type=JSON)
@@ -54,32 +56,19 @@ class OpaHandler(HttpSurface):
     def __init__(self, decider: DaemonAuthorizer, callers: Callers) -> None:
         super().__init__(SURFACE, decider, callers, OpaError)
 
-    async def __call__(self, request: Request) -> Response:
-        """Answer one request."""
+    def __call__(self, request: Request) -> AnyResponse | Awaitable[AnyResponse]:
+        """Answer one request; see ``Handler``."""
         if request.path == HEALTH_PATH:
             return self._answer_health(request)
         # The port passes on other paths with this beginning, too, such as /v1/database.
-        if request.path != DATA_PATH and not request.path.startswith(f"{DATA_PATH}/"):
+        if not request.path.startswith(_BELOW) and request.path != DATA_PATH:
             return text_response(
                 404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"
             )
-        try:
-            token = _token_of(request)
-        except OpaError as error:
-            return self._refuse(error)
-        response = await self._respond(request, token)
-        assert isinstance(response, Response), "only listings are streamed"
-        return response
+        return super().__call__(request)
 
-    def route(self, request: Request) -> Route | None:
-        """Return what answers requests with this head at once; see ``HttpServer``."""
-        if request.path != DATA_PATH and not request.path.startswith(f"{DATA_PATH}/"):
-            return None
-        try:
-            token = _token_of(request)
-        except OpaError:
-            return None
-        return self._new_route(request, token, self._decide_at_once)
+    def _find_token(self, request: Request) -> str | bytes | None:
+        return bearer_token(request) or token_in_query(request.query)
 
     def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
@@ -89,32 +78,18 @@ class OpaHandler(HttpSurface):
             return text_response(503, refusal)
         return _HEALTHY
 
-    async def _answer(self, request: Request, requester: PortRequester) -> Response:
-        return _ALLOWED if await self._decide(request.body, requester) else _DENIED
-
-    def _decide_at_once(self, body: bytes, requester: PortRequester) -> bytes | None:
-        try:
-            asked = decode_question(body)
-        except OpaError:
-            return None
-        if asked.resource_name is None:
-            return None
-        state = self._decider.current_state()
-        self._check(requester, DECISIONS, asked.principal)
-        allowed = self._decide_one(asked, asked.resource_name, state, requester)
-        return ALLOWED if allowed else DENIED
-
-    async def _decide(self, body: bytes, requester: PortRequester) -> bool:
+    def _answer(self, request: Request, requester: PortRequester) -> Response | Awaitable[Response]:
         state = self._decider.current_state()
         try:
-            asked = decode_question(body)
+            asked = decode_question(request.body)
         except OpaError:
             self._counts.invalid += 1
             raise
         self._check(requester, DECISIONS, asked.principal)
         if asked.resource_name is None:
-            return await self._decide_by_type(asked, requester)
-        return self._decide_one(asked, asked.resource_name, state, requester)
+            return self._decide_by_type(asked, requester)
+        allowed = self._decide_one(asked, asked.resource_name, state, requester)
+        return _ALLOWED if allowed else _DENIED
 
     def _decide_one(
         self,
@@ -136,7 +111,7 @@ class OpaHandler(HttpSurface):
         )
         return self._decider.decide(state, question, context).allowed
 
-    async def _decide_by_type(self, asked: OpaQuestion, requester: PortRequester) -> bool:
+    async def _decide_by_type(self, asked: OpaQuestion, requester: PortRequester) -> Response:
         """Decide by resource type, from one state. Other tasks run between the steps."""
         counts = self._counts
         context = RequestContext(
@@ -160,8 +135,4 @@ class OpaHandler(HttpSurface):
             counts.allowed += 1
         else:
             counts.denied += 1
-        return allowed
-
-
-def _token_of(request: Request) -> str | bytes | None:
-    return bearer_token(request) or token_in_query(request.query)
+        return _ALLOWED if allowed else _DENIED

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Protocol
+from collections.abc import Awaitable, Mapping
+from typing import Final
 
-from authorizerd.protocol.http.messages import Request, Response, Route, text_response
-from authorizerd.protocol.http.streamed import StreamedResponse
-
-
-class PathHandler(Protocol):
-    """The handler of some paths."""
-
-    async def __call__(self, request: Request) -> Response | StreamedResponse:
-        """Answer one request."""
-
-    def route(self, request: Request) -> Route | None:
-        """Return what answers requests with this head at once; see ``HttpServer``."""
+from authorizerd.protocol.http.messages import Request, text_response
+from authorizerd.protocol.http.streamed import AnyResponse, Handler
 
 
 class PathsHandler:
@@ -27,9 +17,7 @@ class PathsHandler:
         below: handlers of all paths that begin with a text.
     """
 
-    def __init__(
-        self, by_path: Mapping[str, PathHandler], below: Mapping[str, PathHandler]
-    ) -> None:
+    def __init__(self, by_path: Mapping[str, Handler], below: Mapping[str, Handler]) -> None:
         self._by_path: Final = dict(by_path)
         self._below: Final = tuple(below.items())
         known = ", ".join((*by_path, *(f"{start}/…" for start in below)))
@@ -40,18 +28,12 @@ class PathsHandler:
             " authorizerd.admin.http",
         )
 
-    async def __call__(self, request: Request) -> Response | StreamedResponse:
-        """Answer one request, with 404 if its path is unknown."""
-        handler = self._find(request.path)
-        return self._unknown if handler is None else await handler(request)
-
-    def route(self, request: Request) -> Route | None:
-        """Return what answers requests with this head at once; see ``HttpServer``."""
-        handler = self._find(request.path)
-        return None if handler is None else handler.route(request)
-
-    def _find(self, path: str) -> PathHandler | None:
-        handler = self._by_path.get(path)
+    def __call__(self, request: Request) -> AnyResponse | Awaitable[AnyResponse]:
+        """Answer one request, with 404 if its path is unknown; see ``Handler``."""
+        handler = self._by_path.get(request.path)
         if handler is not None:
-            return handler
-        return next((each for start, each in self._below if path.startswith(start)), None)
+            return handler(request)
+        for start, below in self._below:
+            if request.path.startswith(start):
+                return below(request)
+        return self._unknown

@@ -22,7 +22,7 @@ from authorizerd.protocol.decisions.authzen import (
     build_question,
     decode_evaluation,
 )
-from authorizerd.protocol.http.messages import JSON, Request, Response, Route, bearer_token
+from authorizerd.protocol.http.messages import JSON, Request, Response
 from authorizerd.protocol.http.rights import EXPLANATIONS, HISTORIES, Needs
 from authorizerd.protocol.queries import ExplainQuestion, HistoryQuestion
 
@@ -56,16 +56,6 @@ class QuestionHandler(HttpSurface):
         super().__init__(name, decider, callers, AuthZenError, queries)
         self._is_history: Final = path == HISTORY_PATH
         self._vocabulary: Final = vocabulary
-
-    async def __call__(self, request: Request) -> Response:
-        """Answer one request."""
-        response = await self._respond(request, bearer_token(request))
-        assert isinstance(response, Response), "only listings are streamed"
-        return response
-
-    def route(self, request: Request) -> Route | None:
-        """Return None: no question is answered at once."""
-        return None
 
     async def _answer(self, request: Request, requester: PortRequester) -> Response:
         state = self._decider.current_state()

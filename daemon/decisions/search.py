@@ -50,11 +50,9 @@ from authorizerd.protocol.http.messages import (
     LINES,
     Request,
     Response,
-    Route,
-    bearer_token,
 )
 from authorizerd.protocol.http.rights import OWN_SEARCHES, PAST, SEARCHES_OF_ALL, Needs
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.streamed import AnyResponse
 from authorizerd.protocol.queries import SearchQuestion
 
 SURFACE: Final = "Search"
@@ -96,17 +94,7 @@ class SearchHandler(HttpSurface):
         self._searched: Final = decider
         self._vocabulary: Final = vocabulary
 
-    async def __call__(self, request: Request) -> Response | StreamedResponse:
-        """Answer one request, in turns."""
-        return await self._respond(request, bearer_token(request))
-
-    def route(self, request: Request) -> Route | None:
-        """Return None: no search is answered at once."""
-        return None
-
-    async def _answer(
-        self, request: Request, requester: PortRequester
-    ) -> Response | StreamedResponse:
+    async def _answer(self, request: Request, requester: PortRequester) -> AnyResponse:
         state = self._searched.current_state()
         try:
             search = decode_search(request.body, _KINDS[request.path])

@@ -19,7 +19,6 @@ from authorizerd.protocol.http.messages import (
     JSON,
     Request,
     Response,
-    Route,
     method_not_allowed,
 )
 
@@ -56,10 +55,6 @@ class ApiDocument:
                 document = await run_in_thread(describe_port, self._name, accepted)
                 self._documents[accepted] = document
         return Response(status=200, body=document, content_type=JSON)
-
-    def route(self, request: Request) -> Route | None:
-        """Return None: no request for the document is answered at once."""
-        return None
 
 
 def describe_port(name: str, accepted: Collection[str]) -> bytes:

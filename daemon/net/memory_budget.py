@@ -42,6 +42,9 @@ class Reservation:
 
         Otherwise return False, and keep the bytes held before. Holding fewer bytes always succeeds.
         """
+        if size <= FREE_BYTES and not self._reserved:  # the usual case, and quick
+            self.size = size
+            return True
         return self._hold(size, self._budget.bytes_max)
 
     def reserve_answer(self, size: int) -> bool:
@@ -49,7 +52,11 @@ class Reservation:
 
         One answer may exceed the bound: an answer larger than the whole budget could never be sent.
         """
-        return self._hold(self.size + size, self._budget.bytes_max + size)
+        total = self.size + size
+        if total <= FREE_BYTES and not self._reserved:
+            self.size = total
+            return True
+        return self._hold(total, self._budget.bytes_max + size)
 
     def _hold(self, size: int, bytes_max: int) -> bool:
         reserved = size - FREE_BYTES if size > FREE_BYTES else 0

@@ -3,7 +3,7 @@
 A request that can be answered at once costs one read and one write. It wakes no task, and its
 descriptor stays registered for the next request. Any other request wakes the connection's own task.
 
-**Invariant:** bytes that were read are either answered or passed to the connection's task. A
+**Invariant:** bytes that were read are passed to their connection, and nothing else reads them. A
 descriptor is registered exactly while a task waits for it, so a number that the kernel uses again
 never belongs to a connection that has ended.
 
@@ -30,10 +30,10 @@ EVENTS_MAX: Final = 64
 class Channel(Protocol):
     """A connection as the Selector sees it."""
 
-    def answer_at_once(self, data: bytes) -> bytes | None:
-        """Return the whole answer to ``data``, or None if the connection's task is to answer it.
+    def receive(self, data: bytes) -> bytes | None:
+        """Take the next bytes of the peer, empty at the end of the stream.
 
-        None means that nothing was decided or counted.
+        Return the whole answer to them, or None if the connection's task is to go on.
         """
 
     def hold_unsent(self, size: int) -> None:
@@ -43,12 +43,11 @@ class Channel(Protocol):
 class _Waiter:
     """A task that waits, and what it is woken with."""
 
-    __slots__ = ("channel", "error", "received", "task", "unsent")
+    __slots__ = ("channel", "error", "task", "unsent")
 
     def __init__(self, task: trio.lowlevel.Task, channel: Channel) -> None:
         self.task: Final = task
         self.channel: Final = channel
-        self.received = b""
         self.unsent = b""
         self.error: Exception | None = None
 
@@ -85,11 +84,10 @@ class Selector:
         """True if a connection has sent bytes that were not read yet."""
         return bool(self._waiters) and bool(self._epoll.poll(0, 1))
 
-    async def wait(self, descriptor: int, channel: Channel) -> tuple[bytes, bytes]:
-        """Answer the requests of a connection at once, until one needs the caller's task.
+    async def wait(self, descriptor: int, channel: Channel) -> bytes:
+        """Pass what the peer sends to ``channel``, and send its answers, until it needs its task.
 
-        Return the bytes received, empty at the end of the stream; or, after a write that the
-        socket did not take as a whole, the rest of the answer. The other value is empty. A
+        Return the rest of an answer that the socket did not take as a whole, or nothing. A
         cancelled wait has read nothing.
 
         Raises:
@@ -114,7 +112,7 @@ class Selector:
                 raise error
         finally:
             del error
-        return waiter.received, waiter.unsent
+        return waiter.unsent
 
     def _serve(self, end_ns: int) -> None:
         """Serve ready connections until none is left or the turn has ended."""
@@ -137,11 +135,8 @@ class Selector:
     def _serve_one(self, descriptor: int, waiter: _Waiter) -> None:
         channel = waiter.channel
         try:
-            data = os.read(descriptor, RECEIVE_BYTES)
-            answer = channel.answer_at_once(data) if data else None
-            if answer is None:
-                waiter.received = data
-            else:
+            answer = channel.receive(os.read(descriptor, RECEIVE_BYTES))
+            if answer is not None:
                 sent = _write(descriptor, answer)
                 if sent == len(answer):
                     return

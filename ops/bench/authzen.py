@@ -144,6 +144,9 @@ def measure_http(
         our, their = rounds.measure(USUAL, plugin, opa)
         what = rounds.name("OPA's shape", USUAL)
         yield from compare_loads(what, our, opa_peer.NAME, their)
+        (our,) = rounds.measure(USUAL, replace(ours, has_ids=True))
+        what = f"{rounds.name('AuthZEN', USUAL)}, a new X-Request-ID in each request"
+        yield from compare_loads(what, our, opa_peer.NAME, None)
         repeated = HttpRounds(Asked(questions[:QUESTIONS], directory, "-few"), expected, extent)
         our, their = repeated.measure(USUAL, ours, opa)
         what = repeated.name(f"AuthZEN, {QUESTIONS:,} questions repeated", USUAL)

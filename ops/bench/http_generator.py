@@ -33,6 +33,7 @@ class HttpLoad:
     """A closed loop: ``connections`` that each ask again as soon as they have an answer.
 
     ``bodies`` is a file with one body per line. ``first`` is the number of the first body to ask.
+    ``has_ids`` gives each request an X-Request-ID of its own.
     """
 
     host: str
@@ -43,6 +44,7 @@ class HttpLoad:
     seconds: float
     token_file: Path | None = None
     ca_file: Path | None = None
+    has_ids: bool = False
 
 
 class _WrkReport(msgspec.Struct):
@@ -88,6 +90,7 @@ def _run_wrk(load: HttpLoad) -> LoadReport:
         "REQUEST_PATH": load.path,
         "FIRST": str(load.first),
         **({} if load.token_file is None else {"TOKEN_FILE": str(load.token_file)}),
+        **({"HAS_IDS": "1"} if load.has_ids else {}),
     }
     printed = capture_output(
         command, timeout_seconds=load.seconds + _MORE_SECONDS, environment=environment
@@ -116,5 +119,6 @@ def _run_python(load: HttpLoad) -> LoadReport:
         str(load.connections), str(load.seconds), "--first", str(load.first),
         *(() if load.token_file is None else ("--token", load.token_file)),
         *(() if load.ca_file is None else ("--ca", load.ca_file)),
+        *(("--ids",) if load.has_ids else ()),
     ]  # fmt: skip
     return capture_json(command, LoadReport, timeout_seconds=load.seconds + _MORE_SECONDS)

@@ -3,11 +3,12 @@
 It runs as a separate process on non-blocking sockets, so that it uses another core than the server.
 
     python -m ops.bench.http_load HOST:PORT PATH BODIES CONNECTIONS SECONDS [--token FILE]
-        [--ca FILE] [--first NUMBER]
+        [--ca FILE] [--first NUMBER] [--ids]
 
 ``BODIES`` is a file with one JSON text per line. The connections ask them in order, from line
 ``--first`` on, and begin again after the last one. The token's file contains the caller's token.
-``--ca`` is the file of the server's CA, for a server with TLS.
+``--ca`` is the file of the server's CA, for a server with TLS. With ``--ids``, each request has an
+X-Request-ID of its own.
 """
 
 from __future__ import annotations
@@ -155,9 +156,12 @@ def drive(
     return stopwatch.report()
 
 
-def post(host: str, path: str, body: bytes, token: str | None = None) -> bytes:
+def post(
+    host: str, path: str, body: bytes, token: str | None = None, request_id: str | None = None
+) -> bytes:
     """Return the bytes of a POST of JSON on a persistent connection."""
     authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
+    authorization += "" if request_id is None else f"X-Request-ID: {request_id}\r\n"
     return (
         f"POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
         f"{authorization}Content-Length: {len(body)}\r\n\r\n"
@@ -174,12 +178,14 @@ def main() -> None:
     parser.add_argument("--token", type=Path)
     parser.add_argument("--ca", type=Path)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--ids", action="store_true")
     given = parser.parse_args()
     token = None if given.token is None else given.token.read_text().strip()
     tls = None if given.ca is None else ssl.create_default_context(cafile=given.ca)
     name, _, port = given.host.rpartition(":")
     requests = [
-        post(given.host, given.path, body, token) for body in given.bodies.read_bytes().splitlines()
+        post(given.host, given.path, body, token, f"request-{number:08}" if given.ids else None)
+        for number, body in enumerate(given.bodies.read_bytes().splitlines())
     ]
     report = drive(
         (name, int(port)), requests, given.connections, given.seconds, tls, first=given.first

@@ -122,7 +122,7 @@ class Server:
     """A running server at ``host`` (``host:port``).
 
     ``token_file`` contains the caller's token; ``ca_file`` the CA's certificate, for a server with
-    TLS. A peer that fails is left out.
+    TLS. A peer that fails is left out. ``has_ids`` gives each request an X-Request-ID of its own.
     """
 
     surface: Surface
@@ -131,6 +131,7 @@ class Server:
     token_file: Path | None = None
     ca_file: Path | None = None
     is_peer: bool = False
+    has_ids: bool = False
     _next_question: int = field(default=0, init=False)
 
     def check(self, questions: Sequence[Question], expected: str) -> None:
@@ -184,6 +185,7 @@ class Server:
                 seconds=seconds,
                 token_file=self.token_file,
                 ca_file=self.ca_file,
+                has_ids=self.has_ids,
             )
         )
         # Those that were in flight at the end may have been answered, too.

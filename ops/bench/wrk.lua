@@ -1,8 +1,8 @@
 -- Asks the questions of a file with wrk, in their order, and prints one line of JSON at the end.
 --
 -- The environment has the arguments: BODIES (a file with one body per line), REQUEST_PATH, FIRST (the
--- number of the first body to ask) and, if callers need a token, TOKEN_FILE. Run wrk with -t1: the
--- threads of wrk share nothing, so several would ask the same questions.
+-- number of the first body to ask) and, if callers need a token, TOKEN_FILE. With HAS_IDS, each request
+-- has an X-Request-ID of its own. Run wrk with -t1: the threads of wrk share nothing, so several would ask the same questions.
 
 local requests = {}
 -- One less, since wrk takes a first request that it only examines.
@@ -16,6 +16,9 @@ function init(arguments)
   end
   -- Complete requests, so that formatting them takes no time from the load.
   for body in io.lines(os.getenv("BODIES")) do
+    if os.getenv("HAS_IDS") then
+      headers["X-Request-ID"] = string.format("request-%08d", #requests)
+    end
     requests[#requests + 1] = wrk.format("POST", os.getenv("REQUEST_PATH"), headers, body)
   end
 end

@@ -8,7 +8,8 @@ Source: OpenID AuthZEN Authorization API 1.0, sections 5 to 7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 from itertools import takewhile
@@ -26,6 +27,7 @@ from authorizerd.protocol.decisions.json_keys import (
     JsonKeysError,
     check_keys,
     check_keys_around,
+    has_only,
 )
 from authorizerd.protocol.decisions.spellings import Spellings
 from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault, quote
@@ -62,13 +64,13 @@ class Vocabulary:
         self.usual_resource_types: Final = self.resource_types.usual
 
 
-class SubjectProperties(msgspec.Struct, gc=False):
+class SubjectProperties(msgspec.Struct, gc=False, omit_defaults=True):
     """The client's address. Other fields are ignored."""
 
     host: str | None = None
 
 
-class Context(msgspec.Struct, gc=False):
+class Context(msgspec.Struct, gc=False, omit_defaults=True):
     """The client's address, and what the answer's context contains. Other fields are ignored."""
 
     host: str | None = None
@@ -77,7 +79,7 @@ class Context(msgspec.Struct, gc=False):
     as_of: int | str | None = None
 
 
-class Subject(msgspec.Struct, gc=False):
+class Subject(msgspec.Struct, gc=False, omit_defaults=True):
     """The principal that the question is about."""
 
     type: str
@@ -85,20 +87,20 @@ class Subject(msgspec.Struct, gc=False):
     properties: SubjectProperties | None = None
 
 
-class Action(msgspec.Struct, gc=False):
+class Action(msgspec.Struct, gc=False, omit_defaults=True):
     """The operation that the subject asks for."""
 
     name: str
 
 
-class Resource(msgspec.Struct, gc=False):
+class Resource(msgspec.Struct, gc=False, omit_defaults=True):
     """The resource that the subject asks for."""
 
     type: str
     id: str
 
 
-class Evaluation(msgspec.Struct, gc=False):
+class Evaluation(msgspec.Struct, gc=False, omit_defaults=True):
     """One evaluation as sent. Defaults may supply absent fields."""
 
     subject: Subject | None = None
@@ -121,13 +123,29 @@ class Semantic(Enum):
         return self is Semantic.PERMIT_ON_FIRST_PERMIT and allowed
 
 
-class _Options(msgspec.Struct, gc=False):
+class _Options(msgspec.Struct, gc=False, omit_defaults=True):
     """How the evaluations of one request are answered."""
 
     evaluations_semantic: Semantic = Semantic.EXECUTE_ALL
 
 
-class Evaluations(Evaluation):
+class Batch(Evaluation, omit_defaults=True):
+    """What a request with many evaluations has besides them: defaults for their absent fields."""
+
+    options: _Options | None = None
+
+    @property
+    def semantic(self) -> Semantic:
+        return Semantic.EXECUTE_ALL if self.options is None else self.options.evaluations_semantic
+
+    @property
+    def defaults(self) -> Evaluation | None:
+        """The batch as defaults for its evaluations, None if it has none."""
+        fields = (self.subject, self.action, self.resource, self.context)
+        return None if all(field is None for field in fields) else self
+
+
+class Evaluations(Batch, omit_defaults=True):
     """Many evaluations, and defaults for their absent fields.
 
     Without evaluations, the defaults are the only one.
@@ -135,22 +153,14 @@ class Evaluations(Evaluation):
 
     # Raw, because each is decoded separately: an invalid one does not affect the others.
     evaluations: msgspec.Raw = msgspec.Raw(b"null")
-    options: _Options | None = None
-
-    @property
-    def semantic(self) -> Semantic:
-        return Semantic.EXECUTE_ALL if self.options is None else self.options.evaluations_semantic
 
 
-class _AllEvaluations(msgspec.Struct, gc=False):
-    evaluations: list[Evaluation]
+class _ReadableEvaluations(Batch, omit_defaults=True):
+    evaluations: list[Evaluation] = []
 
 
-_KEYS_MIN: Final = 8
-"""The keys of a complete evaluation without a host: three, and five in their objects."""
-
-_decode_all: Final = msgspec.json.Decoder(_AllEvaluations).decode
 _decode_evaluation: Final = msgspec.json.Decoder(Evaluation).decode
+_decode_readable: Final = msgspec.json.Decoder(_ReadableEvaluations).decode
 _decode_evaluations: Final = msgspec.json.Decoder(Evaluations).decode
 
 _PLACES: Final = [f"evaluation_{number}" for number in range(EVALUATIONS_MAX)]
@@ -174,7 +184,8 @@ def decode_evaluation(body: bytes) -> Evaluation:
     try:
         evaluation = _decode_evaluation(body)
         # Decode before this check: the decoder's errors name the field.
-        check_keys(body)
+        if len(body) > QUESTION_BYTES_MAX or not has_only(body, evaluation):
+            check_keys(body)
     except JSON_ERRORS as error:
         raise AuthZenError(describe_json_fault(error)) from None
     except JsonKeysError as error:
@@ -182,74 +193,23 @@ def decode_evaluation(body: bytes) -> Evaluation:
     return evaluation
 
 
-def read_question(text: bytes, vocabulary: Vocabulary) -> Question | None:
-    """Return the question in a plain JSON text, or None; see ``read_questions``."""
-    if len(text) > QUESTION_BYTES_MAX or b"\\" in text:
-        return None
-    try:
-        evaluation = _decode_evaluation(text)
-        question = build_question(evaluation, vocabulary)
-    except (AuthZenError, *JSON_ERRORS):
-        return None
-    return question if _has_only(text, 0, [evaluation]) else None
-
-
-def read_questions(text: bytes, vocabulary: Vocabulary) -> list[Question] | None:
-    """Return the questions in a plain JSON text of at least one evaluation, or None.
-
-    A plain text is short, has no backslash, and no keys except ``evaluations`` and those that are
-    read. So it needs no defaults, and one test proves that it repeats no key. For any other text,
-    ``decode_evaluations`` and its companions give the questions or the error.
-    """
-    if len(text) > QUESTION_BYTES_MAX or b"\\" in text:
-        return None
-    try:
-        evaluations = _decode_all(text).evaluations
-        questions = [build_question(each, vocabulary) for each in evaluations]
-    except (AuthZenError, *JSON_ERRORS):
-        return None
-    return questions if questions and _has_only(text, 1, evaluations) else None
-
-
-def _has_only(text: bytes, colons: int, evaluations: list[Evaluation]) -> bool:
-    """Return True only if each key in ``text`` was read, once, as a part of ``evaluations``.
-
-    Every key that was read has a colon, and every colon in a value is in the text. So if the text
-    has no more than these, it has no other key, and none twice.
-
-    Args:
-        text: JSON without a backslash, which could hide a colon.
-        colons: the number of keys outside the evaluations, which are complete.
-    """
-    colons += len(evaluations) * _KEYS_MIN
-    for each in evaluations:
-        if each.context is not None:
-            colons += 1 if each.context.host is None else 2
-        assert each.subject is not None
-        if each.subject.properties is not None:
-            colons += 1 if each.subject.properties.host is None else 2
-    found = text.count(b":")
-    # Most values have no colon, so count those in values only if the keys do not explain all.
-    return found == colons or found == colons + sum(map(_count_colons, evaluations))
-
-
-def _count_colons(evaluation: Evaluation) -> int:
-    """Return the number of colons in the values of a complete evaluation."""
-    subject, action, resource = evaluation.subject, evaluation.action, evaluation.resource
-    assert subject is not None
-    assert action is not None
-    assert resource is not None
-    texts = [subject.type, subject.id, action.name, resource.type, resource.id]
-    texts += [each.host for each in (subject.properties, evaluation.context) if each and each.host]
-    return "".join(texts).count(":")
-
-
-def decode_evaluations(body: bytes) -> tuple[Evaluations, list[msgspec.Raw]]:
-    """Return the request in a JSON text, and its evaluations, not yet decoded or checked.
+def decode_evaluations(body: bytes) -> tuple[Batch, Sequence[Evaluation | msgspec.Raw]]:
+    """Return the request in a JSON text, and its evaluations; those that are raw, undecoded.
 
     Raises:
         AuthZenError: as ``decode_evaluation``, or there are more than ``EVALUATIONS_MAX``.
     """
+    if len(body) <= QUESTION_BYTES_MAX:
+        with suppress(*JSON_ERRORS):
+            readable = _decode_readable(body)
+            evaluations = readable.evaluations
+            if len(evaluations) <= EVALUATIONS_MAX and has_only(body, readable):
+                return readable, evaluations
+    return _decode_apart(body)
+
+
+def _decode_apart(body: bytes) -> tuple[Batch, list[msgspec.Raw]]:
+    """Decode a request of which some evaluations are long, or may be unreadable."""
     try:
         request = _decode_evaluations(body)
         evaluations = _split_array(request.evaluations)
@@ -278,12 +238,6 @@ def _split_array(text: msgspec.Raw) -> list[msgspec.Raw]:
         return []
     items = map(partial(getattr, array), _PLACES)
     return list(takewhile(lambda item: item is not msgspec.UNSET, items))
-
-
-def has_defaults(request: Evaluations) -> bool:
-    """Return True if the request has defaults for its evaluations."""
-    fields = (request.subject, request.action, request.resource, request.context)
-    return any(field is not None for field in fields)
 
 
 def apply_defaults(evaluation: Evaluation, defaults: Evaluation) -> Evaluation:

@@ -7,6 +7,7 @@ Source: OpenID AuthZEN Authorization API 1.0, sections 5.5 and 7.2.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -62,8 +63,8 @@ _BY_DEFAULT: Final = {
 }
 
 
-def _prepare(allowed: bool, reason: bytes, rule: bytes = b"%b") -> bytes:
-    """Return the start of an answer, with places for the offset and, by default, for the rule."""
+def _prepare(allowed: bool, reason: bytes, rule: bytes = b"") -> bytes:
+    """Return the start of an answer, with a place for the offset; the rule follows by default."""
     return b'{"decision":%b,"context":{"offset":%%d,"reason":"%b","rule":%b' % (
         _encode(allowed),
         reason,
@@ -76,22 +77,30 @@ _START_BY_PLUG_IN: Final = (_prepare(False, _BY_PLUG_IN[0]), _prepare(True, _BY_
 _DEFAULT_DENY: Final = _prepare(False, _BY_DEFAULT[DefaultRule.DEFAULT_DENY], b'"DefaultDeny"')
 
 
+@lru_cache(maxsize=64)
+def _start(template: bytes, offset: int) -> bytes:
+    """Return the start of an answer up to its rule. The offset changes rarely."""
+    return template % offset
+
+
 def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
     """Return the JSON of one decision.
 
     Its context has the rule, the log offset and a reason, and possibly a hint for a denial.
     """
     allowed, rule = decision.allowed, decision.rule
+    if allowed and isinstance(rule, MatchingAcl):  # the common case
+        return _start(_START_BY_ACL[1], offset) + _encode(str(rule)) + b"}}"
     if decision is DEFAULT_DENY:
-        start = _DEFAULT_DENY % offset
+        start = _start(_DEFAULT_DENY, offset)
     elif isinstance(rule, MatchingAcl):
-        start = _START_BY_ACL[allowed] % (offset, _encode(str(rule)))
+        start = _start(_START_BY_ACL[allowed], offset) + _encode(str(rule))
     elif isinstance(rule, UnjudgeableAcl):
-        start = _prepare(allowed, _BY_FAILURE) % (offset, _encode(str(rule)))
+        start = _start(_prepare(allowed, _BY_FAILURE), offset) + _encode(str(rule))
     elif isinstance(rule, DefaultRule):
-        start = _prepare(allowed, _BY_DEFAULT[rule]) % (offset, _encode(str(rule)))
+        start = _start(_prepare(allowed, _BY_DEFAULT[rule]), offset) + _encode(str(rule))
     else:
-        start = _START_BY_PLUG_IN[allowed] % (offset, _encode(str(rule)))
+        start = _start(_START_BY_PLUG_IN[allowed], offset) + _encode(str(rule))
     hint = None if allowed else describe_hint(question)
     return start + b"}}" if hint is None else b'%b,"hint":%b}}' % (start, _encode(hint))
 

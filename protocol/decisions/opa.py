@@ -191,6 +191,8 @@ def token_in_query(query: str) -> str | None:
     Raises:
         OpaError: there are several tokens. A proxy may have checked another one than the first.
     """
+    if not query:
+        return None
     found = [each for each in query.split("&") if each.startswith(_TOKEN)]
     if len(found) > 1:
         raise OpaError("token: expected one such parameter in the URL, found several")

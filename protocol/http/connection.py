@@ -6,27 +6,24 @@ the rest is ignored. A head ends at its first empty line, so its size is known b
 
 from __future__ import annotations
 
-import re
 from enum import Enum, auto
-from typing import Final, assert_never
+from typing import Final
 
 import msgspec
 
+from authorizerd.protocol.http.chunked_body import ChunkedBody
+from authorizerd.protocol.http.last_head import LastHead, remember_head
 from authorizerd.protocol.http.messages import CONNECTION_CLOSE, Request, Response, encode_response
 from authorizerd.protocol.http.request_head import (
     CHUNKED,
     HEAD_END,
-    REMEMBERED_HEAD_BYTES_MAX,
     BadRequest,
     Head,
     HttpLimits,
     RefusedError,
     check_beginning,
-    check_head,
     find_echo,
-    header_lines,
     parse_head,
-    remembered_head,
 )
 from authorizerd.protocol.http.streamed import (
     LAST_CHUNK,
@@ -35,14 +32,6 @@ from authorizerd.protocol.http.streamed import (
     encode_streamed_head,
 )
 
-# No control characters in extensions: two readers must not disagree where a body ends.
-_CHUNK_LINE: Final = re.compile(
-    rb"([0-9A-Fa-f]{1,15})[ \t]{0,8}(?:;[\t\x20-\x7e\x80-\xff]{0,128})?\r\n"
-)
-_CHUNK_LINE_BYTES_MAX: Final = 256
-# Chunks may be tiny, so reading all that have arrived could take too long in one step.
-_CHUNKS_AT_ONCE_MAX: Final = 512
-_TRAILERS: Final = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n")
 _LINE_END: Final = b"\r\n"
 _EMPTY_LINES_MAX: Final = 2
 """The number of empty lines ignored before a request line.
@@ -78,13 +67,6 @@ class _Body(Enum):
     UNTIL_CLOSED = auto()
 
 
-class _State(Enum):
-    HEAD = auto()
-    BODY = auto()
-    CHUNKS = auto()
-    CLOSED = auto()
-
-
 class ServerConnection:
     """The server's end of one connection.
 
@@ -92,10 +74,14 @@ class ServerConnection:
     each Request and BadRequest by one ``send`` before the next event, so that answers keep the
     order of the requests. A Request may also be answered by ``start``, any number of ``part``, and
     ``end``.
+
+    Attributes:
+        closed: True if no more data is read. The connection ends after the pending answers.
     """
 
     __slots__ = (
         "_address",
+        "_awaited",
         "_body",
         "_buffer",
         "_chunks",
@@ -103,11 +89,12 @@ class ServerConnection:
         "_echo",
         "_empty_lines",
         "_head",
+        "_last",
         "_limits",
         "_principal",
         "_small_head_bytes_max",
-        "_state",
         "_unanswered",
+        "closed",
     )
 
     def __init__(
@@ -117,73 +104,60 @@ class ServerConnection:
         self._principal = principal
         self._address = address
         self._small_head_bytes_max = min(limits.request_line_bytes_max, limits.header_bytes_max)
-        self._state = _State.HEAD
+        self.closed = False
         self._buffer = bytearray()
-        self._chunks = bytearray()
+        self._chunks: ChunkedBody | None = None
         self._empty_lines = 0
         self._echo = b""
-        self._head: Head | None = None
+        self._head: Head | None = None  # of the last event
+        self._last: LastHead | None = None
+        self._awaited: Head | None = None  # of a request whose body has not arrived
         self._unanswered = False
         self._body = _Body.NONE
         self._closes = False
 
     @property
-    def closed(self) -> bool:
-        """True if no more data is read. The connection ends after the pending answers."""
-        return self._state is _State.CLOSED
-
-    @property
     def receiving(self) -> bool:
         """True if the first byte of a request has arrived, but not the last."""
-        return len(self._buffer) > 0 or self._state in (_State.BODY, _State.CHUNKS)
-
-    @property
-    def is_between_requests(self) -> bool:
-        """True if no byte has arrived since the last request, not even an empty line."""
-        return not self.receiving and not self._empty_lines
+        return len(self._buffer) > 0 or self._awaited is not None
 
     @property
     def echo(self) -> bytes:
         """The header line that answers an incomplete request, or nothing if its head is one."""
-        if self._state is _State.HEAD:
-            end = self._buffer.find(HEAD_END) + len(HEAD_END)
-            return find_echo(bytes(self._buffer[:end])) if end >= len(HEAD_END) else b""
-        return b"" if self._state is _State.CLOSED else self._echo
+        if self._awaited is not None:
+            return self._awaited.echo
+        end = self._buffer.find(HEAD_END) + len(HEAD_END)
+        return find_echo(bytes(self._buffer[:end])) if end >= len(HEAD_END) else b""
 
     @property
     def bytes_held(self) -> int:
         """The bytes received but not returned as an event yet."""
-        return len(self._buffer) + len(self._chunks)
+        held = len(self._buffer)
+        return held if self._chunks is None else held + len(self._chunks.chunks)
 
     def close(self) -> None:
         """Read no more, and drop the data of an incomplete request."""
-        self._close()
+        self.closed = True
+        self._buffer.clear()
+        self._awaited = self._chunks = None
 
     def receive_data(self, data: bytes | bytearray) -> None:
         """Add data from the peer. After closing, data is dropped."""
-        if self._state is not _State.CLOSED:
+        if not self.closed:
             self._buffer += data
 
     def next_event(self) -> Event | None:
         """Return the next event in the data so far, or None until more arrives."""
         assert not self._unanswered, "an answer is owed first"
         try:
-            match self._state:
-                case _State.HEAD:
-                    return self._read_head()
-                case _State.BODY:
-                    return self._read_body()
-                case _State.CHUNKS:
-                    return self._read_chunks()
-                case _State.CLOSED:
-                    return None
-                case _:
-                    assert_never(self._state)
+            if self._awaited is not None:
+                return self._read_body(self._awaited)
+            return self._read_head() if self._buffer else None
         except RefusedError as refused:
             # A bad request must not be answered by the rules of the request before it.
             self._head = None
             self._unanswered = True
-            self._close()
+            self.close()
             return refused.event
 
     def send(self, response: Response, *, close: bool = False) -> bytes:
@@ -205,8 +179,9 @@ class ServerConnection:
         )
         # Clear this only after encoding: if encoding fails, an answer is still owed.
         self._unanswered = False
+        self._head = None  # an idle connection keeps no token
         if close:
-            self._close()
+            self.close()
         return data
 
     def start(self, response: StreamedResponse, *, close: bool = False) -> bytes:
@@ -247,47 +222,50 @@ class ServerConnection:
         data = LAST_CHUNK if self._body is _Body.CHUNKS else b""
         self._body = _Body.NONE
         self._unanswered = False
+        self._head = None
         if self._closes:
-            self._close()
+            self.close()
         return data
 
-    def _close(self) -> None:
-        self._state = _State.CLOSED
-        self._buffer.clear()
-        self._chunks.clear()
-
     def _read_head(self) -> Event | None:
-        buffer = self._buffer
-        if not buffer or (buffer.startswith(b"\r") and not self._skip_empty_lines()):
+        head = None if self._last is None else self._last.take(self._buffer)
+        if head is None:
+            head = self._parse_head()
+        if head is None:
             return None
-        limits = self._limits
+        self._empty_lines = 0
+        self._echo = head.echo
+        # Reject before 100 Continue, so that the client does not send the body.
+        if head.length > self._limits.body_bytes_max:
+            raise RefusedError(413, "request body too large")
+        if head.length == CHUNKED:
+            self._chunks = ChunkedBody(self._limits)
+        self._awaited = head
+        return CONTINUE if head.expects_continue else self._read_body(head)
+
+    def _parse_head(self) -> Head | None:
+        buffer = self._buffer
+        if buffer.startswith(b"\r") and not self._skip_empty_lines():
+            return None
         self._echo = b""
         found = buffer.find(HEAD_END)
         if found < 0:
             # Check now: otherwise a head that never ends could fill the buffer.
-            check_beginning(buffer, limits)
+            check_beginning(buffer, self._limits)
             return None
         end = found + len(HEAD_END)
         data = bytes(buffer[:end])
         del buffer[:end]
         try:
-            # A head within the smaller limit exceeds neither, so most heads skip the full check.
-            if end > self._small_head_bytes_max or header_lines(data) > limits.headers_max:
-                check_head(data, limits)
-            head = parse_head(data) if end > REMEMBERED_HEAD_BYTES_MAX else remembered_head(data)
+            # A head within the smaller limit exceeds neither, so most heads skip this check.
+            if end > self._small_head_bytes_max:
+                check_beginning(data, self._limits)
+            head = parse_head(data, self._limits.headers_max)
         except RefusedError:
             self._echo = find_echo(data)
             raise
-        self._empty_lines = 0
-        self._echo = head.echo
-        # Reject before 100 Continue, so that the client does not send the body.
-        if head.length > limits.body_bytes_max:
-            raise RefusedError(413, "request body too large")
-        self._head = head
-        self._state = _State.CHUNKS if head.length == CHUNKED else _State.BODY
-        if head.expects_continue:
-            return CONTINUE
-        return self._read_chunks() if head.length == CHUNKED else self._read_body()
+        self._last = remember_head(data, head, self._small_head_bytes_max)
+        return head
 
     def _skip_empty_lines(self) -> bool:
         """Drop the empty lines before a request. Return True if other data has arrived."""
@@ -298,80 +276,30 @@ class ServerConnection:
         is_half_a_line = buffer == b"\r" and self._empty_lines < _EMPTY_LINES_MAX
         return len(buffer) > 0 and not is_half_a_line
 
-    def _read_body(self) -> Request | None:
-        assert self._head is not None
-        length = self._head.length
-        if len(self._buffer) < length:
-            return None
-        body = bytes(self._buffer[:length])
-        del self._buffer[:length]
-        return self._finish(self._head, body)
-
-    def _read_chunks(self) -> Request | Pause | None:
-        """Take complete chunks from the buffer. The maximum body size limits each."""
-        assert self._head is not None
-        buffer, chunks = self._buffer, self._chunks
-        position = count = 0
-        while (line := _CHUNK_LINE.match(buffer, position)) is not None:
-            start = line.end()
-            size = int(line[1], 16)
-            # The announced size counts, so an excessive chunk is refused before it arrives.
-            if len(chunks) + size > self._limits.body_bytes_max:
-                raise RefusedError(413, "request body too large")
-            if size == 0:
-                del buffer[:position]
-                return self._read_trailers(self._head, start - position)
-            end = start + size
-            if len(buffer) < end + len(b"\r\n"):
-                break
-            if not buffer.startswith(b"\r\n", end):
-                raise RefusedError(400, "malformed chunk")
-            chunks += buffer[start:end]
-            position = end + len(b"\r\n")
-            count += 1
-            if count == _CHUNKS_AT_ONCE_MAX:
-                del buffer[:position]
-                return PAUSE
+    def _read_body(self, head: Head) -> Request | Pause | None:
+        chunks, buffer = self._chunks, self._buffer
+        if chunks is not None:
+            body = chunks.read(buffer)
+            if body is None:
+                return PAUSE if chunks.is_paused else None
+            self._chunks = None
         else:
-            # An incomplete line may still become valid. A complete or too long one cannot.
-            line_bytes = len(buffer) - position
-            if line_bytes >= _CHUNK_LINE_BYTES_MAX or buffer.find(b"\n", position) >= 0:
-                raise RefusedError(400, "malformed chunk")
-        del buffer[:position]
-        return None
-
-    def _read_trailers(self, head: Head, start: int) -> Request | None:
-        """End a chunked body. Valid trailers are dropped, as RFC 9112 section 7.1.2 allows."""
-        # Without trailers, the line end of the last chunk is the first half of HEAD_END.
-        found = self._buffer.find(HEAD_END, start - len(b"\r\n"))
-        end = len(self._buffer) if found < 0 else found + len(HEAD_END)
-        if end - start > self._limits.header_bytes_max:
-            raise RefusedError(431, "trailers too large")
-        if found < 0:
-            return None
-        # The empty line at the end is counted, too.
-        if self._buffer.count(_LINE_END, start, end) > self._limits.headers_max + 1:
-            raise RefusedError(431, "too many trailers")
-        if not _TRAILERS.fullmatch(self._buffer, start, end):
-            raise RefusedError(400, "malformed trailers")
-        body = bytes(self._chunks)
-        self._chunks.clear()
-        del self._buffer[:end]
-        return self._finish(head, body)
-
-    def _finish(self, head: Head, body: bytes) -> Request:
+            if len(buffer) < head.length:
+                return None
+            body = bytes(buffer[: head.length])
+            del buffer[: head.length]
+        self._awaited = None
+        self._head = head
         self._unanswered = True
-        if head.keep_alive:
-            self._state = _State.HEAD
-        else:
-            self._close()
+        if not head.keep_alive:
+            self.close()
         return Request(
-            method=head.method,
-            path=head.path,
-            query=head.query,
-            headers=head.headers,
-            body=body,
-            keep_alive=head.keep_alive,
-            principal=self._principal,
-            address=self._address,
+            head.method,
+            head.path,
+            head.query,
+            head.headers,
+            body,
+            head.keep_alive,
+            self._principal,
+            self._address,
         )

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -35,7 +35,7 @@ _TOKEN: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FIELD_VALUE: Final = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """One complete request.
 
     ``path`` and ``query`` are still percent-encoded. Header names are in lower case, and the
@@ -82,32 +82,13 @@ def has_json_type(request: Request) -> bool:
     return content_type == _JSON or content_type.partition(b";")[0].strip().lower() == _JSON
 
 
-class Response(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Response(msgspec.Struct, frozen=True, gc=False):
     """An answer to one request. ``status`` must allow a body (not 1xx, 204 or 304)."""
 
     status: int
     body: bytes
     content_type: str = PLAIN_TEXT
     headers: tuple[tuple[bytes, bytes], ...] = ()
-
-
-AnswerAtOnce: TypeAlias = Callable[[bytes, "str | None"], "bytes | Response | None"]
-"""A function from the body of a request, and its client's address, to an answer.
-
-The answer is the body of a 200, another response, or None.
-
-None means that the request cannot be answered in one step, and that nothing was counted.
-"""
-
-
-class Route(msgspec.Struct, frozen=True, gc=False):
-    """What answers all requests with one head; each has its own body.
-
-    ``content_type`` is that of each answer with status 200.
-    """
-
-    answer: AnswerAtOnce
-    content_type: str
 
 
 def text_response(status: int, reason: str) -> Response:
@@ -130,17 +111,6 @@ UNIDENTIFIED: Final = Response(
     headers=((b"WWW-Authenticate", b"Bearer"),),
 )
 """The answer to a caller without valid credentials. Source: RFC 6750, section 3."""
-
-
-def encode_start(route: Route, connection: bytes) -> tuple[bytes, bytes]:
-    """Return what surrounds the length of a route's 200, up to its body.
-
-    Raises:
-        ValueError: as ``encode_response``.
-    """
-    empty = Response(status=200, body=b"", content_type=route.content_type)
-    before, after = encode_response(empty, connection=connection).split(b"Content-Length: 0", 1)
-    return before + b"Content-Length: ", after
 
 
 def encode_response(

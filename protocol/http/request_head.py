@@ -1,8 +1,8 @@
 """The head of an HTTP/1.1 request: its request line, its headers, and the framing of its body.
 
-Each head is given to a new llhttp parser as a whole, so no state of one request affects the next.
-An upgrade, at which llhttp stops reading, is ignored: Java's HttpClient offers h2c with every
-request.
+Two patterns describe all valid heads: one of the request line, and one of a header line. Any other
+head is rejected, so there is no lenient reading that could differ from a proxy's. An upgrade is
+ignored: Java's HttpClient offers h2c with every request.
 """
 
 from __future__ import annotations
@@ -10,22 +10,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
-import httptools
 import msgspec
 
 HEAD_END: Final = b"\r\n\r\n"
 CHUNKED: Final = -1
-REMEMBERED_HEADS_MAX: Final = 512
-REMEMBERED_HEAD_BYTES_MAX: Final = 1024
 
 _METHOD_SO_FAR: Final = re.compile(rb"[A-Z][A-Z-]{0,23}(?: |\Z)")
 _REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z-]{0,23}) ([!-~]+) HTTP/(\d\.\d)\r\n")
+# Possessive, so that a malformed line takes no longer to reject than to read. It begins with the
+# line end before it: otherwise a match could begin within a malformed line.
+_HEADER_LINE: Final = re.compile(
+    rb"\r\n([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([\t\x20-\x7e\x80-\xff]*+)(?<![ \t])(?=\r\n)"
+)
+_PADDED_LINE: Final = re.compile(_HEADER_LINE.pattern.replace(rb"(?<![ \t])", b""))
+"""The same with blanks after the value, which are allowed, but rare."""
+_METHODS: Final = {
+    name.encode(): name
+    for name in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
+}
+"""The methods of RFC 9110 and RFC 5789 except CONNECT. The server has no others."""
 _ABSOLUTE_TARGET: Final = re.compile(r"https?://([^/?#]+)(/.*)?", re.IGNORECASE)
-_LENGTH_DIGITS_MAX: Final = 18  # int() takes quadratic time, and fails above 4,300 digits
+LENGTH_DIGITS_MAX: Final = 18  # int() takes quadratic time, and fails above 4,300 digits
 _REQUEST_ID: Final = re.compile(
     rb"\r\nx-request-id:([\t\x20-\x7e\x80-\xff]*)(?=\r\n)", re.IGNORECASE
 )
@@ -65,7 +72,7 @@ class RefusedError(Exception):
         self.event = BadRequest(status, reason)
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """A request without its body, which has ``length`` bytes or is ``CHUNKED``.
 
     ``connection`` is the header line for answers while the connection stays open, and ``echo`` is
@@ -102,13 +109,6 @@ def check_beginning(head: bytes | bytearray, limits: HttpLimits) -> None:
         raise RefusedError(431, "headers too large")
 
 
-def check_head(head: bytes, limits: HttpLimits) -> None:
-    """Reject a complete head that exceeds the limits, before it is parsed."""
-    check_beginning(head, limits)
-    if header_lines(head) > limits.headers_max:
-        raise RefusedError(431, "too many headers")
-
-
 def holds_request(opening: bytes) -> bool:
     """Return True if the first bytes of a connection seem to hold a whole request.
 
@@ -124,10 +124,6 @@ def holds_request(opening: bytes) -> bool:
     return b"\r\ntransfer-encoding:" not in head.lower()
 
 
-def header_lines(head: bytes) -> int:
-    return head.count(b"\r\n") - 2
-
-
 def find_echo(head: bytes) -> bytes:
     """Return the header line that repeats the request's id in its answer, or nothing.
 
@@ -139,7 +135,7 @@ def find_echo(head: bytes) -> bytes:
     return b"X-Request-ID: %b\r\n" % b", ".join(ids) if ids else b""
 
 
-def parse_head(head: bytes) -> Head:
+def parse_head(head: bytes, headers_max: int) -> Head:
     """Parse a head, complete with its empty line.
 
     Raises:
@@ -149,84 +145,66 @@ def parse_head(head: bytes) -> Head:
     if line is None:
         raise RefusedError(400, "malformed request line")
     method, target, version = line.groups()
-    if version not in (b"1.1", b"1.0"):
+    count = head.count(b"\r\n") - 2
+    if count > headers_max:
+        raise RefusedError(431, "too many headers")
+    is_newer = version == b"1.1"
+    if not is_newer and version != b"1.0":
         raise RefusedError(505, "HTTP version not supported")
-    if method == b"CONNECT":
+    name = _METHODS.get(method)
+    if name is None:
         raise RefusedError(501, "method not implemented")
-    headers = _parse_headers(head)
-    newer = version == b"1.1"
-    if newer and b"host" not in headers:
+    lines = _HEADER_LINE.findall(head, line.end() - 2)
+    if len(lines) != count:
+        padded = _PADDED_LINE.findall(head, line.end() - 2)
+        if len(padded) != count:
+            raise RefusedError(400, "malformed header")
+        lines = [(name, value.rstrip(b" \t")) for name, value in padded]
+    headers = {name.lower(): value for name, value in lines}
+    if len(headers) != count:
+        headers = _join_repeated(lines)
+    get = headers.get
+    if is_newer and get(b"host") is None:
         raise RefusedError(400, "no Host header")
-    length = _body_length(headers, newer)
-    path, query = _split_target(target.decode(), headers)
+    length = _body_length(get(b"content-length"), get(b"transfer-encoding"), is_newer)
+    path, _, query = target.decode().partition("?")
+    if path[:1] != "/":
+        path, query = _split_target(target.decode(), headers)
+    connection, request_id, expected = get(b"connection"), get(b"x-request-id"), get(b"expect")
     return Head(
-        method=method.decode(),
-        path=path,
-        query=query,
-        # Heads are cached, so handlers share this mapping.
-        headers=MappingProxyType(headers),
-        keep_alive=_keeps_alive(headers.get(b"connection"), newer),
+        name,
+        path,
+        query,
+        headers,
+        is_newer if connection is None else _keeps_alive(connection, is_newer),
         # HTTP/1.0 must be told that the connection stays open. In HTTP/1.1 it is the default.
-        connection=b"" if newer else b"Connection: keep-alive\r\n",
-        echo=find_echo(head) if b"x-request-id" in headers else b"",
-        length=length,
-        expects_continue=newer and b"expect" in headers and _expects_continue(headers, length),
-        is_newer=newer,
+        b"" if is_newer else b"Connection: keep-alive\r\n",
+        b"" if request_id is None else b"X-Request-ID: %b\r\n" % request_id,
+        length,
+        expected is not None and is_newer and _expects_continue(expected, length),
+        is_newer,
     )
 
 
-remembered_head = lru_cache(maxsize=REMEMBERED_HEADS_MAX)(parse_head)
-"""``parse_head`` with a cache for small heads.
-
-A client's requests differ in their bodies, rarely in their heads. The cache takes at most a
-megabyte, and saves much of the time that a quick answer takes.
-"""
-
-
-class _HeaderReader:
-    """Collect the headers that llhttp reports."""
-
-    __slots__ = ("headers", "repeated")
-
-    def __init__(self) -> None:
-        self.headers: dict[bytes, bytes] = {}
-        self.repeated: bytes | None = None
-
-    def on_header(self, name: bytes, value: bytes) -> None:
+def _join_repeated(lines: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return headers of which some are repeated: commas join their values."""
+    headers: dict[bytes, bytes] = {}
+    for name, value in lines:
         name = name.lower()
-        # llhttp leaves the blanks after a value.
-        value = value.strip(b" \t")
-        if name in self.headers:
+        if name in headers:
             if name in _NEVER_REPEATED:
-                self.repeated = name
-            value = self.headers[name] + b", " + value
-        self.headers[name] = value
+                raise RefusedError(400, f"repeated header: {name.decode()}")
+            value = headers[name] + b", " + value
+        headers[name] = value
+    return headers
 
 
-def _parse_headers(head: bytes) -> dict[bytes, bytes]:
-    reader = _HeaderReader()
-    try:
-        httptools.HttpRequestParser(reader).feed_data(head)
-    except httptools.HttpParserUpgrade:
-        pass  # all headers were read: continue in HTTP/1.1
-    except httptools.HttpParserInvalidMethodError:
-        raise RefusedError(501, "method not implemented") from None
-    except httptools.HttpParserError as error:
-        _body_length(reader.headers, newer=True)  # an unknown coding is not a syntax error
-        raise RefusedError(400, f"malformed request: {error}") from None
-    if reader.repeated is not None:
-        raise RefusedError(400, f"repeated header: {reader.repeated.decode()}")
-    return reader.headers
-
-
-def _body_length(headers: Mapping[bytes, bytes], newer: bool) -> int:
+def _body_length(length: bytes | None, encoding: bytes | None, newer: bool) -> int:
     """Return the body's length in bytes. Reject a head that states it in two ways: an attack."""
-    length = headers.get(b"content-length")
-    encoding = headers.get(b"transfer-encoding")
     if encoding is None:
         if length is None:
             return 0
-        if not length.isdigit() or len(length) > _LENGTH_DIGITS_MAX:
+        if not length.isdigit() or len(length) > LENGTH_DIGITS_MAX:
             raise RefusedError(400, "malformed Content-Length")
         return int(length)
     # With both headers, a proxy may disagree with this server about where the body ends.
@@ -238,25 +216,25 @@ def _body_length(headers: Mapping[bytes, bytes], newer: bool) -> int:
 
 
 def _split_target(target: str, headers: Mapping[bytes, bytes]) -> tuple[str, str]:
-    """Return path and query. If the target has an authority, it must equal the Host header."""
-    if not target.startswith("/") and target != "*":
-        absolute = _ABSOLUTE_TARGET.fullmatch(target)
-        if absolute is None or absolute[1].encode() != headers.get(b"host"):
-            raise RefusedError(400, "malformed request target")
-        target = absolute[2] or "/"
-    path, _, query = target.partition("?")
+    """Return path and query of an unusual target. Its authority must equal the Host header."""
+    if target == "*":
+        return target, ""
+    absolute = _ABSOLUTE_TARGET.fullmatch(target)
+    if absolute is None or absolute[1].encode() != headers.get(b"host"):
+        raise RefusedError(400, "malformed request target")
+    path, _, query = (absolute[2] or "/").partition("?")
     return path, query
 
 
-def _keeps_alive(connection: bytes | None, newer: bool) -> bool:
-    if connection is None:
-        return newer
+def _keeps_alive(connection: bytes, newer: bool) -> bool:
+    if connection == b"keep-alive":  # the usual value
+        return True
     options = [option.strip(b" \t") for option in connection.lower().split(b",")]
     return b"close" not in options and (newer or b"keep-alive" in options)
 
 
-def _expects_continue(headers: Mapping[bytes, bytes], length: int) -> bool:
-    if headers[b"expect"].lower() != b"100-continue":
+def _expects_continue(expected: bytes, length: int) -> bool:
+    if expected.lower() != b"100-continue":
         raise RefusedError(417, "expectation not met")
     # Without a body, the client has nothing to wait for.
     return length != 0

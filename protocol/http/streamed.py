@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from authorizerd.protocol.http.messages import PLAIN_TEXT, Response, encode_response
+from authorizerd.protocol.http.messages import PLAIN_TEXT, Request, Response, encode_response
 
 LAST_CHUNK: Final = b"0\r\n\r\n"
 _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
@@ -50,6 +50,16 @@ class StreamedResponse(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[bytes, bytes], ...] = ()
     is_live: bool = False
     stall_seconds: float = math.inf
+
+
+AnyResponse: TypeAlias = Response | StreamedResponse
+Handler: TypeAlias = Callable[[Request], AnyResponse | Awaitable[AnyResponse]]
+"""Answer a request at once, or return what gives the answer, which the caller awaits at once."""
+
+
+async def complete(answer: AnyResponse | Awaitable[AnyResponse]) -> AnyResponse:
+    """Wait for what a handler has returned, if it is no answer yet."""
+    return answer if isinstance(answer, (Response, StreamedResponse)) else await answer
 
 
 def encode_streamed_head(response: StreamedResponse, *, connection: bytes, chunked: bool) -> bytes:

@@ -19,6 +19,7 @@ from authorizerd.cli.main import main
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.console.console_place import EXPLAIN, WHAT, WHO, ConsolePlace
 from tests.support.acls import KNOWN_SETTINGS
+from tests.support.answers import answer_of
 from tests.support.log_files import added, write_log
 
 NAMES = (" tx", "tx ", "\ttx", "tx\N{NO-BREAK SPACE}", "a,b", "a, b", ",", "a;b", "CN=a, O=b")
@@ -162,18 +163,10 @@ class Asked:
         }
 
         async def ask() -> Response:
-            response = await self.place().decisions(
-                Request(
-                    method="POST",
-                    path="/access/v1/evaluation",
-                    query="",
-                    headers={b"host": b"localhost", b"content-type": b"application/json"},
-                    body=json.dumps(document).encode(),
-                    keep_alive=True,
-                )
-            )
-            assert isinstance(response, Response)
-            return response
+            headers = {b"host": b"localhost", b"content-type": b"application/json"}
+            body = json.dumps(document).encode()
+            request = Request("POST", "/access/v1/evaluation", "", headers, body, keep_alive=True)
+            return await answer_of(self.place().decisions(request))
 
         answer = json.loads(trio.run(ask).body)
         return answer["decision"] is True

@@ -20,7 +20,6 @@ SLOW = frozenset(
         "authorizerd.daemon.origins.followed_cluster",  # only for a daemon that follows a cluster
         "authorizerd.config.java_regex.translation",  # only for ssl.principal.mapping.rules
         "cryptography",
-        "httptools",
         "immutables",
         "jinja2",  # only for the console
         "kazoo",  # only for zookeeper://
@@ -38,7 +37,7 @@ SLOW = frozenset(
 VALUES = frozenset(("immutables", "msgspec"))
 """What ACLs and settings are made of."""
 LOOP = frozenset(("ssl", "trio"))
-MESSAGES = frozenset(("httptools", "prometheus_client"))
+MESSAGES = frozenset(("prometheus_client",))
 """What only a daemon needs."""
 TLS = frozenset(("authorizerd.config.java_regex.translation", "cryptography"))
 
@@ -125,7 +124,7 @@ def places(tmp_path: Path) -> dict[str, Path]:
         ("doctor --config {log}/none", VALUES),
         ("doctor --config {config}", VALUES | LOOP),
         # A worker needs neither Kafka's messages nor the metrics: a third of its memory.
-        ("worker --feed-fd 0", VALUES | LOOP | TLS | {"httptools"}),
+        ("worker --feed-fd 0", VALUES | LOOP | TLS),
         ("acls --help", LOOP | {"msgspec"}),
         ("acls --list --log-dir {log}", VALUES | LOOP),
         ("acls plan --help", VALUES),

@@ -19,6 +19,7 @@ from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.rights import DECISIONS, Needs
 from tests.support.acls import acl, snapshot_of
+from tests.support.answers import answer_of
 from tests.support.audit import RecordingAuditLog
 from tests.support.authorizers import read_only_authorizer
 
@@ -61,7 +62,7 @@ def authzen_handler(place: Place) -> AuthZenHandler:
 
 
 async def opa_answer(place: Place, request: Request) -> Response:
-    return await OpaHandler(place.authorizer, place.callers)(request)
+    return await answer_of(OpaHandler(place.authorizer, place.callers)(request))
 
 
 class Place:

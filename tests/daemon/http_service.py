@@ -8,10 +8,11 @@ from collections.abc import Callable
 import trio
 import trio.testing
 
-from authorizerd.daemon.http.server import Handler, HttpServer, Router
+from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.protocol.http.messages import LOOPBACK_HOSTS, Request, Response
 from authorizerd.protocol.http.request_head import HttpLimits
+from authorizerd.protocol.http.streamed import Handler
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LOGIN_TIMEOUT_S = 100
@@ -36,7 +37,6 @@ def new_server(
     body_bytes_max: int = 1000,
     memory_bytes_max: int = ROOM_BYTES,
     turn_ms_max: float = math.inf,
-    router: Router | None = None,
 ) -> HttpServer:
     return HttpServer(
         name="decision HTTP",
@@ -52,7 +52,6 @@ def new_server(
         memory_bytes_max=memory_bytes_max,
         turn_ms_max=turn_ms_max,
         allowed_hosts=LOOPBACK_HOSTS,
-        router=router,
         authenticates=lambda: True,
     )
 

@@ -21,6 +21,7 @@ from authorizerd.protocol.decisions.discovery import (
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.decision_place import Place
 from tests.daemon.local_queries import LocalQueries
+from tests.support.answers import answer_of
 
 VOCABULARY = Vocabulary(
     {"user": "User", "group": "Group"},
@@ -103,9 +104,7 @@ class SearchPlace(Place):
             body=body if isinstance(body, bytes) else json.dumps(body).encode(),
             keep_alive=True,
         )
-        response = await (handler or self.handler)(request)
-        assert isinstance(response, Response), "only files are streamed"
-        return response
+        return await answer_of((handler or self.handler)(request))
 
     async def search(self, kind: str, *arguments: Any, **more: Any) -> Any:  # noqa: ANN401 - JSON
         """Return the answer to a search that succeeds."""

@@ -28,10 +28,11 @@ from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.streamed import StreamedResponse, complete
 from tests.daemon.api_requests import ask, decision_handler, example_requests
 from tests.daemon.decision_place import Place
 from tests.support.acls import acl
+from tests.support.answers import answer_of
 from tests.support.api_description import ApiDescription, exchange_of
 from tests.support.api_documents import ADMIN_ENDPOINTS, DECISION_ENDPOINTS, read_document
 from tests.support.log_files import added, write_log
@@ -142,7 +143,7 @@ async def test_decision_port_answers_as_described(
     for place, request in requests:
         if place not in handlers:
             handlers[place] = decision_handler(place, log_dir)
-        description.check(exchange_of(request, await handlers[place](request)))
+        description.check(exchange_of(request, await complete(handlers[place](request))))
     own = {
         (endpoint.path, method, status)
         for endpoint in DECISION_ENDPOINTS
@@ -169,7 +170,7 @@ async def test_each_part_of_a_stream_is_described(
 ) -> None:
     """A listing ends by itself; a watch is ended after its first part."""
     place = Place(tmp_path, acl("User:alice", "READ", topic="orders"))
-    response = await decision_handler(place)(ask("GET", path, token="root.secret"))
+    response = await complete(decision_handler(place)(ask("GET", path, token="root.secret")))
     assert isinstance(response, StreamedResponse)
     sent: list[bytes] = []
     with trio.CancelScope() as scope:
@@ -198,7 +199,7 @@ async def test_admin_port_answers_as_described() -> None:
     description = ApiDescription(read_document(ADMIN_API))
     for handler in (admin_handler(is_ready=True), admin_handler(is_ready=False)):
         for request in (*example_requests(ADMIN_ENDPOINTS), ask("GET", "/"), ask("PUT", "/readyz")):
-            description.check(exchange_of(request, await handler(request)))
+            description.check(exchange_of(request, await complete(handler(request))))
     own = {
         (endpoint.path, method, status)
         for endpoint in ADMIN_ENDPOINTS
@@ -212,7 +213,7 @@ async def test_examples_are_answered(tmp_path: Path) -> None:
     """An example that is refused would mislead."""
     handler = decision_handler(Place(tmp_path), write_past(tmp_path))
     for request in example_requests(DECISION_ENDPOINTS, "root.secret"):
-        response = await handler(request)
+        response = await complete(handler(request))
         assert exchange_of(request, response).status == 200, request
 
 
@@ -233,7 +234,7 @@ async def test_document_names_the_credentials_in_force(
     handler = decision_handler(place)
     if has_client_auth:
         place.callers.require_credentials()
-    answer = await handler(ask("GET", OPENAPI_PATH))
+    answer = await complete(handler(ask("GET", OPENAPI_PATH)))
     assert isinstance(answer, Response)
     assert answer.body == describe_port(DECISION_API, place.callers.accepted_schemes())
     document = json.loads(answer.body)
@@ -247,7 +248,7 @@ async def test_port_that_trusts_everyone_describes_that_it_lists_no_acls(path: s
     accepted = place.callers.accepted_schemes()
     description = ApiDescription(describe_port(DECISION_API, accepted))
     request = ask("GET", path)
-    exchange = exchange_of(request, await decision_handler(place)(request))
+    exchange = exchange_of(request, await complete(decision_handler(place)(request)))
     description.check(exchange)
     own = description.document["paths"][path]["get"]["responses"]
     assert exchange.status == 403
@@ -259,5 +260,5 @@ async def test_port_that_trusts_everyone_describes_that_it_lists_no_acls(path: s
 
 async def test_metrics_port_has_no_document() -> None:
     handler = AdminHandler(CollectorRegistry(), Ready(is_ready=True), is_public=True)
-    answer = await handler(ask("GET", OPENAPI_PATH))
+    answer = await answer_of(handler(ask("GET", OPENAPI_PATH)))
     assert (answer.status, b"openapi" in answer.body) == (404, False)

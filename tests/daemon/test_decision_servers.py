@@ -66,9 +66,6 @@ class Echo:
     async def __call__(self, request: Request) -> Response:
         return await echo(request)
 
-    def route(self, request: Request) -> None:
-        """No request is answered at once."""
-
 
 @pytest.mark.parametrize(
     ("path", "has_tokens", "keeps_its_place"),

@@ -21,6 +21,7 @@ from tests.loop.http_requests import ADMIN_PATHS, PATHS
 from tests.loop.kafka_requests import Request, requests_of
 from tests.loop.running import ALICE, ANONYMOUS, NOBODY, ROOT
 from tests.loop.stations import BEFORE_LOG_IN, STATIONS
+from tests.support.answers import answer_of
 
 VERSIONS = [(api_key, version) for api_key, api in APIS.items() for version in api.versions]
 
@@ -71,8 +72,10 @@ def test_every_path_of_the_decision_port_is_played() -> None:
 async def test_every_path_of_the_admin_port_is_played() -> None:
     document = ApiDocument(ADMIN_API, frozenset)
     handler = AdminHandler(CollectorRegistry(), cast(Readiness, None), document=document)
-    answer = await handler(
-        HttpMessage(method="GET", path="/", query="", headers={}, body=b"", keep_alive=True)
+    answer = await answer_of(
+        handler(
+            HttpMessage(method="GET", path="/", query="", headers={}, body=b"", keep_alive=True)
+        )
     )
     listed = answer.body.decode().partition("expected one of ")[2].partition(";")[0]
     assert set(listed.split(", ")) == set(ADMIN_PATHS)

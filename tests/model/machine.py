@@ -43,7 +43,7 @@ SHORT_TURNS: Final = (
     (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
     (own_log_reader, "BATCHES_PER_READ", 1),
     (authzen, "AT_ONCE_MAX", 4),
-    (authzen, "_SLICE_BYTES_MAX", 1),
+    (authzen, "PER_STEP", 1),
     (stream_server, "QUESTIONS_PER_TURN", 5),
     (stream_server, "QUESTIONS_PER_TURN_MIN", 5),
 )

@@ -31,7 +31,7 @@ are those of now.\"\"\"
     Mutant(
         name="an evaluation's own moment is ignored in a batch",
         file="daemon/decisions/authzen.py",
-        text="if request.context is None or request.context.as_of != evaluation.context.as_of:",
+        text="if of_batch is None or of_batch.as_of != context.as_of:",
         becomes="if request.context is evaluation.context is None:",
         found_by=f"{_REQUESTS}::test_moment_of_one_evaluation_is_not_ignored",
     ),

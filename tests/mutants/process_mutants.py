@@ -133,11 +133,11 @@ PROCESS_MUTANTS: Final = (
         found_by="tests/acl/test_audited_caller.py::test_group_is_removed_exactly",
     ),
     Mutant(
-        name="the audit names the address of another client with the same head",
+        name="the audit names no address",
         file="daemon/decisions/http_surface.py",
-        text="decide(body, PortRequester(caller, address, request.headers))",
-        becomes="decide(body, PortRequester(caller, request.address, request.headers))",
-        found_by="tests/daemon/test_requesters.py::test_route_is_shared_by_clients_but_names_each",
+        text="PortRequester(caller, request.address, request.headers)",
+        becomes="PortRequester(caller, None, request.headers)",
+        found_by="tests/daemon/test_requesters.py::test_trusted_caller_has_no_principal",
     ),
     Mutant(
         name="the daemon says ready while a required audit refuses decisions",

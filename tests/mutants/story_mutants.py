@@ -143,10 +143,8 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: one batch over HTTP is decided by several states",
         file="daemon/decisions/authzen.py",
-        text="partial(self._decide_one, state, requester, context)",
-        becomes=(
-            "lambda it: self._decide_one(self._decider.current_state(), requester, context, it)"
-        ),
+        text="decision = decide(state, question, context)",
+        becomes="decision = decide(self._decider.current_state(), question, context)",
         found_by=_STORIES,
     ),
     Mutant(

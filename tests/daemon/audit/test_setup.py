@@ -31,6 +31,7 @@ from tests.daemon.decision_place import Place, authzen_handler, opa_answer
 from tests.daemon.opa_requests import post
 from tests.daemon.stream_service import connected
 from tests.support.acls import acl
+from tests.support.answers import answer_of
 from tests.support.requests import evaluation
 
 EVENT = AuditEvent(
@@ -214,14 +215,14 @@ async def test_every_surface_refuses_while_a_required_audit_cannot_be_written(
     handler = authzen_handler(place)
     _, client = await connected(nursery, place)
     question = ("User:alice", None, "READ", "TOPIC", "orders")
-    assert (await handler(request)).status == 200
+    assert (await answer_of(handler(request))).status == 200
     assert (await client.ask([question])).decisions == b"\x01"
     place.audit_log.is_refusing = True
-    responses: list[Response] = [await handler(request), await opa_answer(place, post())]
+    responses: list[Response] = [await answer_of(handler(request)), await opa_answer(place, post())]
     for response in responses:
         assert (response.status, response.content_type) == (503, "text/plain; charset=utf-8")
         assert b"the audit log is required, but cannot be written" in response.body
     refused = await client.ask([question])
     assert (refused.error_code, refused.decisions) == (ErrorCode.AUTHORIZER_NOT_READY, b"")
     place.audit_log.is_refusing = False
-    assert (await handler(request)).status == 200
+    assert (await answer_of(handler(request))).status == 200

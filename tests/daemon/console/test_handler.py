@@ -13,6 +13,7 @@ from authorizerd.config.configuration import parse
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.sessions import FAILED_AT_ONCE_MAX, FAILED_SECONDS
 from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.streamed import complete
 from tests.daemon.console.console_place import (
     ACLS,
     CONFIGURATION,
@@ -228,7 +229,7 @@ async def test_console_leaves_other_paths_alone(path: str, location: str | None)
 
     handler = ConsolePlace(None).console.mount(answer_other)
     request = Request(method="GET", path=path, query="", headers={}, body=b"", keep_alive=True)
-    answer = await handler(request)
+    answer = await complete(handler(request))
     if location is None:
         assert answer.status == 418
     else:
@@ -263,7 +264,7 @@ async def test_what_strangers_get_without_an_error_is_anonymous(
     request = Request(
         method=method, path=path, query="", headers=headers, body=b"", keep_alive=True
     )
-    answer = await console.mount(answer_other)(request)
+    answer = await complete(console.mount(answer_other)(request))
     assert console.is_anonymous(request) is (answer.status < 400)
     trusting = ConsolePlace(None).console
     assert not trusting.is_anonymous(request)

@@ -13,6 +13,7 @@ import pytest
 from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH
 from authorizerd.protocol.http.messages import GET, Request, Response
 from authorizerd.protocol.http.rights import NOTHING, Right
+from authorizerd.protocol.http.streamed import complete
 from ops.surfaces import ENDPOINT_NEEDS
 from tests.daemon.console.console_place import ConsolePlace
 from tests.daemon.decision_place import PROXY, cluster_action
@@ -44,9 +45,16 @@ async def test_every_endpoint_requires_its_rights(
     async def send(endpoint: Endpoint, body: bytes, query: str = "") -> int:
         path = endpoint.path.replace("{policy}", "a")
         method = endpoint.methods[0]
-        response = await place.decisions(
-            Request(
-                method=method, path=path, query=query, headers=headers, body=body, keep_alive=True
+        response = await complete(
+            place.decisions(
+                Request(
+                    method=method,
+                    path=path,
+                    query=query,
+                    headers=headers,
+                    body=body,
+                    keep_alive=True,
+                )
             )
         )
         if not isinstance(response, Response):

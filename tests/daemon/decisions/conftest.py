@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from importlib.util import find_spec
 
 import pytest
@@ -12,6 +12,7 @@ from authorizerd.daemon.decisions.http_surface import HttpSurface
 from authorizerd.daemon.decisions.opa import OpaHandler
 from authorizerd.daemon.http.api_document import DECISION_API
 from authorizerd.protocol.http.messages import Request, Response
+from authorizerd.protocol.http.streamed import AnyResponse, StreamedResponse
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,8 +29,19 @@ def _described() -> Iterator[None]:
     def check_answers(handler: type[HttpSurface], patch: pytest.MonkeyPatch) -> None:
         answer = handler.__call__
 
-        async def answer_as_described(self: HttpSurface, request: Request) -> Response:
-            response: Response = await answer(self, request)
+        def answer_as_described(
+            self: HttpSurface, request: Request
+        ) -> AnyResponse | Awaitable[AnyResponse]:
+            answered = answer(self, request)
+            assert not isinstance(answered, StreamedResponse)
+            if isinstance(answered, Response):
+                description.check(exchange_of(request, answered))
+                return answered
+            return finish(request, answered)
+
+        async def finish(request: Request, later: Awaitable[AnyResponse]) -> Response:
+            response = await later
+            assert isinstance(response, Response)
             description.check(exchange_of(request, response))
             return response
 

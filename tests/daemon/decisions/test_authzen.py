@@ -12,11 +12,16 @@ from authorizerd.acl.builder import build
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.published import Published
-from authorizerd.daemon.decisions.authzen import AuthZenHandler
+from authorizerd.daemon.decisions.authzen import (
+    AT_ONCE_MAX,
+    BYTES_PER_EVALUATION,
+    AuthZenHandler,
+)
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.protocol.decisions.authzen import Evaluation, Vocabulary, decode_evaluation
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
+from tests.support.answers import answer_of
 from tests.support.authorizers import read_only_authorizer
 
 VOCABULARY = Vocabulary({"user": "User"}, {"topic": 2})
@@ -51,11 +56,11 @@ def evaluation(name: str, count: int = 0) -> Request:
 async def test_before_the_acls_are_loaded_only_super_users_are_answered(count: int) -> None:
     """Others get 503 in plain text, because JSON could be cached as a denial."""
     handler = new_handler(Published(None))
-    refused = await handler(evaluation("alice", count))
+    refused = await answer_of(handler(evaluation("alice", count)))
     assert refused.status == 503
     assert refused.body == b"AUTHORIZER_NOT_READY: the ACLs are not loaded yet\n"
     assert refused.content_type.startswith("text/plain")
-    assert (await handler(evaluation("root", count))).status == 200
+    assert (await answer_of(handler(evaluation("root", count)))).status == 200
 
 
 async def test_a_repeated_key_is_rejected_even_if_the_question_is_cached() -> None:
@@ -64,12 +69,14 @@ async def test_a_repeated_key_is_rejected_even_if_the_question_is_cached() -> No
     sound = evaluation("root")
     repeated = sound.body.replace(b'"id": "root"', b'"id": "alice", "id": "root"')
     for body, status in ((sound.body, 200), (repeated, 400), (repeated, 400), (sound.body, 200)):
-        answer = await handler(msgspec.structs.replace(sound, body=body))
+        answer = await answer_of(handler(msgspec.structs.replace(sound, body=body)))
         assert answer.status == status
         if status == 400:
             assert answer.body == b"invalid JSON: the key 'id' occurs twice in an object\n"
     many = b'{"evaluations": [%b, %b, %b]}' % (sound.body, repeated, sound.body)
-    answer = await handler(msgspec.structs.replace(sound, path=EVALUATIONS_PATH, body=many))
+    answer = await answer_of(
+        handler(msgspec.structs.replace(sound, path=EVALUATIONS_PATH, body=many))
+    )
     decisions = json.loads(answer.body)["evaluations"]
     assert [one["decision"] for one in decisions] == [True, False, True]
     assert "'id' occurs twice" in decisions[1]["context"]["error"]["message"]
@@ -96,7 +103,7 @@ async def test_a_long_request_yields_by_the_length_of_its_evaluations(
 
     async def ask() -> None:
         request = msgspec.structs.replace(one, path=EVALUATIONS_PATH, body=body)
-        answers.append(await handler(request))
+        answers.append(await answer_of(handler(request)))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)
@@ -105,7 +112,8 @@ async def test_a_long_request_yields_by_the_length_of_its_evaluations(
             await trio.lowlevel.checkpoint()
             longest = max(longest, read - before)
     assert json.loads(answers[0].body)["evaluations"][count - 1]["decision"]
-    assert longest <= 2 * max(size + 100, 16 * 1024)  # the event loop shuffles its tasks
+    # The event loop shuffles its tasks.
+    assert longest <= 2 * (size + 100 + AT_ONCE_MAX * BYTES_PER_EVALUATION)
 
 
 def with_prefixes(count: int) -> AclSnapshot:
@@ -128,7 +136,7 @@ async def test_a_long_request_yields_and_keeps_its_snapshot(
     answers: list[Response] = []
 
     async def ask() -> None:
-        answers.append(await handler(evaluation("root", 1000)))
+        answers.append(await answer_of(handler(evaluation("root", 1000))))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)

@@ -20,6 +20,7 @@ from tests.daemon.decision_place import (
     entry,
 )
 from tests.support.acls import acl
+from tests.support.answers import answer_of
 from tests.support.requests import evaluation
 
 READ = acl("User:alice", "READ", topic="t")
@@ -38,14 +39,16 @@ async def ask(handler: AuthZenHandler, authorization: str | None, *names: str) -
         lines[b"authorization"] = authorization.encode()
     one = len(names) == 1
     body = about(names[0]) if one else {"evaluations": [about(name) for name in names]}
-    return await handler(
-        Request(
-            method="POST",
-            path=EVALUATION_PATH if one else EVALUATIONS_PATH,
-            query="token=proxy.secret",
-            headers=lines,
-            body=json.dumps(body).encode(),
-            keep_alive=True,
+    return await answer_of(
+        handler(
+            Request(
+                method="POST",
+                path=EVALUATION_PATH if one else EVALUATIONS_PATH,
+                query="token=proxy.secret",
+                headers=lines,
+                body=json.dumps(body).encode(),
+                keep_alive=True,
+            )
         )
     )
 

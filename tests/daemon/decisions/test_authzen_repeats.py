@@ -14,6 +14,7 @@ from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATION
 from authorizerd.protocol.http.messages import Request
 from tests.daemon.decision_place import Place, authzen_handler
 from tests.support.acls import acl, snapshot_of
+from tests.support.answers import answer_of
 from tests.support.authorizers import Plug
 from tests.support.requests import evaluation
 
@@ -29,14 +30,19 @@ async def ask(
     """Return the answers; one evaluation is sent alone, several are sent together."""
     is_one = len(evaluations) == 1 and not defaults
     body = evaluations[0] if is_one else {**defaults, "evaluations": evaluations}
-    response = await handler(
-        Request(
-            method="POST",
-            path=EVALUATION_PATH if is_one else EVALUATIONS_PATH,
-            query="",
-            headers={b"content-type": b"application/json", b"authorization": b"Bearer a.secret"},
-            body=json.dumps(body).encode(),
-            keep_alive=True,
+    response = await answer_of(
+        handler(
+            Request(
+                method="POST",
+                path=EVALUATION_PATH if is_one else EVALUATIONS_PATH,
+                query="",
+                headers={
+                    b"content-type": b"application/json",
+                    b"authorization": b"Bearer a.secret",
+                },
+                body=json.dumps(body).encode(),
+                keep_alive=True,
+            )
         )
     )
     answered = json.loads(response.body)
@@ -93,7 +99,7 @@ async def test_an_answer_is_given_only_to_callers_that_may_ask(tmp_path: Path) -
             body=json.dumps(ALICE).encode(),
             keep_alive=True,
         )
-        return (await handler(request)).status
+        return (await answer_of(handler(request))).status
 
     assert [await status(holder) for holder in ("root", "other", "root")] == [200, 403, 200]
 

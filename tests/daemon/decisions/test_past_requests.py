@@ -23,15 +23,15 @@ from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.daemon.queries import past as past_module
 from authorizerd.metadata.directory import find_files
 from authorizerd.protocol.decisions import past_answers
-from authorizerd.protocol.decisions.authzen import read_question, read_questions
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.streamed import StreamedResponse, complete
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
 from tests.daemon.decisions.acl_place import read_streamed
 from tests.daemon.local_queries import LocalQueries
 from tests.daemon.search_place import VOCABULARY, SearchPlace, image_of, search_body
 from tests.support.acls import acl, snapshot_of
+from tests.support.answers import answer_of
 from tests.support.log_files import TIME_MS, acl_id, removed, write_log
 from tests.support.requests import evaluation
 
@@ -98,9 +98,7 @@ class PastPlace(SearchPlace):
             keep_alive=True,
         )
         handlers = {HISTORY_PATH: self.history, EXPLAIN_PATH: self.explain}
-        response = await handlers.get(path, self.authzen)(request)
-        assert isinstance(response, Response), "only files are streamed"
-        return response
+        return await answer_of(handlers.get(path, self.authzen)(request))
 
     async def answer(self, document: object, path: str = EVALUATION_PATH) -> Any:  # noqa: ANN401 - JSON
         response = await self.ask(document, path)
@@ -371,14 +369,16 @@ async def written(response: Response | StreamedResponse) -> list[Any]:
 async def test_listing_is_about_then(tmp_path: Path, as_of: str) -> None:
     place = PastPlace(tmp_path / "log", tmp_path)
     handler = AclListHandler(place.authorizer, place.callers, place.queries)
-    lines = await written(await handler(list_request(f"as_of={as_of}&resource_type=topic")))
+    lines = await written(
+        await complete(handler(list_request(f"as_of={as_of}&resource_type=topic")))
+    )
     offset = 3 if as_of == "3" else 5
     moment = {"offset": offset, "time": TIME, "settings": "today's"}
     names = ["User:alice", "User:bob"] if as_of == "3" else ["User:bob"]
     assert lines[0] == {"offset": offset, "as_of": moment}
     assert sorted(line["acl"]["principal"] for line in lines[1:-1]) == names
     assert lines[-1] == {"count": len(names)}
-    assert (await written(await handler(list_request(""))))[0] == {"offset": 5}
+    assert (await written(await complete(handler(list_request("")))))[0] == {"offset": 5}
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ async def test_listing_of_the_past_needs_the_right_of_now(
 ) -> None:
     place = PastPlace(tmp_path / "log", tmp_path)
     handler = AclListHandler(place.authorizer, place.callers, place.queries)
-    response = await handler(list_request(query, caller))
+    response = await complete(handler(list_request(query, caller)))
     assert isinstance(response, Response)
     assert (response.status, reason in response.body) == (status, True)
 
@@ -406,38 +406,35 @@ async def test_listing_of_an_unreadable_past_is_unavailable(tmp_path: Path) -> N
     """If the log becomes unreadable later, the listing ends without its last line."""
     place = PastPlace(tmp_path / "log", tmp_path)
     handler = AclListHandler(place.authorizer, place.callers, place.queries)
-    begun = await handler(list_request("as_of=3"))
+    begun = await complete(handler(list_request("as_of=3")))
     find_files(place.log_dir).segments[0].path.unlink()
     assert len(await written(begun)) == 4
-    refused = await handler(list_request("as_of=2"))
+    refused = await complete(handler(list_request("as_of=2")))
     assert isinstance(refused, Response)
     assert (refused.status, dict(refused.headers)[b"Retry-After"]) == (503, b"1")
 
 
-async def test_without_a_past_the_moment_is_refused() -> None:
-    """It must never be ignored."""
+@given(st.integers(0, 9) | st.sampled_from(["3", TIME, ""]), st.text(':"{},a', max_size=9))
+@pytest.mark.parametrize("is_batch", [False, True])
+async def test_without_a_past_the_moment_is_refused(
+    is_batch: bool, as_of: object, user: str
+) -> None:
+    """It must never be ignored: nothing is decided by the newest state."""
     place = SearchPlace(None)
-    handler = AuthZenHandler(place.authorizer, VOCABULARY, place.callers)
+    document = past_evaluation(as_of, user)
     request = Request(
         method="POST",
-        path=EVALUATION_PATH,
+        path=EVALUATIONS_PATH if is_batch else EVALUATION_PATH,
         query="",
         headers={b"content-type": b"application/json"},
-        body=json.dumps(past_evaluation(1)).encode(),
+        body=json.dumps({"evaluations": [document]} if is_batch else document).encode(),
         keep_alive=True,
     )
-    assert (await handler(request)).status == 400
-
-
-@given(
-    st.none() | st.integers(0, 9) | st.sampled_from(["3", TIME, ""]), st.text(':"{},a', max_size=9)
-)
-def test_question_about_the_past_is_never_answered_at_once(as_of: object, user: str) -> None:
-    """The quick path, which decides by the newest state, does not match it."""
-    document = past_evaluation(as_of, user)
-    assert read_question(json.dumps(document).encode(), VOCABULARY) is None
-    batch = json.dumps({"evaluations": [document]}).encode()
-    assert read_questions(batch, VOCABULARY) is None
+    handler = AuthZenHandler(place.authorizer, VOCABULARY, place.callers)
+    answer = await answer_of(handler(request))
+    assert answer.status == (200 if is_batch else 400)
+    assert not is_batch or b'"decision":false,"context":{"error"' in answer.body
+    assert not place.audit_log.lines
 
 
 @pytest.mark.parametrize("changes_max", [past_module.CHANGES_MAX, 1])

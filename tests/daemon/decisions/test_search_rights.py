@@ -14,6 +14,7 @@ from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action
 from tests.daemon.search_place import VOCABULARY, SearchPlace, image_of, search_body
 from tests.support.acls import acl, snapshot_of
+from tests.support.answers import answer_of
 from tests.support.requests import evaluation
 
 ITSELF = PROXY.removeprefix("User:")
@@ -186,14 +187,8 @@ async def explain(place: SearchPlace, user: str, caller: str = "") -> Response:
     if caller:
         headers[b"authorization"] = f"Bearer {caller}.secret".encode()
     body = json.dumps(evaluation(user, topic="t")).encode()
-    response = await place.explain(
-        Request(
-            method="POST", path="/v1/explain", query="", headers=headers, body=body,
-            keep_alive=True,
-        )
-    )  # fmt: skip
-    assert isinstance(response, Response), "only files are streamed"
-    return response
+    request = Request("POST", "/v1/explain", "", headers, body, keep_alive=True)
+    return await answer_of(place.explain(request))
 
 
 async def evaluate(
@@ -209,11 +204,7 @@ async def evaluate(
     request = Request(
         method="POST", path=path, query="", headers=headers, body=body, keep_alive=True
     )
-    route = handler.route(request)
-    assert route is not None
-    at_once = route.answer(body, None)
-    assert at_once is None or not isinstance(document, dict) or "context" not in document
-    return await handler(request)
+    return await answer_of(handler(request))
 
 
 async def test_explanation_is_counted_and_audited_as_a_decision() -> None:

@@ -32,6 +32,7 @@ from authorizerd.daemon.telemetry.readiness import SHOWN_MAX, Readiness
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.protocol.http.messages import Request
 from tests.support.acls import acl
+from tests.support.answers import answer_of
 from tests.support.audit import RecordingAuditLog
 from tests.support.authorizers import Plug
 
@@ -55,7 +56,7 @@ def decider_of(applier: RecordApplier, auditor: Auditor | None = None) -> Standa
 
 async def ask(readiness: Readiness, *, is_public: bool = False) -> tuple[int, str]:
     handler = AdminHandler(CollectorRegistry(), readiness, is_public=is_public)
-    answer = await handler(replace(READYZ))
+    answer = await answer_of(handler(replace(READYZ)))
     return answer.status, bytes(answer.body).decode()
 
 
@@ -241,7 +242,7 @@ async def test_every_reason_to_refuse_all_decisions_is_told(
     if stop is not stop_workers:  # this process decides nothing then, but could
         assert cause.decider.refusal == cause.decider.not_ready_reason
         health = replace(READYZ, path=HEALTH_PATH)
-        answer = await OpaHandler(cause.decider, Callers(None))(health)
+        answer = await answer_of(OpaHandler(cause.decider, Callers(None))(health))
         assert answer.status == 503
         assert answer.body.decode() == f"{cause.decider.refusal}\n"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 from unittest.mock import patch
 from urllib.parse import urlencode
 
@@ -27,7 +27,7 @@ from authorizerd.protocol.decisions.opa import OpaError, token_in_query
 from authorizerd.protocol.http.connection import PAUSE, Event, Interim, Pause, ServerConnection
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.request_head import BadRequest, HttpLimits
-from authorizerd.protocol.http.streamed import StreamedResponse
+from authorizerd.protocol.http.streamed import Handler, StreamedResponse, complete
 from tests.daemon.console.console_place import ConsolePlace
 from tests.daemon.decision_place import ROOT, entry
 from tests.daemon.decisions.acl_place import read_streamed
@@ -50,8 +50,6 @@ _OPEN: Final = frozenset((DISCOVERY_PATH, HEALTH_PATH, OPENAPI_PATH))
 """The paths of the decision port that need no token."""
 _OF_DAEMON: Final = frozenset(("/console/", "/console/live"))
 _OK: Final = Response(status=200, body=b"ok")
-
-Handler: TypeAlias = Callable[[Request], Awaitable[Response | StreamedResponse]]
 
 
 def _events(pieces: list[bytes]) -> Iterator[Event]:
@@ -137,7 +135,7 @@ async def _answers(handler: Handler, data: bytes) -> AsyncIterator[tuple[Request
         if isinstance(event, BadRequest):
             connection.send(_OK)
         elif isinstance(event, Request):
-            answer = await handler(event)
+            answer = await complete(handler(event))
             if isinstance(answer, Response):
                 connection.send(answer)
                 yield event, answer.status, answer.body

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -44,11 +45,13 @@ def load_of(address: tuple[str, int], directory: Path, seconds: float) -> HttpLo
 )
 def test_bodies_are_asked_in_turn_with_the_token(seconds: float, tmp_path: Path) -> None:
     with serving(send(ANSWER)) as (address, received):
-        report = generate(load_of(address, tmp_path, seconds))
+        report = generate(replace(load_of(address, tmp_path, seconds), has_ids=True))
     asked = [request.partition(b"\r\n\r\n")[2] for request in received]
     assert asked == [BODIES[(3 + number) % 5] for number in range(len(asked))]
     assert all(request.startswith(b"POST /ask HTTP/1.1\r\n") for request in received)
     assert all(b"Authorization: Bearer secret\r\n" in request for request in received)
+    ids = [request.partition(b"X-Request-ID: ")[2].partition(b"\r\n")[0] for request in received]
+    assert ids == [b"request-%08d" % ((3 + number) % 5) for number in range(len(ids))]
     assert len(received) - 1 <= report.requests <= len(received)
     assert report.refused == 0
     assert report.requests_per_second > 0

@@ -13,6 +13,7 @@ from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from authorizerd.protocol.decisions.authzen import (
     EVALUATIONS_MAX,
     AuthZenError,
+    Evaluation,
     Semantic,
     Vocabulary,
     apply_defaults,
@@ -230,8 +231,13 @@ def test_defaults_replace_absent_fields_as_a_whole() -> None:
         ).encode()
     )
     questions = [
-        build_question(apply_defaults(decode_evaluation(bytes(raw)), request), VOCABULARY)
-        for raw in evaluations
+        build_question(
+            apply_defaults(
+                each if isinstance(each, Evaluation) else decode_evaluation(bytes(each)), request
+            ),
+            VOCABULARY,
+        )
+        for each in evaluations
     ]
     assert questions[0] == asked()
     assert questions[1].resource_name == "other"
