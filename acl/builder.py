@@ -3,14 +3,13 @@
 **Invariant:** a frozen builder equals the snapshot that results from applying the same changes one
 by one.
 
-Freezing works in small steps. The ACLs and principals are kept in immutable maps instead of dicts,
-since resizing a large dict would block the thread for milliseconds.
+Freezing works in chunks, so that a process that loads millions of ACLs still tells that it lives.
+Dicts may grow meanwhile, which takes milliseconds: no decision waits for a load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from immutables import Map, MapMutation
 from msgspec.structs import force_setattr
@@ -27,7 +26,7 @@ from authorizerd.acl.model import (
     Change,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns
-from authorizerd.acl.patterns_builder import ITEMS_PER_STEP, PatternsBuilder, ResourcesBuilder
+from authorizerd.acl.patterns_builder import PatternsBuilder, ResourcesBuilder
 from authorizerd.acl.range_index import NO_RANGES, change_range
 from authorizerd.acl.snapshot import (
     NO_RULES,
@@ -42,18 +41,9 @@ from authorizerd.acl.snapshot import (
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.acl.tables import EMPTY, Growing, freeze, grow
 
-_HOSTS_PER_DICT: Final = 1024
-_HOST_SHARDS: Final = 256
-_NAMES_PER_LIST: Final = 4096
-_SHARDS_PER_STEP: Final = 4
-
 
 class _RulesBuilder:
-    """A mutable ``Rules``.
-
-    ``hosts`` has no dict, one, or ``_HOST_SHARDS``: resizing a large one would block the thread for
-    milliseconds.
-    """
+    """A mutable ``Rules``."""
 
     __slots__ = (
         "any_host",
@@ -68,7 +58,7 @@ class _RulesBuilder:
     def __init__(self, principal: str) -> None:
         self.principal = principal
         self.any_host: PatternsBuilder | None = None
-        self.hosts: list[dict[str, PatternsBuilder]] = []
+        self.hosts: dict[str, PatternsBuilder] = {}
         self.host_denials: PatternsBuilder | None = None
         self.denying_hosts = NO_DENYING_HOSTS
         self.ranges = NO_RANGES
@@ -85,22 +75,11 @@ class _RulesBuilder:
             if patterns is None:
                 patterns = self.any_host = PatternsBuilder()
         else:
-            patterns = self._patterns_of(acl.host)
+            patterns = self.hosts.get(acl.host)
+            if patterns is None:
+                patterns = self.hosts[acl.host] = PatternsBuilder()
             self._add_to_hosts(acl, weights, sign)
         return patterns.add(acl.pattern_type, acl.resource_name, sign * weights.rule)
-
-    def _patterns_of(self, host: str) -> PatternsBuilder:
-        if not self.hosts:
-            self.hosts.append({})
-        hosts = self.hosts[hash(host) % len(self.hosts)]
-        patterns = hosts.get(host)
-        if patterns is None:
-            patterns = hosts[host] = PatternsBuilder()
-            if len(self.hosts) == 1 and len(hosts) > _HOSTS_PER_DICT:
-                self.hosts = [{} for _ in range(_HOST_SHARDS)]
-                for each, builder in hosts.items():
-                    self.hosts[hash(each) % _HOST_SHARDS][each] = builder
-        return patterns
 
     def _add_to_hosts(self, acl: Acl, weights: Weights, sign: int) -> None:
         """Do what ``acl.snapshot.apply_changes`` does with the host of an ACL."""
@@ -126,42 +105,32 @@ class _RulesBuilder:
     def freeze_in_steps(self) -> Steps[Rules]:
         any_host, denials = NO_PATTERNS, NO_PATTERNS
         if self.any_host is not None:
-            any_host = yield from self.any_host.freeze_in_steps()
+            any_host = self.any_host.freeze()
         hosts: Growing[str, Patterns] = {}
         while self.hosts:
-            shard = self.hosts.pop()
-            while shard:
-                host, builder = shard.popitem()
-                patterns = yield from builder.freeze_in_steps()
-                if patterns is not NO_PATTERNS:
-                    hosts[host] = patterns
-                    hosts = grow(hosts)
-                if len(shard) % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
-                    yield
-            if len(self.hosts) % _SHARDS_PER_STEP == _SHARDS_PER_STEP - 1:
-                yield
+            host, builder = self.hosts.popitem()
+            patterns = builder.freeze()
+            if patterns is not NO_PATTERNS:
+                hosts[host] = patterns
+                hosts = grow(hosts)
+            yield
         frozen_hosts = freeze(hosts)
         if any_host is NO_PATTERNS and not frozen_hosts:
             return NO_RULES
         if self.host_denials is not None:
-            denials = yield from self.host_denials.freeze_in_steps()
+            denials = self.host_denials.freeze()
         return Rules(any_host, frozen_hosts, self.ranges, denials, self.denying_hosts, self.denials)
 
 
 class _TypeBuilder:
-    """A mutable ``TypeIndex``.
+    """A mutable ``TypeIndex``."""
 
-    ``names`` has the keys of ``rules``, which has no iterator, in lists of ``_NAMES_PER_LIST``: a
-    large list may be copied when it grows, which would block the thread.
-    """
-
-    __slots__ = ("everyone", "names", "resources", "rules", "unjudgeable")
+    __slots__ = ("everyone", "resources", "rules", "unjudgeable")
 
     def __init__(self) -> None:
-        self.rules: MapMutation[str, _RulesBuilder] = Map[str, _RulesBuilder]().mutate()
-        self.names: list[list[str]] = [[]]
+        self.rules: dict[str, _RulesBuilder] = {}
         self.everyone = _RulesBuilder(WILDCARD_PRINCIPAL)
-        self.resources: ResourcesBuilder | None = None
+        self.resources = ResourcesBuilder()
         self.unjudgeable: Unjudgeable = EMPTY
 
     def add(self, acl: Acl, weights: Weights, sign: int) -> int:
@@ -176,16 +145,9 @@ class _TypeBuilder:
             held = self.rules.get(principal)
             if held is None:
                 held = self.rules[principal] = _RulesBuilder(principal)
-                names = self.names[-1]
-                if len(names) == _NAMES_PER_LIST:
-                    names = []
-                    self.names.append(names)
-                names.append(principal)
             elif held.principal is not principal:
                 force_setattr(acl, "principal", held.principal)
             rules = held
-        if self.resources is None:
-            self.resources = ResourcesBuilder()
         name = self.resources.add(acl.pattern_type, acl.resource_name, sign)
         if name is not acl.resource_name:
             # A new ACL would take twice the time. Nobody can see this change: the texts are equal.
@@ -197,21 +159,15 @@ class _TypeBuilder:
 
     def freeze_in_steps(self) -> Steps[TypeIndex]:
         principals: Growing[str, Rules] = {}
-        while self.names:
-            names = self.names.pop()
-            while names:
-                for name in names[-ITEMS_PER_STEP:]:
-                    # Remove one at a time: freeing a whole map of builders would block the thread.
-                    rules = yield from self.rules.pop(name).freeze_in_steps()
-                    if rules is not NO_RULES:
-                        principals[name] = rules
-                        principals = grow(principals)
-                del names[-ITEMS_PER_STEP:]
-                yield
+        while self.rules:
+            principal, builder = self.rules.popitem()
+            rules = yield from builder.freeze_in_steps()
+            if rules is not NO_RULES:
+                principals[principal] = rules
+                principals = grow(principals)
+            yield
+        resources = yield from self.resources.freeze_in_steps()
         everyone = yield from self.everyone.freeze_in_steps()
-        resources = NO_PATTERNS
-        if self.resources is not None:
-            resources = yield from self.resources.freeze_in_steps()
         return TypeIndex(freeze(principals), everyone, resources, self.unjudgeable)
 
 
@@ -271,7 +227,7 @@ class SnapshotBuilder:
             self._types[acl.resource_type].add(acl, weights, -1)
 
     def freeze_in_steps(self, offset: int) -> Steps[AclSnapshot]:
-        """Return the snapshot. Yield between small steps of work."""
+        """Return the snapshot, in chunks."""
         types = []
         for builder in self._types:
             index = yield from builder.freeze_in_steps()

@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 from authorizerd.acl.bits import allow_bit, deny_bit
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import InvalidQuestionError
-from authorizerd.acl.filters import ACLS_PER_STEP
 from authorizerd.acl.hosts import applies_to, is_certain
 from authorizerd.acl.model import (
     WILDCARD,
@@ -37,11 +36,9 @@ from authorizerd.acl.snapshot import (
     rules_of,
     with_rules,
 )
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, in_chunks
 
 PROBE_NAME: Final = "hardcode"
-LOOKUPS_PER_STEP: Final = 512
-_SHARDS: Final = 256
 
 _Pattern: TypeAlias = tuple[int, str]
 _Denials: TypeAlias = tuple[tuple[int, ...], Callable[[int, str], bool]]
@@ -127,17 +124,13 @@ def _authorize(
     # Then, as in Kafka, an ALLOW of the literal * decides: other denials do not count against it.
     if any(patterns.wildcard & allows for patterns in allowing):
         return True
-    cost = sum(1 + len(lengths) for lengths, _ in denials)
-    work = 0
-    for pattern_type, name, bits in _iterate_leaves(allowing):
-        if bits & allows:
-            if not _is_denied(pattern_type, name, denials):
-                return True
-            work += cost
-        work += 1
-        if work >= LOOKUPS_PER_STEP:
-            work = 0
-            yield
+    for leaves in in_chunks(_iterate_leaves(allowing)):
+        for pattern_type, name, bits in leaves:
+            if bits & allows:
+                if not _is_denied(pattern_type, name, denials):
+                    return True
+                yield
+        yield
     return False
 
 
@@ -151,74 +144,51 @@ def scan_by_resource_type(
     """Return, in steps, True if ``acls`` allow the operation on some resource of the type.
 
     This is ``authorize_by_resource_type`` without an index and without the probe, for ACLs that
-    arrive in slices. As it is unknown which Kafka release judges, a range of addresses denies but
+    arrive in chunks. As it is unknown which Kafka release judges, a range of addresses denies but
     does not allow. An ACL whose principal has no colon denies everything.
     """
     patterns = _PatternSets()
     for some in acls:
-        for start in range(0, len(some), ACLS_PER_STEP):
-            patterns.add(
-                acl
-                for acl in some[start : start + ACLS_PER_STEP]
-                if acl.resource_type == resource_type and _applies(acl, principal, host, operation)
-            )
+        for acl in some:
+            if acl.resource_type == resource_type and _applies(acl, principal, host, operation):
+                patterns.add(acl)
             yield
-        yield  # a slice may be empty
+        yield  # a chunk may be empty
     return (yield from patterns.decide())
 
 
 class _PatternSets:
-    """The patterns that rules allow and deny.
+    """The patterns that rules allow and deny."""
 
-    Why many small sets? Growing or freeing a large one would block the thread.
-    """
-
-    __slots__ = ("_allowed", "_allows_all", "_denied", "_denies_all", "_lengths")
+    __slots__ = ("_allowed", "_denied", "_denies_all")
 
     def __init__(self) -> None:
-        self._allowed: list[list[_Pattern]] = []
-        self._denied: list[set[_Pattern]] = [set() for _ in range(_SHARDS)]
-        self._lengths: dict[int, None] = {}
-        self._allows_all = self._denies_all = False
+        self._allowed: list[_Pattern] = []
+        self._denied: set[_Pattern] = set()
+        self._denies_all = False
 
-    def add(self, acls: Iterable[Acl]) -> None:
-        allowed: list[_Pattern] = []
-        for acl in acls:
-            pattern = (acl.pattern_type, acl.resource_name)
-            if is_unjudgeable(acl):
-                self._denies_all = True
-                continue
-            if acl.permission_type == PermissionType.ALLOW:
-                self._allows_all = self._allows_all or pattern == _EVERYTHING
-                allowed.append(pattern)
-                continue
-            self._denies_all = self._denies_all or pattern == _EVERYTHING
-            self._denied[hash(pattern) % _SHARDS].add(pattern)
-            if acl.pattern_type == PatternType.PREFIXED:
-                self._lengths[len(acl.resource_name)] = None
-        self._allowed.append(allowed)
+    def add(self, acl: Acl) -> None:
+        pattern = (acl.pattern_type, acl.resource_name)
+        if is_unjudgeable(acl):
+            self._denies_all = True
+        elif acl.permission_type == PermissionType.ALLOW:
+            self._allowed.append(pattern)
+        else:
+            self._denied.add(pattern)
 
     def decide(self) -> Steps[bool]:
-        """Return True if some allowed pattern is not covered by a denial. Free the patterns.
-
-        Why not return as soon as the answer is known? The rest would then be freed at once, which
-        would block the thread.
-        """
-        denials = ((tuple(self._lengths), self._is_denied),)
-        is_allowed = self._allows_all and not self._denies_all
-        while self._allowed:
-            allowed = self._allowed.pop()
-            if not (is_allowed or self._denies_all):
-                is_allowed = any(not _is_denied(*pattern, denials) for pattern in allowed)
+        """Return True if some allowed pattern is not covered by a denial."""
+        if self._denies_all or _EVERYTHING in self._denied:
+            return False
+        if _EVERYTHING in self._allowed:
+            return True
+        lengths = {len(name): None for kind, name in self._denied if kind == _PREFIXED}
+        denials = ((tuple(lengths), lambda kind, name: (kind, name) in self._denied),)
+        for pattern in self._allowed:
+            if not _is_denied(*pattern, denials):
+                return True
             yield
-        while self._denied:
-            self._denied.pop()
-            yield
-        return is_allowed
-
-    def _is_denied(self, pattern_type: int, name: str) -> bool:
-        pattern = (pattern_type, name)
-        return pattern in self._denied[hash(pattern) % _SHARDS]
+        return False
 
 
 def _sources(

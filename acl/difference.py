@@ -7,14 +7,11 @@ come first, so a binding may be removed under one id and added under another.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
-from typing import Final, Protocol
+from typing import Protocol
 
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import Steps
-
-ACLS_PER_STEP: Final = 64
+from authorizerd.acl.steps import Steps, in_chunks
 
 
 class AclsById(Protocol):
@@ -36,13 +33,11 @@ def plan_differences(snapshot: AclSnapshot, wanted: AclsById) -> Steps[list[Chan
         wanted: the ACLs by their 16-byte ids. They must not change meanwhile.
     """
     changes: list[Change] = []
-    held = iter(snapshot.acls.items())
-    while some := list(islice(held, ACLS_PER_STEP)):
-        changes += [AclRemoved(acl_id) for acl_id, acl in some if wanted.get(acl_id) != acl]
+    for held in in_chunks(snapshot.acls.items()):
+        changes += [AclRemoved(acl_id) for acl_id, acl in held if wanted.get(acl_id) != acl]
         yield
-    after = iter(wanted.items())
     acls = snapshot.acls
-    while added := list(islice(after, ACLS_PER_STEP)):
+    for added in in_chunks(wanted.items()):
         changes += [AclAdded(acl_id, acl) for acl_id, acl in added if acls.get(acl_id) != acl]
         yield
     return changes

@@ -19,7 +19,6 @@ from msgspec.structs import astuple
 from authorizerd.acl.model import WILDCARD, Acl, AclFilter, PatternType
 
 _ANY: Final = 1
-_SHARDS: Final = 256
 _NO_NAMES: Final[list[str]] = []
 
 _Shape: TypeAlias = tuple[bool, ...]
@@ -29,10 +28,7 @@ _Key: TypeAlias = tuple[Any, ...]
 
 
 class FilterIndex:
-    """Filters by the fields that they specify. Equivalent filters share one number.
-
-    Why many small dictionaries? Growing or freeing a large one would block the thread.
-    """
+    """Filters by the fields that they specify. Equivalent filters share one number."""
 
     __slots__ = ("_exact", "_matching", "_names", "_numbers", "count")
 
@@ -41,8 +37,8 @@ class FilterIndex:
         self._exact: dict[_Shape, int] = {}
         self._matching: dict[_Shape, int] = {}
         """The shapes of filters with pattern type MATCH and a name. These leave out the name."""
-        self._numbers: list[dict[_Key, int]] = [{} for _ in range(_SHARDS)]
-        self._names: list[dict[_Key, list[str]]] = [{} for _ in range(_SHARDS)]
+        self._numbers: dict[_Key, int] = {}
+        self._names: dict[_Key, list[str]] = {}
 
     @property
     def lookups(self) -> int:
@@ -74,11 +70,11 @@ class FilterIndex:
         found = self._number(named)
         # Do not list a repeated filter's name again: `look_up` must yield each number once.
         if found == count:
-            insort(self._names[hash(key) % _SHARDS].setdefault(key, []), name)
+            insort(self._names.setdefault(key, []), name)
         return found
 
     def _number(self, key: _Key) -> int:
-        number = self._numbers[hash(key) % _SHARDS].setdefault(key, self.count)
+        number = self._numbers.setdefault(key, self.count)
         if number == self.count:
             self.count += 1
         return number
@@ -88,18 +84,18 @@ class FilterIndex:
         fields = astuple(acl)
         for shape, place in self._exact.items():
             key = (place, *compress(fields, shape))
-            number = self._numbers[hash(key) % _SHARDS].get(key)
+            number = self._numbers.get(key)
             if number is not None:
                 yield number
         for shape, place in self._matching.items():
             key = (place, *compress(fields, shape))
             for name in self._names_that_meet(acl, key):
                 named = (*key, name)
-                yield self._numbers[hash(named) % _SHARDS][named]
+                yield self._numbers[named]
 
     def _names_that_meet(self, acl: Acl, key: _Key) -> Iterator[str]:
         """Yield the names of MATCH filters that the pattern of ``acl`` matches."""
-        names = self._names[hash(key) % _SHARDS].get(key, _NO_NAMES)
+        names = self._names.get(key, _NO_NAMES)
         pattern_name = acl.resource_name
         is_literal = acl.pattern_type == PatternType.LITERAL
         if is_literal and pattern_name == WILDCARD:
@@ -111,10 +107,3 @@ class FilterIndex:
             if not (name == pattern_name if is_literal else name.startswith(pattern_name)):
                 return
             yield name
-
-    def clear_in_steps(self) -> Iterator[None]:
-        """Free everything, one part at a time."""
-        while self._numbers:
-            self._numbers.pop()
-            self._names.pop()
-            yield

@@ -6,7 +6,6 @@ Source: KIP-140, KIP-290; Kafka 4.3 ResourcePatternFilter.matches, AccessControl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -22,8 +21,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.snapshot import AclSnapshot
-
-ACLS_PER_STEP: Final = 256
+from authorizerd.acl.steps import in_chunks
 
 _Field: TypeAlias = tuple[Callable[[Acl], object], object]
 """A function that returns a field of an ACL, and the value that the field must have."""
@@ -83,20 +81,18 @@ def _accepts_pattern(filter: AclFilter, acl: Acl) -> bool:
 def scan_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[tuple[bytes, Acl]]]:
     """Yield the ids and ACLs that ``filter`` matches, in no particular order.
 
-    Each list has the matches among the next ``ACLS_PER_STEP`` ACLs, and may be empty. Why not one
-    list? Building and freeing it would block the thread.
+    Each list has the matches in the next chunk of ACLs, and may be empty. Why not one list?
+    Building and freeing it would block the thread.
     """
-    items = iter(snapshot.acls.items())
     matches_all = filter in _OPEN
-    while some := list(islice(items, ACLS_PER_STEP)):
+    for some in in_chunks(snapshot.acls.items()):
         yield some if matches_all else [item for item in some if accepts(filter, item[1])]
 
 
 def match_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[Acl]]:
     """Yield the ACLs that ``filter`` matches, as ``scan_acls`` does, but without their ids."""
-    acls = iter(snapshot.acls.values())
     fields, are_all = _compared_fields(filter)
-    while some := list(islice(acls, ACLS_PER_STEP)):
+    for some in in_chunks(snapshot.acls.values()):
         for get, value in fields:
             some = [acl for acl in some if get(acl) == value]
         yield some if are_all else [acl for acl in some if accepts(filter, acl)]

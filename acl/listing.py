@@ -17,10 +17,9 @@ from msgspec.structs import astuple
 from authorizerd.acl.difference import AclsById
 from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclFilter, PatternType
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, in_chunks
 
 ID_BYTES: Final = 16
-ACLS_PER_STEP: Final = 64
 
 _SHARDS: Final = 1024
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -87,18 +86,16 @@ def expect(created: list[Acl], deleted: list[AclFilter]) -> Steps[Expectation]:
     present: set[bytes] = set()
     absent: set[bytes] = set()
     filters: list[AclFilter] = []
-    for number, acl in enumerate(created, 1):
+    for acl in created:
         present.add(derive_id(acl))
-        if number % ACLS_PER_STEP == 0:
-            yield
-    for number, each in enumerate(deleted, 1):
+        yield
+    for each in deleted:
         binding = _binding_of(each)
         if binding is None:
             filters.append(each)
         else:
             absent.add(derive_id(binding))
-        if number % ACLS_PER_STEP == 0:
-            yield
+        yield
     return Expectation(frozenset(present), frozenset(absent), tuple(filters))
 
 
@@ -140,8 +137,8 @@ def _discard_matched(
     shown: set[int],
 ) -> Steps[None]:
     """Discard the keys whose filters match an ACL."""
-    for number, (_, acl) in enumerate(acls.items(), 1):
-        for found in index.look_up(acl):
-            shown.difference_update(filtered[found])
-        if number % ACLS_PER_STEP == 0:
-            yield
+    for some in in_chunks(acls.items()):
+        for _, acl in some:
+            for found in index.look_up(acl):
+                shown.difference_update(filtered[found])
+        yield

@@ -1,12 +1,10 @@
 """Mutable patterns, to build a snapshot in bulk.
 
-**Invariant:** frozen patterns equal those that result from the same changes one by one. Freezing
-many patterns works in steps.
+**Invariant:** frozen patterns equal those that result from the same changes one by one.
 """
 
 from __future__ import annotations
 
-from array import array
 from operator import itemgetter
 from typing import Final
 
@@ -25,9 +23,6 @@ from authorizerd.acl.patterns import (
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.tables import SMALL_MAX, Growing, Table, freeze, grow
 
-ITEMS_PER_STEP: Final = 64
-NAMES_FREED_PER_STEP: Final = 1024
-_NAME_SHARDS: Final = 256
 _LITERAL: Final = int(PatternType.LITERAL)  # comparing with an enum member takes longer
 _PREFIXED: Final = int(PatternType.PREFIXED)
 
@@ -98,7 +93,7 @@ class PatternsBuilder:
         else:
             del characters[prefix[-1:]]
 
-    def freeze_in_steps(self) -> Steps[Patterns]:
+    def freeze(self) -> Patterns:
         literals = NOTHING if self.literals is None else freeze(self.literals)
         prefixes = NOTHING if self.prefixes is None else freeze(self.prefixes)
         if not (self.wildcard or literals or prefixes):
@@ -115,78 +110,51 @@ class PatternsBuilder:
                 frozen = counts[length] = freeze(characters)
                 counts = grow(counts)
                 ends.append(make_end(length, frozen))
-            if len(self.ends) % ITEMS_PER_STEP == ITEMS_PER_STEP - 1:
-                yield
         ends.sort(reverse=True, key=itemgetter(0))
         return Patterns(self.wildcard, literals, prefixes, tuple(ends), freeze(counts))
 
 
-class _Names:
-    """Some names by their numbers.
+class _Name:
+    """A resource name, and the number of ACLs of its literal and of its prefix."""
 
-    Attributes:
-        counts: for each name, the number of ACLs of the literal, then of the prefix.
-    """
+    __slots__ = ("literals", "name", "prefixes")
 
-    __slots__ = ("counts", "names", "numbers")
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-        self.names: list[str] = []
-        self.counts = array("q")
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.literals = self.prefixes = 0
 
 
 class ResourcesBuilder:
-    """The number of ACLs of each pattern of one resource type, and one copy of each name.
+    """The number of ACLs of each pattern of one resource type, and one copy of each name."""
 
-    Why many small dicts, lists and arrays? Growing a large one would block the thread for
-    milliseconds: it is copied if the memory after it is not free.
-    """
-
-    __slots__ = ("shards", "wildcard")
+    __slots__ = ("names", "wildcard")
 
     def __init__(self) -> None:
         self.wildcard = 0
-        self.shards: list[_Names | None] = [None] * _NAME_SHARDS
+        self.names: dict[str, _Name] = {}
 
     def add(self, pattern_type: int, name: str, change: int) -> str:
         """Count ``change`` more ACLs of one pattern. Return the one copy of ``name``."""
         if name == WILDCARD and is_wildcard(pattern_type, name):
             self.wildcard += change
             return name
-        place = hash(name) % _NAME_SHARDS
-        shard = self.shards[place]
-        if shard is None:
-            shard = self.shards[place] = _Names()
-        number = shard.numbers.get(name)
-        if number is None:
-            number = shard.numbers[name] = len(shard.names)
-            shard.names.append(name)
-            shard.counts.append(0)
-            shard.counts.append(0)
-        shard.counts[2 * number + (pattern_type != _LITERAL)] += change
-        return shard.names[number]
+        known = self.names.get(name)
+        if known is None:
+            known = self.names[name] = _Name(name)
+        if pattern_type == _LITERAL:
+            known.literals += change
+        else:
+            known.prefixes += change
+        return known.name
 
     def freeze_in_steps(self) -> Steps[Patterns]:
         patterns = PatternsBuilder()
         patterns.wildcard = self.wildcard
-        freed = added = 0
-        while self.shards:
-            shard = self.shards.pop()
-            if shard is None:
-                continue
-            freed += len(shard.numbers)
-            shard.numbers.clear()
-            if freed >= NAMES_FREED_PER_STEP:
-                freed = 0
-                yield
-            while shard.names:
-                name, prefix, literal = shard.names.pop(), shard.counts.pop(), shard.counts.pop()
-                if literal:
-                    patterns.add(_LITERAL, name, literal)
-                if prefix:
-                    patterns.add(_PREFIXED, name, prefix)
-                added += 1
-                if added % ITEMS_PER_STEP == 0:
-                    yield
-        return (yield from patterns.freeze_in_steps())
+        while self.names:
+            name, counts = self.names.popitem()
+            if counts.literals:
+                patterns.add(_LITERAL, name, counts.literals)
+            if counts.prefixes:
+                patterns.add(_PREFIXED, name, counts.prefixes)
+            yield
+        return patterns.freeze()

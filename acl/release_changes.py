@@ -37,7 +37,6 @@ from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.areas import Place, divide, list_places
 from authorizerd.acl.snapshot import AclSnapshot, is_grant, is_unjudgeable, with_rules
-from authorizerd.acl.steps import Steps
 
 QUESTIONS_PER_ACL_MAX: Final = 10_000
 QUESTIONS_MAX: Final = 500_000
@@ -82,8 +81,8 @@ def find_effects(
     settings: AuthorizerSettings,
     before: ReleaseRules,
     after: ReleaseRules,
-) -> Steps[list[AclEffect]]:
-    """Return, in steps, what the ACLs with a slash in their host do under other rules.
+) -> list[AclEffect]:
+    """Return what the ACLs with a slash in their host do under other rules.
 
     Those that flip most questions come first, then the others that change, then those that never
     match.
@@ -96,16 +95,14 @@ def find_effects(
         and weight(acl)  # it can allow or deny
         and not is_unjudgeable(acl)
     ]
-    yield
     comparison = _Comparison(snapshot, settings, before, after)
     related = _relate(snapshot, {acl.resource_type for acl in slashed})
-    yield
     effects: list[AclEffect] = []
     for acl in slashed:
         if get_kind(acl.host) is not HostKind.RANGE:
             effects.append(AclEffect(acl=acl, meaning=Meaning.NEVER_MATCHES))
         elif _counts(acl, before) is not _counts(acl, after):
-            effects.append((yield from comparison.examine(acl, related)))
+            effects.append(comparison.examine(acl, related))
     return sorted(effects, key=_place)
 
 
@@ -142,8 +139,8 @@ class _Comparison:
         self._after = with_rules(snapshot, after)
         self._left = QUESTIONS_MAX
 
-    def examine(self, acl: Acl, related: _Related) -> Steps[AclEffect]:
-        """Return, in steps, what the new meaning of ``acl`` changes."""
+    def examine(self, acl: Acl, related: _Related) -> AclEffect:
+        """Return what the new meaning of ``acl`` changes."""
         wakes_up = _counts(acl, self._after.rules)
         allows = is_grant(acl) is wakes_up
         questions_max = min(self._left, QUESTIONS_PER_ACL_MAX)
@@ -156,8 +153,6 @@ class _Comparison:
                 count += 1
                 if count <= FLIPS_LISTED_MAX:
                     flips.append(question)
-            if asked % QUESTIONS_PER_STEP == 0:
-                yield
         self._left -= asked
         return AclEffect(
             acl=acl,

@@ -125,15 +125,6 @@ def rules_of(index: TypeIndex, principal: str) -> Rules:
     return index.principals.get(principal, NO_RULES)
 
 
-CHANGES_PER_STATE: Final = 32
-"""A long batch is applied in parts of this size. The state after each part is kept until the end.
-
-Each state shares nearly everything with the next one, so each is freed quickly. Without the states
-in between, freeing one that is ten thousand changes older than the next would block the thread.
-"""
-STATES_FREED_PER_STEP: Final = 2
-
-
 def at_offset(snapshot: AclSnapshot, offset: int) -> AclSnapshot:
     """Return the same ACLs at another log offset."""
     return AclSnapshot(offset, snapshot.acls, snapshot.types, snapshot.unindexed, snapshot.rules)
@@ -149,8 +140,7 @@ def with_rules(snapshot: AclSnapshot, rules: ReleaseRules) -> AclSnapshot:
 def apply_changes(snapshot: AclSnapshot, changes: Iterable[Change]) -> AclSnapshot:
     """Return ``snapshot`` with ``changes`` applied in order. The offset stays the same.
 
-    To keep its thread responsive, a caller applies a long batch in parts and publishes the last
-    state.
+    A caller on the event loop applies few at a time, and frees the states in between in order.
 
     Raises:
         DuplicateIdError, DuplicateAclError: an added id or binding is already present.

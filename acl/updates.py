@@ -6,8 +6,8 @@ applied yet.
 **Invariant:** a plan changes nothing but the tail, by the whole request or not at all. A duplicate
 creation succeeds and writes nothing. Each filter of a deletion sees the state before the request.
 
-Plans are made in steps (by generators that yield between small pieces of work and return the plan),
-since a request may have many items, and its filters are compared with every ACL.
+Plans are made in chunks (``acl.steps``), since a request may have many items, and its filters are
+compared with every ACL.
 
 Source: KIP-140; Kafka 4.3 AclControlManager.createAcls and deleteAcls.
 """
@@ -16,18 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from authorizerd.acl.change_guard import ChangeGuard, check_unchanged
 from authorizerd.acl.errors import AclError, InvalidAclError, PolicyViolationError, StateMovedError
 from authorizerd.acl.filter_index import FilterIndex
-from authorizerd.acl.filters import ACLS_PER_STEP, scan_acls
+from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import AclSnapshot, contains
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.acl.validation import validate_filter, validate_new_acl
 
 ChangeT_co = TypeVar("ChangeT_co", covariant=True)
@@ -41,9 +40,6 @@ BYTES_PER_REQUEST_MAX: Final = 8 * 1024 * 1024 - 1024
 """One request is written as one batch of at most 8 MiB. The last 1024 bytes are for its header."""
 
 _RECORD_BYTES_WITHOUT_TEXTS: Final = 64
-_ITEMS_PER_STEP: Final = 16
-_RESULTS_PER_STEP: Final = 512
-_LOOKUPS_PER_STEP: Final = 256
 
 FAULTS_PER_REQUEST_MAX: Final = 1000
 """The number of different errors that one creation request reports.
@@ -100,26 +96,20 @@ class AclTail:
         removed = self.removed
         for chunk in scan_acls(self.snapshot, AclFilter()):
             yield [item for item in chunk if item[1] not in removed] if removed else chunk
-        added = iter(self.added.items())
-        while chunk := [(acl_id, acl) for acl, acl_id in islice(added, ACLS_PER_STEP)]:
-            yield chunk
+        yield from in_chunks((acl_id, acl) for acl, acl_id in self.added.items())
 
-    def add(self, changes: Iterable[AclAdded]) -> Steps[None]:
-        """Add, in steps, what a plan creates."""
-        for number, change in enumerate(changes, 1):
+    def add(self, changes: Iterable[AclAdded]) -> None:
+        """Add what a plan creates."""
+        for change in changes:
             self.changed_at = self.snapshot.offset + 1  # after every offset that a client has seen
             self.added[change.acl] = change.id
-            if number % ACLS_PER_STEP == 0:
-                yield
 
-    def remove(self, acls: Iterable[Acl]) -> Steps[None]:
-        """Remove, in steps, what a plan deletes."""
-        for number, acl in enumerate(acls, 1):
+    def remove(self, acls: Iterable[Acl]) -> None:
+        """Remove what a plan deletes."""
+        for acl in acls:
             self.changed_at = self.snapshot.offset + 1
             if self.added.pop(acl, None) is None:
                 self.removed.add(acl)
-            if number % ACLS_PER_STEP == 0:
-                yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +158,7 @@ def plan_creations(
     errors: list[AclError | None] = []
     faults: dict[str, AclError] = {}
     size = 0
-    for number, acl in enumerate(acls, 1):
+    for acl in acls:
         error = _creation_error(acl, tail.snapshot.rules, faults)
         if error is None and acl not in changes and not tail.has(acl):
             changes[acl] = AclAdded(new_id(), acl)
@@ -176,9 +166,8 @@ def plan_creations(
             if len(changes) > RECORDS_PER_REQUEST_MAX or size > BYTES_PER_REQUEST_MAX:
                 return Plan((), (PolicyViolationError(TOO_MANY_CREATED),) * len(acls))
         errors.append(error)
-        if number % _ITEMS_PER_STEP == 0:
-            yield
-    yield from tail.add(changes.values())
+        yield
+    tail.add(changes.values())
     return Plan(tuple(changes.values()), tuple(errors))
 
 
@@ -225,17 +214,15 @@ def plan_deletions(tail: AclTail, filters: Sequence[AclFilter]) -> Steps[Deletio
             answers.append(faults.setdefault(str(error), Deleted(error=kept)))
         else:
             answers.append(matches.add_filter(each, place))
-        if place % _ITEMS_PER_STEP == 0:
-            yield
+        yield
     yield from matches.find(tail)
     if matches.error is not None:
         return Plan((), (Deleted(error=matches.error),) * len(filters))
     results: list[Deleted] = []
-    for place, answer in enumerate(answers, 1):
+    for answer in answers:
         results.append(matches.deleted_by(answer) if isinstance(answer, int) else answer)
-        if place % _RESULTS_PER_STEP == 0:
-            yield
-    yield from tail.remove(matches.removed.values())
+        yield
+    tail.remove(matches.removed.values())
     return Plan(tuple(map(AclRemoved, matches.removed)), tuple(results))
 
 
@@ -278,31 +265,21 @@ class _Matches:
             yield from self._find(tail)
         if len(self.removed) == RECORDS_PER_REQUEST_MAX and self._last_match > self._last_new:
             self.error = InvalidAclError(TOO_MANY_REMOVED)
-        yield from self._index.clear_in_steps()
 
     def _find(self, tail: AclTail) -> Steps[None]:
-        work = 0
         unmatched = self._first_places[-1] + 1
         for chunk in tail.chunks():
             for acl_id, acl in chunk:
-                work += self._index.lookups
                 first = unmatched
                 for number in self._index.look_up(acl):
                     self._add(number, acl_id, acl)
                     first = min(first, self._first_places[number])
                     if self.error is not None:
                         return
-                    work += 1
-                    # Yield after matches, too: one ACL may match very many filters.
-                    if work >= _LOOKUPS_PER_STEP:
-                        work = 0
-                        yield
+                    yield  # one ACL may match very many filters
                 if first < unmatched:
                     self._last_new = max(self._last_new, first)
-                # Yield after ACLs, too: looking up an ACL takes time even if no filter matches.
-                if work >= _LOOKUPS_PER_STEP:
-                    work = 0
-                    yield
+                yield
 
     def _add(self, number: int, acl_id: bytes, acl: Acl) -> None:
         self._found.setdefault(number, []).append(acl)

@@ -5,8 +5,7 @@ source reports that it has passed on everything up to the high water mark. From 
 becomes visible atomically. A batch that contradicts the state before it means that the log or this
 code is wrong: the error ends the applier, or if the log is not ours, decisions.
 
-The applier works in slices, with a checkpoint after each, so that a long batch does not block the
-event loop.
+The applier works in chunks (``acl.steps``), so that a long batch does not block the event loop.
 """
 
 from __future__ import annotations
@@ -23,13 +22,11 @@ from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.model import Change, ChangeBatch
 from authorizerd.acl.release_in_force import UNKNOWN_RELEASE, ReleaseInForce
 from authorizerd.acl.snapshot import (
-    CHANGES_PER_STATE,
-    STATES_FREED_PER_STEP,
     AclSnapshot,
     apply_changes,
     at_offset,
 )
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.steps import Steps, free, in_chunks
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
@@ -39,7 +36,6 @@ from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError
 
-CHANGES_PER_SLICE: Final = CHANGES_PER_STATE
 BATCHES_WAITING_MAX: Final = 16
 """Capacity of the applier's inbox."""
 
@@ -237,7 +233,6 @@ class RecordApplier(PublishedState):
         assert batch.last_offset > snapshot.offset, "batches must be applied in log order"
         if not batch.changes:
             return snapshot
-        replaced.append(snapshot)
         try:
             return await finish_in_turns(_apply_in_steps(snapshot, batch.changes, replaced))
         except ChangeError as error:
@@ -265,12 +260,16 @@ def _apply_in_steps(
     changes: tuple[Change, ...],
     replaced: list[AclSnapshot | ClusterImage],
 ) -> Steps[AclSnapshot]:
-    """Return, in steps, the state after ``changes``. Append those in between to ``replaced``."""
-    for number, some in enumerate(_slices(changes)):
-        if number:
-            replaced.append(snapshot)
-        snapshot = apply_changes(snapshot, some)
-        yield
+    """Return the state after ``changes``. Append the one before each chunk to ``replaced``.
+
+    Each shares nearly everything with the next one, so each is freed quickly. Without the states in
+    between, freeing one that is ten thousand changes older than the next would block the thread.
+    """
+    for chunk in in_chunks(changes):
+        replaced.append(snapshot)
+        for change in chunk:
+            snapshot = apply_changes(snapshot, (change,))
+            yield
     return snapshot
 
 
@@ -279,10 +278,10 @@ def _apply_to_cluster_in_steps(
     changes: tuple[ClusterChange, ...],
     replaced: list[AclSnapshot | ClusterImage],
 ) -> Steps[ClusterImage]:
-    """Return, in steps, the image after ``changes``. Append those it replaces to ``replaced``."""
-    for some in _slices(changes):
+    """Return the image after ``changes``. Append the one before each chunk to ``replaced``."""
+    for chunk in in_chunks(changes):
         replaced.append(cluster)
-        cluster = apply_cluster_changes(cluster, some)
+        cluster = apply_cluster_changes(cluster, chunk)
         yield
     return cluster
 
@@ -300,20 +299,12 @@ async def _load_changes(builder: SnapshotBuilder, batch: ChangeBatch) -> None:
 
 
 def _load_in_steps(builder: SnapshotBuilder, changes: tuple[Change, ...]) -> Steps[None]:
-    for some in _slices(changes):
-        builder.apply_changes(some)
+    for chunk in in_chunks(changes):
+        builder.apply_changes(chunk)
         yield
 
 
 async def _free_states(replaced: list[AclSnapshot | ClusterImage]) -> None:
     """Free states, the oldest first, and let other tasks run in between."""
-    # `free` begins at the end of the list.
-    replaced.reverse()
-    await finish_in_turns(free(replaced, STATES_FREED_PER_STEP))
-
-
-def _slices(changes: tuple[T, ...]) -> list[tuple[T, ...]]:
-    return [
-        changes[start : start + CHANGES_PER_SLICE]
-        for start in range(0, len(changes), CHANGES_PER_SLICE)
-    ]
+    replaced.reverse()  # `free` begins at the end of the list
+    await finish_in_turns(free(replaced))

@@ -13,8 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 from authorizerd.acl.change_guard import ChangeGuard
 from authorizerd.acl.errors import AclError
 from authorizerd.acl.model import ChangeBatch
-from authorizerd.acl.snapshot import CHANGES_PER_STATE, STATES_FREED_PER_STEP
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.steps import Steps, free, in_chunks
 from authorizerd.acl.updates import AclTail, Plan
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
@@ -90,9 +89,8 @@ class LogTail:
     def plan_cluster(self, plan: PlanCluster[T]) -> Steps[ClusterPlan[T]]:
         """Make a plan that does not concern ACLs, in steps, and apply it to the image."""
         made = yield from plan(self.image)
-        for start in range(0, len(made.changes), CHANGES_PER_STATE):
-            some = made.changes[start : start + CHANGES_PER_STATE]
-            self.image = apply_cluster_changes(self.image, some)
+        for chunk in in_chunks(made.changes):
+            self.image = apply_cluster_changes(self.image, chunk)
             self._images.append(self.image)
             yield
         return made
@@ -103,7 +101,7 @@ class LogTail:
         So this must happen before the applier replaces that one.
         """
         self.image = EMPTY_IMAGE
-        yield from free(self._images, STATES_FREED_PER_STEP)
+        yield from free(self._images)
 
 
 def list_ends(

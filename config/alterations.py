@@ -22,7 +22,6 @@ from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.keys import KEYS_BY_NAME
 from authorizerd.config.tls_keys import is_store_key, kafka_ssl_name
 
-_ALTERATIONS_PER_STEP: Final = 64
 _NAMES_MAX: Final = 100
 """The maximum number of keys that an error names."""
 
@@ -70,16 +69,14 @@ class Wanted(msgspec.Struct, frozen=True):
         return self.values.keys() | (self.removed or frozenset())
 
 
-def check_alterations(alterations: Sequence[Alteration]) -> Steps[None]:
-    """Raise AlterationError, in steps, if the request contradicts itself."""
+def check_alterations(alterations: Sequence[Alteration]) -> None:
+    """Raise AlterationError if the request contradicts itself."""
     names: set[str] = set()
     nulls: list[str] = []
-    for number, alteration in enumerate(alterations, 1):
+    for alteration in alterations:
         names.add(alteration.name)
         if alteration.value is None and alteration.operation != AlterOperation.DELETE:
             nulls.append(alteration.name)
-        if number % _ALTERATIONS_PER_STEP == 0:
-            yield
     if len(names) < len(alterations):
         raise AlterationError("Error due to duplicate config keys")
     if nulls:
@@ -106,7 +103,7 @@ def want_incremental(
     removed: set[str] = set()
     # Not the error itself: its traceback would have this frame, and make a cycle with it.
     misfit = ""
-    for number, alteration in enumerate(alterations, 1):
+    for alteration in alterations:
         name = alteration.name
         match alteration.operation:
             case AlterOperation.SET:
@@ -124,8 +121,7 @@ def want_incremental(
                 )
             case _:
                 raise AlterationError(f"Unknown operations type {alteration.operation}")
-        if number % _ALTERATIONS_PER_STEP == 0:
-            yield
+        yield
     if misfit:  # after the loop: Kafka looks for unknown operations first
         raise InvalidConfigError(misfit)
     yield from _check_values(values, plugged, forbidden)
@@ -142,10 +138,9 @@ def want_replacement(
     The arguments and errors are those of ``want_incremental``.
     """
     values: dict[str, str] = {}
-    for number, alteration in enumerate(alterations, 1):
+    for alteration in alterations:
         values[alteration.name] = alteration.value or ""
-        if number % _ALTERATIONS_PER_STEP == 0:
-            yield
+        yield
     yield from _check_values(values, plugged, forbidden)
     return Wanted(values, None)
 
@@ -170,11 +165,10 @@ def _check_values(
 ) -> Steps[None]:
     fixed: list[str] = []
     unknown: list[str] = []
-    for number, name in enumerate(values, 1):
+    for name in values:
         if not may_change(name, plugged):
             (fixed if name in KEYS_BY_NAME else unknown).append(name)
-        if number % _ALTERATIONS_PER_STEP == 0:
-            yield
+        yield
     _refuse_store_keys([name for name in (*fixed, *unknown) if is_store_key(name)])
     _refuse_fixed(fixed)
     if unknown:

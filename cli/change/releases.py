@@ -20,7 +20,6 @@ from authorizerd.acl.plan.traffic import TrafficEvidence
 from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import with_rules
-from authorizerd.acl.steps import finish
 from authorizerd.cli import flags
 from authorizerd.cli.acl_source import AclSource, SourceRequest, add_source_arguments, open_source
 from authorizerd.cli.change.report import describe_entry
@@ -90,7 +89,7 @@ def compare_releases(request: CompareRequest) -> int:
     source = open_source(request.source)
     # An ACL that differs matches its resource, so allow.everyone.if.no.acl.found never applies.
     settings = source.settings.least
-    effects = finish(find_effects(source.snapshot, settings, RULES[before], RULES[after]))
+    effects = find_effects(source.snapshot, settings, RULES[before], RULES[after])
     traffic = None
     if request.recorded.traffic:
         judged = msgspec.structs.replace(

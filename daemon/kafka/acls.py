@@ -26,7 +26,7 @@ from authorizerd.acl.errors import (
     UnsupportedAclError,
 )
 from authorizerd.acl.model import Acl, ResourceType
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.acl.updates import Deleted
 from authorizerd.acl.validation import validate_filter, validate_resource
 from authorizerd.actors.authorizer import Authorizer, RequestContext
@@ -60,7 +60,6 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 ResultT = TypeVar("ResultT")
 
-_ITEMS_PER_STEP: Final = 256
 _CLUSTER: Final = int(ResourceType.CLUSTER)  # comparing with an enum member takes longer
 _TIMED_OUT: Final = ApiError(
     ErrorCode.REQUEST_TIMED_OUT, "The request timed out; the update may still apply."
@@ -179,8 +178,8 @@ def _offset(context: RequestContext) -> int | None:
 
 def _add_all(groups: AclGroups, found: Iterable[Sequence[Acl]]) -> Steps[None]:
     for acls in found:
-        for start in range(0, len(acls), _ITEMS_PER_STEP):
-            groups.add(acls[start : start + _ITEMS_PER_STEP])
+        for chunk in in_chunks(acls):
+            groups.add(chunk)
             yield
         yield
 
@@ -189,15 +188,14 @@ def _check_resources(acls: Sequence[Acl]) -> Steps[tuple[list[ApiError | None], 
     """Return the error of each creation, or None, and the creations without an error."""
     faults: list[ApiError | None] = []
     good: list[Acl] = []
-    for number, acl in enumerate(acls, 1):
+    for acl in acls:
         fault = None
         if not acl.resource_name or acl.resource_type == _CLUSTER:  # others are valid
             fault = _resource_error(acl)
         faults.append(fault)
         if fault is None:
             good.append(acl)
-        if number % _ITEMS_PER_STEP == 0:
-            yield
+        yield
     return faults, good
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import in_chunks
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns, pause_if_due
@@ -23,7 +23,6 @@ from authorizerd.daemon.kafka.codec import version_of
 from authorizerd.daemon.kafka.permissions import RefusedError, RequestRights, Rights
 from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     DescribeClusterRequest,
@@ -65,7 +64,6 @@ class Cluster(msgspec.Struct):
         return self.nodes[listener_name]
 
 
-_KEYS_PER_STEP: Final = 16
 _IDS_TOO_EARLY: Final = (10, 11)
 """The versions of Metadata that have topic ids in their schema, but reject them."""
 _MANY_KEYS: Final = 4
@@ -101,7 +99,7 @@ class ClusterHandlers:
         self, asked: MetadataRequest, context: RequestContext
     ) -> MetadataAnswer:
         version = version_of(context)
-        requested = await finish_in_turns(_select_topics(version, asked.topics or ()))
+        requested = _select_topics(version, asked.topics or ())
         if requested is None:
             raise RefusedError(ApiError(ErrorCode.INVALID_REQUEST))
         node = self._cluster.node_of(context.listener_name)
@@ -165,14 +163,13 @@ class ClusterHandlers:
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.pin(context)
         found = []
-        for start in range(0, len(keys), _KEYS_PER_STEP):
-            some = keys[start : start + _KEYS_PER_STEP]
-            described = rights.may_describe(resource_type, some)
+        for chunk in in_chunks(keys):
+            described = rights.may_describe(resource_type, chunk)
             found += [
                 Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
                 if is_described
                 else Coordinator(key=key, error_code=denied)
-                for key, is_described in zip(some, described, strict=True)
+                for key, is_described in zip(chunk, described, strict=True)
             ]
             await pause_if_due()
         if version >= _MANY_KEYS:
@@ -194,20 +191,18 @@ class ClusterHandlers:
 
 def _select_topics(
     version: int, topics: Sequence[RequestedTopic]
-) -> Steps[Sequence[RequestedTopic] | None]:
-    """Return, in steps, the topics to answer; None if ids are used in a version that rejects them.
+) -> Sequence[RequestedTopic] | None:
+    """Return the topics to answer; None if ids are used in a version that rejects them.
 
     As in Kafka, if some topics are requested by id, only those are answered.
     """
     by_id: list[RequestedTopic] = []
-    for number, item in enumerate(topics, 1):
+    for item in topics:
         topic_id = item.topic_id
         if version in _IDS_TOO_EARLY and (item.name is None or topic_id is not None):
             return None
         if topic_id is not None:
             by_id.append(item)
-        if number % ITEMS_PER_STEP == 0:
-            yield
     return by_id if by_id and version >= TOPIC_IDS_VERSION else topics
 
 

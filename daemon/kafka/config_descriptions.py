@@ -26,7 +26,7 @@ from authorizerd.config.keys import KEYS, LISTENER_PREFIX
 from authorizerd.config.tls_keys import kafka_ssl_name
 from authorizerd.daemon.kafka.permissions import NOT_AUTHORIZED
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE
-from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, LazyItems
+from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import DescribeConfigsRequest, ResourceToDescribe
 from authorizerd.protocol.kafka.responses import ConfigEntry, ConfigSynonym, DescribedResource
@@ -96,12 +96,12 @@ class Descriptions:
 
 
 def merge_repeated(resources: Sequence[ResourceToDescribe]) -> Steps[list[WantedResource]]:
-    """Return, in steps, each resource once, with the keys of all requests for it.
+    """Return, in chunks, each resource once, with the keys of all requests for it.
 
     Names of the same number, such as `1` and `01`, are the same broker.
     """
     wanted: dict[tuple[int, str | int], WantedResource] = {}
-    for number, each in enumerate(resources, 1):
+    for each in resources:
         kind, name = each.resource_type, each.resource_name
         node_id = broker_number(name) if kind == BROKER_CONFIGS else None
         named = {*each.configuration_keys} if each.configuration_keys else None
@@ -112,8 +112,7 @@ def merge_repeated(resources: Sequence[ResourceToDescribe]) -> Steps[list[Wanted
             known.keys |= named
         else:
             known.keys = None
-        if number % ITEMS_PER_STEP == 0:
-            yield
+        yield
     return [*wanted.values()]
 
 

@@ -43,7 +43,7 @@ from authorizerd.daemon.kafka.config_descriptions import (
 from authorizerd.daemon.kafka.permissions import NOT_AUTHORIZED, Rights
 from authorizerd.daemon.settings import BROKER_CONFIGS, EVERY_NODE, Settings
 from authorizerd.image.cluster import ClusterImage
-from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, LazyItems
+from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     AlterConfigsRequest,
@@ -71,7 +71,6 @@ _FILE_ALONE: Final = invalid_request(
     " configuration file, and send SIGHUP. Send changes for the cluster's brokers to a broker"
 )
 
-_RESOURCES_PER_STEP: Final = 16
 Resource = tuple[int, str]
 _Altered: TypeAlias = ResourceToAlter | ResourceToReplace
 Want: TypeAlias = Callable[[Sequence[Alteration]], Steps[Wanted]]
@@ -167,9 +166,9 @@ class ConfigHandlers:
 
     def _check_all(self, asked: Sequence[_Altered], want: Want) -> Steps[_Checked]:
         """Check, in steps, each resource for errors other than a missing right to alter it."""
-        repeated = yield from _find_repeated(asked)
+        repeated = _find_repeated(asked)
         checked = _Checked([], {}, {})
-        for number, each in enumerate(asked, 1):
+        for number, each in enumerate(asked):
             kind, name = each.resource_type, each.resource_name
             wanted: Wanted | ApiError = _TWICE
             if (kind, name) not in repeated:
@@ -179,22 +178,19 @@ class ConfigHandlers:
             else:
                 checked.results.append(None)
                 checked.wanted[name] = wanted
-                checked.places[name] = number - 1
-            if number % _RESOURCES_PER_STEP == 0:
-                yield
+                checked.places[name] = number
+            yield
         return checked
 
     def _find_changes(self, resource: _Altered, want: Want) -> Steps[Wanted | ApiError]:
         """Return, in steps, the changes to one resource, or the error that rejects them."""
         configs: Sequence[ConfigAlteration | RequestedConfig] = resource.configs
-        alterations: list[Alteration] = []
-        for number, each in enumerate(configs, 1):
-            operation = getattr(each, "config_operation", AlterOperation.SET)
-            alterations.append(Alteration(each.name, operation, each.value))
-            if number % ITEMS_PER_STEP == 0:
-                yield
+        alterations = [
+            Alteration(each.name, getattr(each, "config_operation", AlterOperation.SET), each.value)
+            for each in configs
+        ]
         try:
-            yield from check_alterations(alterations)
+            check_alterations(alterations)
             if self._alter_error(resource.resource_type, resource.resource_name) is not None:
                 return _ELSEWHERE
             return (yield from want(alterations))
@@ -237,18 +233,16 @@ class ConfigHandlers:
         return AlterConfigsAnswer(responses=LazyItems(alter, resources))
 
 
-def _find_repeated(asked: Sequence[_Altered]) -> Steps[set[Resource]]:
-    """Return, in steps, the resources that a request names more than once."""
+def _find_repeated(asked: Sequence[_Altered]) -> set[Resource]:
+    """Return the resources that a request names more than once."""
     names: dict[int, set[str]] = {}
     repeated: set[Resource] = set()
-    for number, each in enumerate(asked, 1):
+    for each in asked:
         kind, name = each.resource_type, each.resource_name
         seen = names.setdefault(kind, set())
         if name in seen:
             repeated.add((kind, name))
         seen.add(name)
-        if number % ITEMS_PER_STEP == 0:
-            yield
     return repeated
 
 

@@ -42,7 +42,6 @@ from authorizerd.protocol.records.scram import (
 
 SALT_BYTES_MAX: Final = 1024
 
-_CHANGES_PER_STEP: Final = 16
 _RECORD_BYTES_WITHOUT_NAME_AND_SALT: Final = 192
 
 CredentialChange = CredentialAdded | CredentialRemoved
@@ -95,8 +94,7 @@ def read_changes(asked: AlterUserScramCredentialsRequest) -> Steps[list[WantedCh
     )
     for each in changes:
         wanted.append(each)
-        if len(wanted) % _CHANGES_PER_STEP == 0:
-            yield
+        yield
     return wanted
 
 
@@ -105,26 +103,24 @@ def plan_changes(
 ) -> Steps[ClusterPlan[Results]]:
     """Plan, in steps, the changes of one request. The results are in the order of the request."""
     planned: dict[str, CredentialChange | ApiError] = {}
-    for number, each in enumerate(wanted, 1):
+    for each in wanted:
         before = planned.get(each.user)
         if before is None:
             planned[each.user] = _check(image, each.change)
         elif not isinstance(before, ApiError):  # as in Kafka, the first error counts
             planned[each.user] = _TWICE
-        if number % _CHANGES_PER_STEP == 0:
-            yield
+        yield
     changes: list[CredentialChange] = []
     results: dict[str, ApiError | None] = {}
     size = 0
-    for number, (user, outcome) in enumerate(planned.items(), 1):
+    for user, outcome in planned.items():
         if isinstance(outcome, ApiError):
             results[user] = outcome
         else:
             changes.append(outcome)
             results[user] = None
             size += _record_bytes_max(outcome)
-        if number % _CHANGES_PER_STEP == 0:
-            yield
+        yield
     if size > BYTES_PER_REQUEST_MAX:
         return Plan((), {user: error or _TOO_LARGE for user, error in results.items()})
     return Plan(tuple(changes), results)

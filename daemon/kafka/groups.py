@@ -12,7 +12,7 @@ from typing import Final
 
 from authorizerd.acl.model import CLUSTER_NAME, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import version_of
@@ -25,7 +25,6 @@ from authorizerd.protocol.kafka.responses import (
     ListGroupsAnswer,
 )
 
-GROUPS_PER_STEP: Final = 16
 DEAD: Final = "Dead"
 """The state of a group that does not exist."""
 
@@ -63,8 +62,7 @@ def _describe(
     version: int, rights: RequestRights, names: Sequence[str], *, wants_operations: bool
 ) -> Steps[list[DescribedGroup]]:
     groups: list[DescribedGroup] = []
-    for start in range(0, len(names), GROUPS_PER_STEP):
-        some = names[start : start + GROUPS_PER_STEP]
+    for some in in_chunks(names):
         described = rights.may_describe(ResourceType.GROUP, some)
         for name, is_described in zip(some, described, strict=True):
             if not is_described:
@@ -88,5 +86,5 @@ def _describe(
                     group_id=name, group_state=DEAD, authorized_operations=operations
                 )
                 groups.append(group)
-        yield
+            yield
     return groups

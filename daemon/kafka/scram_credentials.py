@@ -13,7 +13,7 @@ from typing import Final
 
 from immutables import Map
 
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
@@ -21,7 +21,7 @@ from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates, change_clus
 from authorizerd.daemon.kafka.credential_plan import plan_changes, read_changes
 from authorizerd.image.changes import ScramCredential
 from authorizerd.image.cluster import ClusterImage, Login
-from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP, LazyItems
+from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     AlterUserScramCredentialsRequest,
@@ -56,7 +56,7 @@ class ScramCredentialHandlers:
         """Describe the named users, or all users if none is named."""
         credentials = self._image.newest.credentials
         if asked.users:
-            uses = await finish_in_turns(_count_uses(asked.users))
+            uses = _count_uses(asked.users)
             users, repeated = [*uses], {user for user, is_repeated in uses.items() if is_repeated}
         else:
             users, repeated = await finish_in_turns(_list_users(credentials)), set()
@@ -88,25 +88,23 @@ def _answer_altered(results: Mapping[str, ApiError | None]) -> AlterUserScramCre
     return AlterUserScramCredentialsAnswer(results=LazyItems(alter, [*results]))
 
 
-def _count_uses(asked: Sequence[RequestedUser]) -> Steps[dict[str, bool]]:
+def _count_uses(asked: Sequence[RequestedUser]) -> dict[str, bool]:
     """Return each user once, in order, with True if the request repeats it."""
     uses: dict[str, bool] = {}
-    for number, each in enumerate(asked, 1):
+    for each in asked:
         uses[each.name] = each.name in uses
-        if number % ITEMS_PER_STEP == 0:
-            yield
     return uses
 
 
 def _list_users(credentials: Credentials) -> Steps[list[str]]:
     """Return every user with a credential once, in no particular order."""
     users: list[str] = []
-    for number, (user, mechanism) in enumerate(credentials, 1):
-        # List a user with its first credential. A set of all users would take long to free.
-        if mechanism == next((m for m in ScramMechanism if (user, m) in credentials), None):
-            users.append(user)
-        if number % ITEMS_PER_STEP == 0:
-            yield
+    for chunk in in_chunks(credentials):
+        for user, mechanism in chunk:
+            # List a user with its first credential. A set of all users would take long to free.
+            if mechanism == next((m for m in ScramMechanism if (user, m) in credentials), None):
+                users.append(user)
+        yield
     return users
 
 

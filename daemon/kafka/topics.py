@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -28,7 +27,7 @@ from msgspec.structs import replace
 
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.daemon.kafka.permissions import RequestRights
 from authorizerd.image.changes import Partition
 from authorizerd.image.cluster import ClusterImage, Topic
@@ -39,8 +38,6 @@ from authorizerd.protocol.kafka.responses import MetadataPartition, MetadataTopi
 
 ItemT = TypeVar("ItemT")
 
-TOPICS_PER_STEP: Final = 16
-"""Each topic costs nine questions if its operations are requested."""
 TOPIC_IDS_VERSION: Final = 12
 """The first version of Metadata in which topics may be requested by id, and a name may be null."""
 INTERNAL_TOPICS: Final = frozenset(
@@ -79,13 +76,13 @@ class TopicAnswers:
         The caller did not ask for the others by name, so they are not audited as denied.
         """
         answers = _Answers(self._node_id)
-        for some in _slices(self._image.topics.values()):
+        for some in in_chunks(self._image.topics.values()):
             names = [topic.name for topic in some]
             described = self._rights.may_describe(ResourceType.TOPIC, names, log_if_denied=False)
             for topic, is_described in zip(some, described, strict=True):
                 if is_described:
                     answers.add(topic, self._operations(topic.name))
-            yield
+                yield
         return answers
 
     def of_requested(
@@ -94,7 +91,7 @@ class TopicAnswers:
         """Return one answer for each requested topic; a repeated one is answered once."""
         answers = _Answers(self._node_id)
         seen: set[tuple[str | None, UUID | None]] = set()
-        for items in _slices(requested):
+        for items in in_chunks(requested):
             named = {(item.name, item.topic_id): item for item in items}
             some = [item for name, item in named.items() if name not in seen]
             seen.update(named)  # otherwise a few repeated bytes could cause an answer of any size
@@ -110,7 +107,7 @@ class TopicAnswers:
                 else:
                     topic = each.topic or _describe_missing(each.name)
                     answers.add(topic, self._operations(each.name))
-            yield
+                yield
         return answers
 
     def _resolve(self, item: RequestedTopic) -> _Wanted:
@@ -204,9 +201,3 @@ def refuse_topic(version: int, error: ErrorCode, item: RequestedTopic) -> Metada
 def _hide(wanted: _Wanted) -> MetadataTopic:
     name = wanted.name if wanted.id is None else None
     return MetadataTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, wanted.id)
-
-
-def _slices(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
-    remaining = iter(items)
-    while some := list(islice(remaining, TOPICS_PER_STEP)):
-        yield some

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from authorizerd.acl.change_guard import ANY_OFFSET
-from authorizerd.acl.listing import ACLS_PER_STEP, Listing
+from authorizerd.acl.listing import Listing
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps, finish
 from authorizerd.protocol.errors import DecodeError
@@ -191,8 +191,6 @@ def read_placed_listing(version: int, body: bytes | bytearray) -> Steps[tuple[Li
     listing = Listing()
     acls = answer.acls
     while acls:
-        for acl in acls[-ACLS_PER_STEP:]:
-            listing.add(acl)
-        del acls[-ACLS_PER_STEP:]
+        listing.add(acls.pop())
         yield
     return listing, answer.offset

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from authorizerd.acl.filter_index import FilterIndex
-from authorizerd.acl.filters import ACLS_PER_STEP, accepts, match_acls, scan_acls
+from authorizerd.acl.filters import accepts, match_acls, scan_acls
 from authorizerd.acl.model import (
     Acl,
     AclFilter,
@@ -18,6 +18,7 @@ from authorizerd.acl.model import (
     PatternType,
     ResourceType,
 )
+from authorizerd.acl.steps import ITEMS_PER_CHUNK
 from tests.support.acls import acl, snapshot_of
 from tests.support.strategies import HOSTS, PRINCIPALS, acls, int8s, resource_names
 
@@ -77,11 +78,11 @@ def test_the_filter_index_finds_the_filters_that_match_an_acl(
         ]
 
 
-def test_a_scan_yields_short_slices() -> None:
-    """A slice without a match is empty."""
-    snapshot = snapshot_of(*(acl(topic=f"t{n}") for n in range(5 * ACLS_PER_STEP)))
+def test_a_scan_yields_short_chunks() -> None:
+    """A chunk without a match is empty."""
+    snapshot = snapshot_of(*(acl(topic=f"t{n}") for n in range(5 * ITEMS_PER_CHUNK)))
     slices = list(scan_acls(snapshot, AclFilter()))
-    assert [len(some) for some in slices] == [ACLS_PER_STEP] * 5
+    assert [len(some) for some in slices] == [ITEMS_PER_CHUNK] * 5
     assert dict(item for some in slices for item in some) == dict(snapshot.acls)
     one = AclFilter(resource_name="t7")
     assert sorted(map(len, scan_acls(snapshot, one))) == [0, 0, 0, 0, 1]

@@ -17,7 +17,6 @@ from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects, list_addresses
 from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import is_grant
-from authorizerd.acl.steps import finish
 from tests.oracles import scan
 from tests.support.acls import acl, snapshot_of
 from tests.support.strategies import acls
@@ -38,7 +37,7 @@ PRINCIPALS = ("User:a", "User:b", "User:*", "est")
 def effects_of(
     held: set[Acl], rules: tuple[ReleaseRules, ReleaseRules], settings: AuthorizerSettings = CLOSED
 ) -> list[AclEffect]:
-    return finish(find_effects(snapshot_of(*held), settings, *rules))
+    return find_effects(snapshot_of(*held), settings, *rules)
 
 
 def ranged_acls() -> st.SearchStrategy[set[Acl]]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl import builder as builder_module
 from authorizerd.acl.builder import SnapshotBuilder, build
 from authorizerd.acl.decision import AuthorizerSettings, explain
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
@@ -19,14 +17,11 @@ from authorizerd.acl.model import (
     AclRemoved,
     Change,
     ChangeBatch,
-    PatternType,
     Question,
     ResourceType,
 )
 from authorizerd.acl.patterns import NO_PATTERNS
-from authorizerd.acl.patterns_builder import ResourcesBuilder
 from authorizerd.acl.snapshot import (
-    CHANGES_PER_STATE,
     EMPTY_SNAPSHOT,
     EMPTY_TYPE,
     AclSnapshot,
@@ -35,7 +30,6 @@ from authorizerd.acl.snapshot import (
 from authorizerd.acl.tables import SMALL_MAX
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
-from tests.loop.limits import LIMITS
 from tests.support.acls import acl, snapshot_after, snapshot_of
 from tests.support.strategies import acls, crowd, logs
 
@@ -220,8 +214,7 @@ def test_a_builder_works_in_steps(principal: str, host: str) -> None:
     assert len(list(builder.freeze_in_steps(0))) > 10
 
 
-def test_builder_of_many_hosts_builds_the_same_state(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder_module, "_HOSTS_PER_DICT", 4)
+def test_builder_of_many_hosts_builds_the_same_state() -> None:
     added = [
         AclAdded(
             n.to_bytes(16, "big"),
@@ -234,44 +227,3 @@ def test_builder_of_many_hosts_builds_the_same_state(monkeypatch: pytest.MonkeyP
     builder = SnapshotBuilder()
     builder.apply_changes([*added, *removed])
     assert builder.freeze(-1) == apply_changes(EMPTY_SNAPSHOT, added[:50])
-
-
-def test_load_of_many_hosts_of_one_principal_allocates_little_at_once() -> None:
-    """A dict of all hosts would grow here, and block the event loop."""
-    added = [
-        AclAdded(
-            n.to_bytes(16, "big"),
-            acl("User:*", topic="t", host=f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}", deny=True),
-        )
-        for n in range(44_500)
-    ]
-    builder, most, first = SnapshotBuilder(), 0, 43_000
-    builder.apply_changes(added[:first])
-    tracemalloc.start(1)
-    try:
-        for start in range(first, len(added), CHANGES_PER_STATE):
-            before = tracemalloc.get_traced_memory()[0]
-            tracemalloc.reset_peak()
-            builder.apply_changes(added[start : start + CHANGES_PER_STATE])
-            most = max(most, tracemalloc.get_traced_memory()[1] - before)
-    finally:
-        tracemalloc.stop()
-    assert 0 < most < LIMITS["bytes"] / 4
-
-
-def test_no_list_of_a_builder_is_long() -> None:
-    """A long list that grows may be copied, which would block the event loop."""
-    builder = ResourcesBuilder()
-    for number in range(20_000):
-        builder.add(PatternType.LITERAL, f"topic-{number}", 1)
-    shards = [shard for shard in builder.shards if shard is not None]
-    assert max(len(shard.names) for shard in shards) < 200
-    assert sum(len(shard.names) for shard in shards) == 20_000
-    principals = SnapshotBuilder()
-    principals.apply_changes(
-        AclAdded(n.to_bytes(16, "big"), acl(f"User:u{n}", topic="t")) for n in range(9000)
-    )
-    lists = principals._types[ResourceType.TOPIC].names
-    assert max(map(len, lists)) == builder_module._NAMES_PER_LIST
-    assert sum(map(len, lists)) == 9000
-    assert len(principals.freeze(0).types[ResourceType.TOPIC].principals) == 9000

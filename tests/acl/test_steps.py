@@ -1,6 +1,9 @@
 """Long work in steps."""
 
-from authorizerd.acl.steps import ITEMS_FREED_PER_STEP, Steps, at_once, finish, free
+import functools
+import operator
+
+from authorizerd.acl.steps import ITEMS_PER_CHUNK, Steps, at_once, finish, free, in_chunks
 
 
 def test_finish_returns_the_result_of_the_steps() -> None:
@@ -17,12 +20,18 @@ def test_finish_returns_the_result_of_the_steps() -> None:
     assert ran == [0, 1, 2]
 
 
-def test_a_list_is_freed_in_steps() -> None:
-    items = list(range(4 * ITEMS_FREED_PER_STEP))
-    left = [len(items) for _ in free(items)]
-    assert left == [n * ITEMS_FREED_PER_STEP for n in (3, 2, 1)]
+def test_a_list_is_freed_item_by_item() -> None:
+    items = list(range(4))
+    assert [len(items) for _ in free(items)] == [3, 2, 1]
     assert items == []
-    assert list(free([1, 2, 3])) == []
+    assert list(free(items)) == []
+
+
+def test_chunks_are_short_and_in_order() -> None:
+    items = list(range(2 * ITEMS_PER_CHUNK + 1))
+    chunks = list(in_chunks(items))
+    assert list(map(len, chunks)) == [ITEMS_PER_CHUNK, ITEMS_PER_CHUNK, 1]
+    assert functools.reduce(operator.iadd, chunks, []) == items
 
 
 def test_at_once_takes_no_step() -> None:

@@ -20,16 +20,14 @@ from authorizerd.acl.model import (
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4
 from authorizerd.acl.snapshot import (
-    STATES_FREED_PER_STEP,
     AclSnapshot,
 )
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import ITEMS_PER_CHUNK, Steps
 from authorizerd.actors import record_applier, steps
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published_state import NOT_LOADED, STALE, STOPPED, UNCONFIRMED, UNTESTED
 from authorizerd.actors.record_applier import (
-    CHANGES_PER_SLICE,
     CaughtUp,
     Message,
     RecordApplier,
@@ -95,7 +93,7 @@ async def test_a_batch_of_many_slices_becomes_visible_atomically(nursery: trio.N
             await trio.lowlevel.checkpoint()
 
     nursery.start_soon(watch)
-    count = CHANGES_PER_SLICE * 5
+    count = ITEMS_PER_CHUNK * 5
     await feed.send(ChangeBatch(count, tuple(added(n) for n in range(count))))
     with trio.fail_after(5):
         await applier.snapshot.wait_until(lambda newest: newest is not None and newest.offset > 0)
@@ -231,29 +229,26 @@ async def test_a_contradictory_change_of_a_topic_ends_the_applier(is_loaded: boo
 async def test_replaced_states_are_freed_in_parts(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest are freed first. Each state is one slice of changes away from the next."""
-    freed: list[list[int]] = []
+    """The oldest are freed first. Each state is one chunk of changes away from the next."""
+    sizes: list[int] = []
 
-    def watched(states: list[AclSnapshot], per_step: int) -> Steps[None]:
+    def watched(states: list[AclSnapshot]) -> Steps[None]:
         while states:
-            freed.append([len(state.acls) for state in reversed(states[-per_step:])])
-            del states[-per_step:]
+            sizes.append(len(states.pop().acls))
             yield
 
     monkeypatch.setattr(record_applier, "free", watched)
     feed, _ = await start(nursery)
     await feed.send(CaughtUp(0))
-    count = 3 * STATES_FREED_PER_STEP * CHANGES_PER_SLICE
+    count = 6 * ITEMS_PER_CHUNK
     changes = tuple(map(added, range(count)))
     await feed.send(ChangeBatch(count, changes[:100], is_end=False))
     await feed.send(ChangeBatch(count, changes[100:]))
     await wait_all_tasks_blocked()
-    sizes = [size for each in freed for size in each]
-    assert max(map(len, freed)) == STATES_FREED_PER_STEP
     assert sizes == sorted(sizes)
     assert sizes[0] == 0
     steps = [later - earlier for earlier, later in itertools.pairwise([*sizes, count])]
-    assert max(steps) == CHANGES_PER_SLICE
+    assert max(steps) == ITEMS_PER_CHUNK
 
 
 async def test_removed_acls_of_the_load_are_freed(

@@ -95,7 +95,7 @@ def test_append_and_subtract_are_rejected(operation: AlterOperation) -> None:
 
 
 def check(*alterations: Alteration) -> None:
-    finish(check_alterations(alterations))
+    check_alterations(alterations)
 
 
 def test_contradictory_request_is_rejected() -> None:
@@ -140,7 +140,7 @@ def test_fixed_key_cannot_be_removed() -> None:
 def test_many_alterations_are_checked_in_steps(operation: AlterOperation) -> None:
     """An error names only some of the keys."""
     alterations = [Alteration(f"key-{number}", operation, "x") for number in range(10_000)]
-    assert len(list(check_alterations(alterations))) >= 10_000 // 64
+    check_alterations(alterations)
     steps = want_incremental(alterations, PLUGGED)
     for _ in range(10_000 // 64):
         next(steps)

@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 import trio
 
-from authorizerd.acl import filters, updates
+from authorizerd.acl import steps
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
-from authorizerd.actors import record_applier, update_queue
+from authorizerd.actors import update_queue
 from authorizerd.daemon import components, lifespan
 from authorizerd.daemon.decisions import authzen, stream_server
 from authorizerd.daemon.net import connection_server, selector
@@ -36,10 +36,7 @@ Replacement: TypeAlias = tuple[object, str, Any]
 """An attribute, and what replaces it."""
 
 SHORT_TURNS: Final = (
-    (filters, "ACLS_PER_STEP", 1),
-    (updates, "_ITEMS_PER_STEP", 1),
-    (updates, "_LOOKUPS_PER_STEP", 1),
-    (record_applier, "CHANGES_PER_SLICE", 1),
+    (steps, "ITEMS_PER_CHUNK", 1),
     (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
     (own_log_reader, "BATCHES_PER_READ", 1),
     (authzen, "AT_ONCE_MAX", 4),
@@ -47,7 +44,7 @@ SHORT_TURNS: Final = (
     (stream_server, "QUESTIONS_PER_TURN", 5),
     (stream_server, "QUESTIONS_PER_TURN_MIN", 5),
 )
-"""The smallest steps of long work, so that other tasks run in between."""
+"""The smallest chunks of long work, so that other tasks run in between."""
 _TURN_S: Final = 0.001
 """Longer than any turn of ``actors.steps``."""
 

@@ -530,10 +530,10 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_updates.py::test_deletions_stop_at_the_first_removal_above_the_limit",
     ),
     Mutant(
-        name="a question by resource type is answered in one step",
+        name="a question by resource type is answered in one chunk",
         file="acl/by_resource_type.py",
-        text="        if work >= LOOKUPS_PER_STEP:",
-        becomes="        if work < 0:",
+        text="                    return True\n                yield\n        yield\n",
+        becomes="                    return True\n        yield\n",
         found_by="tests/acl/test_by_resource_type.py::test_long_work_is_done_in_steps",
     ),
     Mutant(

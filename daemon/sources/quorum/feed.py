@@ -15,7 +15,8 @@ import trio
 from authorizerd.acl.difference import plan_differences
 from authorizerd.acl.listing import Listing
 from authorizerd.acl.model import AclAdded, Change, ChangeBatch
-from authorizerd.acl.snapshot import CHANGES_PER_STATE, AclSnapshot
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.steps import in_chunks
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.actors.steps import finish_in_turns
@@ -204,8 +205,8 @@ def _add_acls(acls: Listing, batch: ChangeBatch) -> None:
 async def _apply_in_turns(image: ClusterImage, batch: ChangeBatch) -> ClusterImage:
     changes = batch.cluster_changes
     try:
-        for start in range(0, len(changes), CHANGES_PER_STATE):
-            image = apply_cluster_changes(image, changes[start : start + CHANGES_PER_STATE])
+        for chunk in in_chunks(changes):
+            image = apply_cluster_changes(image, chunk)
             await trio.lowlevel.checkpoint()
     except ChangeError as error:
         raise MisfitError(batch.last_offset, str(error)) from error

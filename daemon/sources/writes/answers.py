@@ -11,13 +11,12 @@ from typing import Any, Final, cast
 
 from authorizerd.acl.filters import filter_of
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.acl.steps import Steps, free
+from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.daemon.sources.writes.evidence import Removals
 from authorizerd.daemon.sources.writes.requests import Creations, Results, Update
-from authorizerd.protocol.kafka.acls import FilterResult, MatchingAcl
-from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP
+from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 UNREAD: Final = RejectedUpdateError(
@@ -43,11 +42,6 @@ class Answers:
     has_success: bool = False
     is_forbidden: bool = False
     """True if an item was rejected for lack of a right."""
-
-    def free(self) -> Steps[None]:
-        """Forget, in steps, what is only needed until the change is confirmed."""
-        yield from free(self.created)
-        yield from free(self.deleted)
 
     def add(self, error: ApiError | None, errors: _Errors, success: object) -> None:
         """Add one item: its error, or what it succeeds with."""
@@ -89,7 +83,7 @@ def to_exception(error: ApiError) -> RejectedUpdateError:
 
 
 def read_answers(update: Update, results: Results, *, no_right: str) -> Steps[Answers]:
-    """Return, in steps, the results of a request's items, and empty those of a deletion.
+    """Return, in chunks, the results of a request's items.
 
     Args:
         no_right: see ``Means``.
@@ -104,21 +98,17 @@ def _read_created(
     acls: Sequence[Acl], results: Iterable[ApiError | None], errors: _Errors
 ) -> Steps[Answers]:
     answers = Answers()
-    for number, (acl, error) in enumerate(zip(acls, results, strict=True), 1):
+    for acl, error in zip(acls, results, strict=True):
         answers.add(error, errors, None)
         if error is None:
             answers.created.append(acl)
-        if number % ITEMS_PER_STEP == 0:
-            yield
+        yield
     return answers
 
 
 def _read_deleted(results: list[FilterResult], errors: _Errors) -> Steps[Answers]:
     answers = Answers()
-    results.reverse()  # popped from the end, each result is freed once it is read
-    work = 0
-    while results:
-        result = results.pop()
+    for result in results:
         acls: list[Acl] = []
         failures: dict[Acl, Exception] = {}
         for match in result.matches:
@@ -127,26 +117,15 @@ def _read_deleted(results: list[FilterResult], errors: _Errors) -> Steps[Answers
                 answers.deleted.append(filter_of(match.acl))
             else:
                 failures[match.acl] = errors.get(match.error)
-            work += 1
-            if work % ITEMS_PER_STEP == 0:
-                yield
-        answers.add(result.error, errors, Deleted(tuple(acls), failures=failures))
-        yield from free(acls)
-        yield from free(cast("list[MatchingAcl]", result.matches))
-        work += 1
-        if work % ITEMS_PER_STEP == 0:
             yield
+        answers.add(result.error, errors, Deleted(tuple(acls), failures=failures))
+        yield
     return answers
 
 
-def leave_unread(items: Sequence[object]) -> Steps[list[object]]:
-    """Return, in steps, the results if the time is up before this daemon has read the change."""
-    left: list[object] = []
-    for number, item in enumerate(items, 1):
-        left.append(item if isinstance(item, Exception) else UNREAD)
-        if number % ITEMS_PER_STEP == 0:
-            yield
-    return left
+def leave_unread(items: Sequence[object]) -> list[object]:
+    """Return the results if the time is up before this daemon has read the change."""
+    return [item if isinstance(item, Exception) else UNREAD for item in items]
 
 
 def unknown(reason: str, found: str = "") -> RejectedUpdateError:
@@ -159,28 +138,21 @@ def unknown(reason: str, found: str = "") -> RejectedUpdateError:
     return RejectedUpdateError(ErrorCode.REQUEST_TIMED_OUT, text)
 
 
-def judge_created(visible: Sequence[bool], reason: str) -> Steps[list[Exception | None]]:
-    """Return, in steps, the results of a creation whose answer is missing."""
+def judge_created(visible: Sequence[bool], reason: str) -> list[Exception | None]:
+    """Return the results of a creation whose answer is missing."""
     error = unknown(reason, "The ACL is not visible. ")
-    judged: list[Exception | None] = []
-    for number, is_visible in enumerate(visible, 1):
-        judged.append(None if is_visible else error)
-        if number % ITEMS_PER_STEP == 0:
-            yield
-    return judged
+    return [None if is_visible else error for is_visible in visible]
 
 
 def judge_removed(removals: Sequence[Removals], reason: str) -> Steps[list[Exception]]:
-    """Return, in steps, the results of a deletion whose answer is missing: none counts as done."""
+    """Return, in chunks, the results of a deletion whose answer is missing: none counts as done."""
     errors: dict[Removals, Exception] = {}
     judged: list[Exception] = []
-    for number, each in enumerate(removals, 1):
-        error = errors.get(each)
-        if error is None:
-            error = errors[each] = unknown(reason, _describe(each))
-        judged.append(error)
-        if number % ITEMS_PER_STEP == 0:
-            yield
+    for each in removals:
+        if each not in errors:
+            errors[each] = unknown(reason, _describe(each))
+        judged.append(errors[each])
+        yield
     return judged
 
 

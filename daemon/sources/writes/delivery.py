@@ -23,7 +23,6 @@ from typing import Any, Final, assert_never
 import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import free
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
@@ -157,7 +156,6 @@ class Delivery:
                 await self._carry_out()
             if not self._update.completion.is_done:
                 await self._expire()
-            await self._free()
         finally:
             is_sent = self._update.is_sent
             fail(self._update, unknown(INTERRUPTED) if is_sent else UpdateRefusedError(INTERRUPTED))
@@ -242,7 +240,7 @@ class Delivery:
         match self._update:
             case Creations(items=acls) if after is not None:
                 visible = await finish_in_turns(find_created(after, acls))
-                judged = await finish_in_turns(judge_created(visible, reason))
+                judged = judge_created(visible, reason)
             case Deletions(items=filters) if after is not None and self._before is not None:
                 removals = await finish_in_turns(find_removed(self._before, after, filters))
                 judged = await finish_in_turns(judge_removed(removals, reason))
@@ -272,19 +270,12 @@ class Delivery:
     async def _expire(self) -> None:
         """Complete the items with what is known at the deadline."""
         if self._answers is not None:
-            items = await finish_in_turns(leave_unread(self._answers.items))
-            self._complete("unread", items)
+            self._complete("unread", leave_unread(self._answers.items))
         elif self._update.is_sent:
             self._end("unknown", unknown(self._trouble))
         else:
             text = f"the change was not sent within the time limit: {self._trouble}"
             self._end("not_sent", UpdateRefusedError(text))
-
-    async def _free(self) -> None:
-        """Free what may be large: at once, it would block the event loop."""
-        await finish_in_turns(free(self._update.items))
-        if self._answers is not None:
-            await finish_in_turns(self._answers.free())
 
     def _complete(self, result: str, items: Sequence[object]) -> None:
         completion: Completion[Any] = self._update.completion

@@ -17,9 +17,6 @@ from authorizerd.acl.snapshot import AclSnapshot, contains
 from authorizerd.acl.steps import Steps
 from authorizerd.acl.validation import validate_filter, validate_new_acl
 
-_ITEMS_PER_STEP = 64
-_LOOKUPS_PER_STEP = 256
-
 
 class Removals(NamedTuple):
     """The number of ACLs that a filter matched before, and of those that are gone since."""
@@ -34,10 +31,9 @@ _NO_REMOVALS: Final = Removals()
 def find_created(snapshot: AclSnapshot, acls: Sequence[Acl]) -> Steps[list[bool]]:
     """Return, in steps, for each ACL whether its binding is visible."""
     visible = []
-    for number, acl in enumerate(acls, 1):
+    for acl in acls:
         visible.append(_is_visible(snapshot, acl))
-        if number % _ITEMS_PER_STEP == 0:
-            yield
+        yield
     return visible
 
 
@@ -55,19 +51,15 @@ def find_removed(
     """Return, in steps, what has become of the ACLs that each filter matched before."""
     index = FilterIndex()
     numbers: list[int | None] = []
-    for place, each in enumerate(filters, 1):
+    for each in filters:
         numbers.append(index.add(each) if _is_valid(each) else None)
-        if place % _ITEMS_PER_STEP == 0:
-            yield
+        yield
     matched, gone = [0] * index.count, [0] * index.count
     yield from _count(before, after, index, matched, gone)
-    yield from index.clear_in_steps()
-    removals = []
-    for place, number in enumerate(numbers, 1):
-        removals.append(_NO_REMOVALS if number is None else Removals(matched[number], gone[number]))
-        if place % _ITEMS_PER_STEP == 0:
-            yield
-    return removals
+    return [
+        _NO_REMOVALS if number is None else Removals(matched[number], gone[number])
+        for number in numbers
+    ]
 
 
 def _count(
@@ -79,17 +71,13 @@ def _count(
 ) -> Steps[None]:
     if not index.count:
         return
-    work = 0
     for some in scan_acls(before, AclFilter()):
         for acl_id, acl in some:
-            work += 1 + index.lookups
             for number in index.look_up(acl):
                 matched[number] += 1
                 gone[number] += acl_id not in after.acls
-                work += 1
-            if work >= _LOOKUPS_PER_STEP:
-                work = 0
-                yield
+                yield  # one ACL may match very many filters
+        yield
 
 
 def _is_valid(filter: AclFilter) -> bool:

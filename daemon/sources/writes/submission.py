@@ -37,7 +37,6 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import decode_results
 from authorizerd.protocol.kafka.acls import CreateAclsRequest, DeleteAclsRequest, FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
-from authorizerd.protocol.kafka.chunked_output import ITEMS_PER_STEP
 from authorizerd.protocol.kafka.envelope_client import (
     InnerRequest,
     decode_envelope,
@@ -164,7 +163,7 @@ class Submission:
         results, _ = await finish_in_turns(
             decode_results(update.api_key, version, answer, len(update.items))
         )
-        codes = await finish_in_turns(_collect_codes(results))
+        codes = _collect_codes(results)
         if self._to_controllers and ErrorCode.NOT_CONTROLLER in codes:
             return _not_controller(node.address)
         if codes == {ErrorCode.AUTHORIZER_NOT_READY}:
@@ -201,12 +200,10 @@ def _encode(version: int, update: Update) -> Steps[bytes]:
     return encode_request(update.api_key, version, request)
 
 
-def _collect_codes(results: Sequence[ApiError | FilterResult | None]) -> Steps[set[int]]:
-    """Return, in steps, the codes of all results; 0 is success."""
+def _collect_codes(results: Sequence[ApiError | FilterResult | None]) -> set[int]:
+    """Return the codes of all results; 0 is success."""
     codes = set()
-    for number, result in enumerate(results, 1):
+    for result in results:
         error = result.error if isinstance(result, FilterResult) else result
         codes.add(ErrorCode.NONE if error is None else error.code)
-        if number % ITEMS_PER_STEP == 0:
-            yield
     return codes

@@ -10,7 +10,7 @@ import trio
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.model import Operation, PermissionType, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
-from authorizerd.daemon.kafka.topics import TOPICS_PER_STEP
+from authorizerd.acl.steps import ITEMS_PER_CHUNK
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.responses import BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS
 from tests.daemon.cluster_requests import (
@@ -79,7 +79,7 @@ async def test_unknown_topic_id_is_reported_to_everyone(
 @pytest.mark.parametrize("version", METADATA_VERSIONS)
 async def test_repeated_topic_is_described_once(nursery: trio.Nursery, version: int) -> None:
     service = await start(nursery, DESCRIBE_T)
-    others = [topic(f"other-{number}") for number in range(3 * TOPICS_PER_STEP)]
+    others = [topic(f"other-{number}") for number in range(3 * ITEMS_PER_CHUNK)]
     answer = await metadata(service, version, topic("t"), topic("t"), *others, topic("t"))
     assert [each.name for each in answer.topics] == ["t", *(each.name for each in others)]
 

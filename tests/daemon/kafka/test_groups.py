@@ -10,7 +10,7 @@ import trio
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
-from authorizerd.daemon.kafka.groups import GROUPS_PER_STEP
+from authorizerd.acl.steps import ITEMS_PER_CHUNK
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, acl, on_cluster, start
@@ -168,7 +168,7 @@ async def test_groups_are_refused_before_loading(unloaded: KafkaService, version
 async def test_long_request_is_answered_from_one_state(nursery: trio.Nursery) -> None:
     """An ACL created meanwhile does not change its answer."""
     service = await start(nursery, on_group("*"))
-    names = [f"g{number}" for number in range(200 * GROUPS_PER_STEP)]
+    names = [f"g{number}" for number in range(150 * ITEMS_PER_CHUNK)]
     created = trio.Event()
 
     async def deny() -> None:

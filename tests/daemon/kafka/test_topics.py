@@ -14,10 +14,10 @@ import trio.testing
 from authorizerd.acl.audit import AuditLevel
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
-from authorizerd.acl.steps import finish
+from authorizerd.acl.steps import ITEMS_PER_CHUNK, finish
 from authorizerd.actors.authorizer import Action, RequestContext
 from authorizerd.daemon.kafka.permissions import RequestRights
-from authorizerd.daemon.kafka.topics import TOPICS_PER_STEP, TopicAnswers
+from authorizerd.daemon.kafka.topics import TopicAnswers
 from authorizerd.image.changes import (
     ClusterChange,
     Partition,
@@ -329,7 +329,7 @@ async def test_long_request_is_answered_from_one_state(
 
 def test_long_answer_is_created_in_small_steps() -> None:
     """A few topics are judged, and a few items written, in each step. The body comes in chunks."""
-    names = [f"t{number}" for number in range(10 * TOPICS_PER_STEP)]
+    names = [f"t{number}" for number in range(10 * ITEMS_PER_CHUNK)]
     changes = [change for name in names for change in created(name)]
     changes += created("wide", *[partition()] * 10_000)
     asked_at_once: list[int] = []
@@ -346,9 +346,9 @@ def test_long_answer_is_created_in_small_steps() -> None:
         wants_operations=True,
     )
     items = [RequestedTopic(name=name) for name in names]
-    assert len(list(answers.of_requested(13, items))) == 10
-    assert len(list(answers.of_all())) == 11
-    assert max(asked_at_once) == TOPICS_PER_STEP
+    assert len(list(answers.of_requested(13, items))) == len(names)
+    assert len(list(answers.of_all())) == len(names) + 1
+    assert max(asked_at_once) == ITEMS_PER_CHUNK
     whole = MetadataAnswer(brokers=(), topics=finish(answers.of_all()))
     assert len(list(encode_response(ApiKey.METADATA, 13, whole))) > 10_000 // ITEMS_PER_STEP
     chunks = finish(encode_response(ApiKey.METADATA, 13, whole))

@@ -20,7 +20,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.static.protocol import Entity
 
-from authorizerd.acl.steps import ITEMS_FREED_PER_STEP, Steps, finish
+from authorizerd.acl.steps import ITEMS_PER_CHUNK, Steps, finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import arrays, codec
 from authorizerd.protocol.kafka.acls import DescribeAclsAnswer, DescribeAclsRequest
@@ -374,7 +374,7 @@ def test_items_are_read_in_steps() -> None:
 
 
 def test_items_before_an_invalid_one_are_freed_in_steps() -> None:
-    count = 4 * ITEMS_FREED_PER_STEP
+    count = 4 * ITEMS_PER_CHUNK
     alive: WeakSet[_Item] = WeakSet()
 
     def read(_: BodyReader, __: str) -> _Item:
@@ -390,7 +390,7 @@ def test_items_before_an_invalid_one_are_freed_in_steps() -> None:
         held.extend(len(alive) for _ in read_array(read, body))
     held.append(0)
     assert max(held) == count
-    assert max(a - b for a, b in pairwise(held)) <= ITEMS_FREED_PER_STEP
+    assert max(a - b for a, b in pairwise(held)) <= ITEMS_PER_CHUNK
 
 
 class _Item:
