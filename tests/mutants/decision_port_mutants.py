@@ -529,13 +529,6 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/protocol/http/test_last_head.py::test_any_value_is_read_as_if_no_head_had_come_before",
     ),
     Mutant(
-        name="a known head may exceed the limits",
-        file="protocol/http/last_head.py",
-        text="        if position > bytes_max:\n",
-        becomes="        if position < 0:\n",
-        found_by="tests/protocol/http/test_last_head.py::test_any_value_is_read_as_if_no_head_had_come_before",
-    ),
-    Mutant(
         name="a header line that is none is skipped",
         file="protocol/http/request_head.py",
         text="if len(padded) != count:",
