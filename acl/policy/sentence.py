@@ -183,15 +183,7 @@ KEYWORDS: Final = frozenset(
 
 
 def read_sentence(sentence: str, groups: Groups, hosts: tuple[str, ...] = ()) -> Assertion:
-    """Return the assertion of a sentence.
-
-    Args:
-        groups: the principals of each named group.
-        hosts: those of the assertion if the sentence names none.
-
-    Raises:
-        SentenceError: the sentence cannot be read.
-    """
+    """Return the assertion of a sentence; ``hosts`` are those if the sentence names none."""
     cursor = Cursor(sentence, KEYWORDS)
     who = _read_who(cursor, groups)
     is_allowed = _read_verb(cursor, who)

@@ -7,9 +7,8 @@ interrupted, the directory is still marked as a copy, and the command can be rep
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.cli.configuration_file import read_configuration
@@ -21,10 +20,6 @@ from authorizerd.metadata.copy_directory import MARK_NAME, read_mark, remove_cop
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.storage import DISK
-
-_BEGUN: Final = (
-    "until the rest is removed, the daemon takes the directory for a copy. Run the command again"
-)
 
 
 def add_reset_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,10 +33,7 @@ def _run(arguments: argparse.Namespace) -> int:
     log_dir = Path(configuration.metadata_log_dir)
     _check_mark(log_dir)  # before locking, which creates the lock's file
     removed: list[Path] = []
-    with (
-        locked(log_dir),
-        saying(lambda: f"removed {count_of(len(removed), 'path')} of the copy: {_BEGUN}"),
-    ):
+    with locked(log_dir), saying(lambda: _describe_begun(removed)):
         _check_mark(log_dir)
         for path in _remove(log_dir):
             removed.append(path)
@@ -52,6 +44,13 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         print("The next start of the daemon fetches everything from the cluster again.")
     return 0
+
+
+def _describe_begun(removed: Sequence[Path]) -> str:
+    return (
+        f"removed {count_of(len(removed), 'path')} of the copy: until the rest is removed, the "
+        "daemon takes the directory for a copy. Run the command again"
+    )
 
 
 def _remove(log_dir: Path) -> Iterator[Path]:

@@ -15,12 +15,11 @@ from authorizerd.acl.zookeeper.export import find_lost_denials
 from authorizerd.cli.output import warn
 from authorizerd.cli.program.ending import saying
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
+from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.settings import (
     FLAG,
-    INSTALL_COMMAND,
     Ensemble,
-    ZooKeeperError,
     ZooKeeperSettings,
     parse_address,
     read_settings,

@@ -15,8 +15,8 @@ from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.zookeeper import paths
 from authorizerd.acl.zookeeper.ownership import CONTROLLER, MIGRATION, find_kraft_owner
 from authorizerd.acl.zookeeper.znode import read_acls
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.session import Session, Znode
-from authorizerd.cli.zookeeper.settings import ZooKeeperError
 
 ACLS_MAX: Final = 2_000_000
 """How many ACLs are read at most: their memory is bounded."""

@@ -44,14 +44,9 @@ from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
 
 from authorizerd.cli.zookeeper.connections import ConnectionHandler
+from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, SessionLostError, ZooKeeperError
 from authorizerd.cli.zookeeper.options import Permission
-from authorizerd.cli.zookeeper.settings import (
-    INSTALL_COMMAND,
-    Ensemble,
-    SessionLostError,
-    ZooKeeperError,
-    ZooKeeperSettings,
-)
+from authorizerd.cli.zookeeper.settings import Ensemble, ZooKeeperSettings
 
 REQUESTS_IN_FLIGHT_MAX: Final = 64
 """How many reads are sent before the first answer."""

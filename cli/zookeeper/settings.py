@@ -18,8 +18,6 @@ Source: Kafka 3.9 ZkConfigs, KafkaConfig, AclAuthorizer.zkClientConfigFromKafkaC
 from __future__ import annotations
 
 import re
-import shlex
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +25,7 @@ from typing import Any, Final, NamedTuple
 
 from authorizerd.acl.zookeeper.paths import why_not_a_znode
 from authorizerd.cli.configuration_file import read_configuration_text
-from authorizerd.cli.errors import CommandError
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.config import tls_keys
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.jaas import parse_login_options
@@ -36,18 +34,6 @@ from authorizerd.config.properties import Property, parse_properties
 from authorizerd.config.providers import resolve_placeholders
 from authorizerd.config.tls import InvalidTlsError, StoreType, TlsSettings, new_tls_settings
 from authorizerd.config.values import IntegerParser, boolean, choice, path, trim
-
-INSTALL_COMMAND: Final = f"`{shlex.quote(sys.executable)} -m pip install kazoo pure-sasl`"
-"""Installs what ZooKeeper needs into this Python: in a clone as well as from a wheel."""
-
-
-class ZooKeeperError(CommandError):
-    """ZooKeeper cannot be read or written; the text names the ensemble, the cause and a remedy."""
-
-
-class SessionLostError(ZooKeeperError):
-    """The connection was lost, and no server accepted it again within the time limit."""
-
 
 PORT_DEFAULT: Final = 2181
 SERVERS_MAX: Final = 100

@@ -29,6 +29,7 @@ from authorizerd.acl.zookeeper.export import divide, find_oversized, list_parent
 from authorizerd.acl.zookeeper.ownership import CONTROLLER_EPOCH
 from authorizerd.acl.zookeeper.paths import LITERAL_ROOT, Pattern, pattern_path
 from authorizerd.acl.zookeeper.znode import ChangeEvent, new_change_event, write_acls
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import (
     OLDEST_FLAG,
     OPEN_FLAG,
@@ -40,7 +41,6 @@ from authorizerd.cli.zookeeper.options import (
 )
 from authorizerd.cli.zookeeper.reading import check_chroot, find_owner, read_patterns
 from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, SetData
-from authorizerd.cli.zookeeper.settings import ZooKeeperError
 
 ATTEMPTS_MAX: Final = 10
 """How often a pattern is tried if other writers change it, or connections break. As in Kafka."""

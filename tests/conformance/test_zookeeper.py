@@ -20,6 +20,7 @@ from authorizerd.acl.zookeeper.export import Target, list_parents
 from authorizerd.acl.zookeeper.ownership import MIGRATION
 from authorizerd.acl.zookeeper.paths import Pattern, pattern_path
 from authorizerd.cli.main import main
+from authorizerd.cli.zookeeper.errors import SessionLostError, ZooKeeperError
 from authorizerd.cli.zookeeper.options import OPEN, Permission, WriteOptions
 from authorizerd.cli.zookeeper.reading import read_all
 from authorizerd.cli.zookeeper.session import (
@@ -32,8 +33,6 @@ from authorizerd.cli.zookeeper.session import (
 )
 from authorizerd.cli.zookeeper.settings import (
     Login,
-    SessionLostError,
-    ZooKeeperError,
     ZooKeeperSettings,
     parse_address,
     read_settings,

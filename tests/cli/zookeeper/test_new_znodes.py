@@ -8,6 +8,7 @@ from hashlib import sha1
 import pytest
 
 from authorizerd.acl.zookeeper.export import Target, list_parents
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import (
     ALL,
     CREATOR_ALL_WORLD_READ,
@@ -20,7 +21,7 @@ from authorizerd.cli.zookeeper.options import (
     choose_permissions,
     is_open,
 )
-from authorizerd.cli.zookeeper.settings import Login, ZooKeeperError
+from authorizerd.cli.zookeeper.settings import Login
 from tests.support.acls import acl
 from tests.support.jute import Op
 from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper

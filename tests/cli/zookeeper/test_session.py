@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 import trustme
 
+from authorizerd.cli.zookeeper.errors import SessionLostError, ZooKeeperError
 from authorizerd.cli.zookeeper.options import OPEN, Permission
 from authorizerd.cli.zookeeper.session import (
     REQUESTS_IN_FLIGHT_MAX,
@@ -22,14 +23,7 @@ from authorizerd.cli.zookeeper.session import (
     SetData,
     open_session,
 )
-from authorizerd.cli.zookeeper.settings import (
-    Ensemble,
-    Login,
-    SessionLostError,
-    ZooKeeperError,
-    ZooKeeperSettings,
-    parse_address,
-)
+from authorizerd.cli.zookeeper.settings import Ensemble, Login, ZooKeeperSettings, parse_address
 from tests.support.jute import Op
 from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper
 

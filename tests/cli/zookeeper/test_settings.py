@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import (
     WriteOptions,
     add_write_arguments,
@@ -12,7 +13,6 @@ from authorizerd.cli.zookeeper.options import (
 )
 from authorizerd.cli.zookeeper.settings import (
     Login,
-    ZooKeeperError,
     ZooKeeperSettings,
     parse_address,
     read_settings,

@@ -16,10 +16,11 @@ from authorizerd.acl.zookeeper.export import (
     list_parents,
 )
 from authorizerd.acl.zookeeper.znode import write_acls
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.reading import read_all, warn_of_owner
 from authorizerd.cli.zookeeper.session import open_session
-from authorizerd.cli.zookeeper.settings import ZooKeeperError, ZooKeeperSettings, parse_address
+from authorizerd.cli.zookeeper.settings import ZooKeeperSettings, parse_address
 from authorizerd.cli.zookeeper.writing import ATTEMPTS_MAX, AclWriter, Added
 from tests.support.acls import acl
 from tests.support.jute import Op

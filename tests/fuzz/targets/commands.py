@@ -19,7 +19,8 @@ from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.conversation import split_line
 from authorizerd.cli.shell.tree import Folder, compile_glob, folder_of, table_of
 from authorizerd.cli.transfer.model import Kind, LocatorError, parse_locator
-from authorizerd.cli.zookeeper.settings import ZooKeeperError, parse_address
+from authorizerd.cli.zookeeper.errors import ZooKeeperError
+from authorizerd.cli.zookeeper.settings import parse_address
 from tests.fuzz.target import (
     LINES_IN_THREAD_MAX,
     OWN_CHARACTERS_MAX,
