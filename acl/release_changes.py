@@ -42,7 +42,6 @@ QUESTIONS_PER_ACL_MAX: Final = 10_000
 QUESTIONS_MAX: Final = 500_000
 """The most questions about one ACL, and about all. An answer takes a few microseconds."""
 FLIPS_LISTED_MAX: Final = 5
-QUESTIONS_PER_STEP: Final = 64
 
 _Related: TypeAlias = dict[tuple[int, str], list[Acl]]
 """The ACLs of each resource type and principal. Those for everyone include failing ones."""
