@@ -80,8 +80,6 @@ def add_test_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from authorizerd.cli.policy.command import TestRequest, run_policy_tests
-
     source = flags.read_request(SourceRequest, given)
     return run_policy_tests(flags.read_request(TestRequest, given, source=source))
 
