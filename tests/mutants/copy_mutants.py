@@ -133,8 +133,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="reset-copy removes a copy in use",
         file="cli/log/reset_copy.py",
-        text="        locked(log_dir),\n",
-        becomes="",
+        text="    with locked(log_dir), saying(",
+        becomes="    with saying(",
         found_by="tests/cli/log/test_reset_copy.py::test_copy_in_use_is_not_removed",
     ),
     Mutant(
