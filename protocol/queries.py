@@ -33,13 +33,13 @@ class Header(msgspec.Struct, array_like=True, frozen=True, gc=False):
     Attributes:
         caller: the principal that asks, None if callers cannot be told apart.
         offset: the log offset of the state that its process decides by.
-        timeout_ms: when the answer is of no use any more.
+        deadline: when the answer is of no use any more, in seconds of the system's monotonic clock.
         is_listing: True if lines follow the answer.
     """
 
     caller: str | None
     offset: int
-    timeout_ms: int
+    deadline: float
     is_listing: bool = False
 
 

@@ -75,8 +75,7 @@ class Question:
         self.caller: Final = header.caller
         self.offset: Final = header.offset
         self.is_listing: Final = header.is_listing
-        self.seconds: Final = header.timeout_ms / 1000
-        self.arrived: Final = time.monotonic()
+        self.deadline: Final = header.deadline
         self.bytes_max = 0
         self.link: Final = link
         self.lines = lines
@@ -109,7 +108,7 @@ class Question:
     @property
     def is_late(self) -> bool:
         """True once its caller does not wait for it any more."""
-        return time.monotonic() - self.arrived >= self.seconds
+        return time.monotonic() >= self.deadline
 
     def kill(self) -> None:
         """Have the child end at once."""
@@ -171,7 +170,8 @@ def _isolate(question: Question, alive: int, parent: int) -> None:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # an error instead
-    signal.setitimer(signal.ITIMER_REAL, question.seconds + GRACE_SECONDS)
+    left = max(question.deadline - time.monotonic(), 0)
+    signal.setitimer(signal.ITIMER_REAL, left + GRACE_SECONDS)
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has ended before
         os._exit(1)

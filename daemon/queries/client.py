@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 import zlib
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -103,7 +104,8 @@ class QueryClient(Queries):
         timeout_ms, key = self._timeout_ms, " (authorizerd.search.timeout.ms)"
         if takes_long(question):
             timeout_ms, key = int(LISTING_SECONDS_MAX * 1000), ""
-        header = Header(caller, offset, timeout_ms, has_lines(question))
+        deadline = time.monotonic() + timeout_ms / 1000
+        header = Header(caller, offset, deadline, has_lines(question))
         try:
             opened = _OpenAnswer(self._questions, header)
         except OSError as error:
