@@ -92,7 +92,7 @@ def end_identified(servers: Collection[ConnectionServer], tls: TlsServer) -> Non
 
 def new_decision_handler(
     configuration: Configuration,
-    decider: DaemonAuthorizer,
+    authorizer: DaemonAuthorizer,
     callers: Callers,
     watchers: Watchers,
     queries: Queries,
@@ -101,19 +101,19 @@ def new_decision_handler(
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )
-    opa = OpaHandler(decider, callers)
+    opa = OpaHandler(authorizer, callers)
     handlers: dict[str, Handler] = {HEALTH_PATH: opa}
-    explains = isinstance(decider, StandardAuthorizer)
+    explains = isinstance(authorizer, StandardAuthorizer)
     # Another authorizer's decisions do not depend on the ACLs alone.
-    if isinstance(decider, StandardAuthorizer):
+    if isinstance(authorizer, StandardAuthorizer):
         for path in (EXPLAIN_PATH, HISTORY_PATH):
-            handlers[path] = QuestionHandler(path, decider, vocabulary, callers, queries)
-        search = SearchHandler(decider, vocabulary, callers, queries)
+            handlers[path] = QuestionHandler(path, authorizer, vocabulary, callers, queries)
+        search = SearchHandler(authorizer, vocabulary, callers, queries)
         handlers |= dict.fromkeys(SEARCH_PATHS, search)
-        handlers[ACLS_PATH] = AclListHandler(decider, callers, queries)
-        handlers[WATCH_PATH] = AclWatchHandler(decider, callers, watchers)
+        handlers[ACLS_PATH] = AclListHandler(authorizer, callers, queries)
+        handlers[WATCH_PATH] = AclWatchHandler(authorizer, callers, watchers)
     authzen = AuthZenHandler(
-        decider, vocabulary, callers, queries if explains else NO_QUERIES, explains=explains
+        authorizer, vocabulary, callers, queries if explains else NO_QUERIES, explains=explains
     )
     handlers |= {EVALUATION_PATH: authzen, EVALUATIONS_PATH: authzen}
     handlers[OPENAPI_PATH] = ApiDocument(DECISION_API, callers.accepted_schemes)
@@ -177,14 +177,17 @@ def new_http_server(
 
 
 def new_stream_server(
-    configuration: Configuration, decider: DaemonAuthorizer, callers: Callers, tls: TlsServer | None
+    configuration: Configuration,
+    authorizer: DaemonAuthorizer,
+    callers: Callers,
+    tls: TlsServer | None,
 ) -> StreamServer:
     """Return the server of the decision stream, which must be configured."""
     endpoint = configuration.decision_stream
     assert endpoint is not None
     return StreamServer(
         name=DECISION_STREAM,
-        decider=decider,
+        authorizer=authorizer,
         callers=callers,
         limits=new_limits(configuration, DECISION_STREAM),
         frame_bytes_max=configuration.stream_frame_max_bytes,

@@ -136,7 +136,7 @@ class Worker(Follower):
         self._audit = audit
         self._audit_log = None if audit is None else audit.log
         self._audited = trio.Event()
-        self._decider = StandardAuthorizer(
+        self._authorizer = StandardAuthorizer(
             self._applier.snapshot,
             auditor=None if audit is None else audit.auditor,
             why_no_snapshot=lambda: self._applier.not_ready_reason,
@@ -153,7 +153,7 @@ class Worker(Follower):
                 own_tls,
                 new_decision_handler(
                     configuration,
-                    self._decider,
+                    self._authorizer,
                     self._callers,
                     self._watchers,
                     QueryClient(questions, configuration.search_timeout_ms),
@@ -162,7 +162,7 @@ class Worker(Follower):
         }
         if configuration.decision_stream is not None:
             self._servers[DECISION_STREAM] = new_stream_server(
-                configuration, self._decider, self._callers, own_tls
+                configuration, self._authorizer, self._callers, own_tls
             )
         self._certificates.on_lost_trust(partial(end_identified, self._servers.values()))
         self._serving: trio.Nursery
@@ -208,7 +208,7 @@ class Worker(Follower):
     # Each method below carries out one order; see ``Follower``.
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
-        self._decider.reconfigure(texts)
+        self._authorizer.reconfigure(texts)
         settings = self._configuration.reload(texts)
         self._callers.reconfigure(settings)
         reconfigure_servers(self._servers, settings)
@@ -240,7 +240,7 @@ class Worker(Follower):
     def counters(self) -> dict[str, int]:
         audit = None if self._audit_log is None else self._audit_log.statistics
         return collect_counters(
-            self._decider.counts,
+            self._authorizer.counts,
             self._servers,
             audit,
             log_statistics(),

@@ -14,16 +14,16 @@ from authorizerd.daemon.decisions.requester import PortRequester
 
 
 def audit_access(
-    decider: DaemonAuthorizer, requester: PortRequester, request_name: str, *, allowed: bool
+    authorizer: DaemonAuthorizer, requester: PortRequester, request_name: str, *, allowed: bool
 ) -> None:
     """Have it audited that the caller was refused, or that it sees ACLs.
 
     Other authorizers than the built-in one audit by themselves, and only what they decide.
     """
     principal = requester.principal
-    if principal is None or not isinstance(decider, StandardAuthorizer):
+    if principal is None or not isinstance(authorizer, StandardAuthorizer):
         return
     question = Question(principal, None, Operation.ANY, ResourceType.CLUSTER, CLUSTER_NAME)
     decision = Decision(allowed, NamedRule("Callers"))
     context = DecisionContext(request_name, DecisionCounts(), requester=requester)
-    decider.report(decider.current_state(), question, decision, context)
+    authorizer.report(authorizer.current_state(), question, decision, context)

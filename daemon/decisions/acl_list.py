@@ -26,16 +26,16 @@ SURFACE: Final = "ListAcls"
 class AclListHandler(AclSurface):
     """Answer listings, as lines of JSON."""
 
-    def __init__(self, decider: StandardAuthorizer, callers: Callers, queries: Queries) -> None:
-        super().__init__(SURFACE, decider, callers)
+    def __init__(self, authorizer: StandardAuthorizer, callers: Callers, queries: Queries) -> None:
+        super().__init__(SURFACE, authorizer, callers)
         self._queries: Final = queries
 
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
         parameters = parse_query(request.query)
         wanted, as_of = read_filter(parameters), read_as_of(parameters)
-        state = check_may_list(self._decider, caller)
+        state = check_may_list(self._authorizer, caller)
         asked = ListingQuestion(wanted, state.settings, as_of, request.view)
-        check = new_check(self._decider, state, lambda: caller.check(ACLS))
+        check = new_check(self._authorizer, state, lambda: caller.check(ACLS))
         offset = state.offset
         del state  # else it would be freed late
         found = await self._queries.open(asked, caller=caller.principal, offset=offset)

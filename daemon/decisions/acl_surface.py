@@ -48,9 +48,9 @@ class AclSurface(ABC):
         name: the surface's name in the audit log.
     """
 
-    def __init__(self, name: str, decider: StandardAuthorizer, callers: Callers) -> None:
+    def __init__(self, name: str, authorizer: StandardAuthorizer, callers: Callers) -> None:
         self._name: Final = name
-        self._decider: Final = decider
+        self._authorizer: Final = authorizer
         self._callers: Final = callers
 
     async def __call__(self, request: Request) -> Response | StreamedResponse:
@@ -62,15 +62,15 @@ class AclSurface(ABC):
             return UNIDENTIFIED
         requester = PortRequester(caller, request.address, request.headers)
         try:
-            check_may_list(self._decider, caller)
-            audit_access(self._decider, requester, self._name, allowed=True)
+            check_may_list(self._authorizer, caller)
+            audit_access(self._authorizer, requester, self._name, allowed=True)
             return await self._answer(request, caller)
         except (QueryError, PastRefusedError) as error:
             return text_response(400, str(error))
         except (BusyError, PastUnavailableError) as error:
             return refuse_for_now(str(error))
         except ForbiddenError as error:
-            audit_access(self._decider, requester, self._name, allowed=False)
+            audit_access(self._authorizer, requester, self._name, allowed=False)
             return text_response(403, str(error))
         except ExpiredError as error:
             return text_response(410, f"{error}: list the ACLs again (GET /v1/acls)")
@@ -82,7 +82,7 @@ class AclSurface(ABC):
         """Return the answer, or raise one of the errors above."""
 
 
-def check_may_list(decider: StandardAuthorizer, caller: Caller) -> DecisionState:
+def check_may_list(authorizer: StandardAuthorizer, caller: Caller) -> DecisionState:
     """Return the newest state, whose ACLs the caller may see.
 
     Raises:
@@ -90,8 +90,8 @@ def check_may_list(decider: StandardAuthorizer, caller: Caller) -> DecisionState
         NotReadyError: there are no ACLs, or the audit is required and cannot be written.
     """
     caller.check(ACLS)
-    state = decider.current_state()
-    decider.check_ready(state)
+    state = authorizer.current_state()
+    authorizer.check_ready(state)
     return state
 
 

@@ -59,17 +59,19 @@ _HEADERS: Final = (
 class AclWatchHandler(AclSurface):
     """Answer watches."""
 
-    def __init__(self, decider: StandardAuthorizer, callers: Callers, watchers: Watchers) -> None:
-        super().__init__(SURFACE, decider, callers)
+    def __init__(
+        self, authorizer: StandardAuthorizer, callers: Callers, watchers: Watchers
+    ) -> None:
+        super().__init__(SURFACE, authorizer, callers)
         self._watchers: Final = watchers
 
     async def _answer(self, request: Request, caller: Caller) -> Response | StreamedResponse:
         after = _read_offset(request)
         if after is not None:
             with trio.move_on_after(AHEAD_SECONDS):
-                await self._decider.wait_until_applied(after)
+                await self._authorizer.wait_until_applied(after)
         # In one step: a batch that is applied in between would be missing, or sent twice.
-        check_may_list(self._decider, caller)
+        check_may_list(self._authorizer, caller)
         journal = self._watchers.journal
         after = journal.offset if after is None else after
         place = journal.find(after)
@@ -80,7 +82,7 @@ class AclWatchHandler(AclSurface):
                 "too many watchers: authorizerd.watch.max.connections is reached for all callers,"
                 " or half of it for this one"
             )
-        watch = _Watch(self._decider, caller, self._watchers, after, place)
+        watch = _Watch(self._authorizer, caller, self._watchers, after, place)
         return StreamedResponse(
             write=watch.write,
             close=watch.close,
@@ -101,13 +103,13 @@ class _Watch:
 
     def __init__(
         self,
-        decider: StandardAuthorizer,
+        authorizer: StandardAuthorizer,
         caller: Caller,
         watchers: Watchers,
         after: int,
         place: int,
     ) -> None:
-        self._decider: Final = decider
+        self._authorizer: Final = authorizer
         self._caller: Final = caller
         self._watchers: Final = watchers
         self._journal: Final[AclJournal] = watchers.journal
@@ -158,7 +160,7 @@ class _Watch:
         if self._is_suspended:
             await send(encode_heartbeat(None))
             return
-        check_may_list(self._decider, self._caller)
+        check_may_list(self._authorizer, self._caller)
         # Changes that are not sent yet would be lost if the client resumed after them.
         if journal.look_up(self._place) is None:
             await send(encode_heartbeat(journal.offset))
@@ -181,7 +183,7 @@ class _Watch:
             if part is None:
                 continue
             # For each part, since a slow reader may take a batch for minutes.
-            check_may_list(self._decider, self._caller)
+            check_may_list(self._authorizer, self._caller)
             await send(_encode(part))
             self._place += 1
             self._watchers.statistics.events_sent += part.is_last

@@ -74,14 +74,14 @@ class AuthZenHandler(HttpSurface):
 
     def __init__(
         self,
-        decider: DaemonAuthorizer,
+        authorizer: DaemonAuthorizer,
         vocabulary: Vocabulary,
         callers: Callers,
         queries: Queries = NO_QUERIES,
         *,
         explains: bool = False,
     ) -> None:
-        super().__init__(SURFACE, decider, callers, AuthZenError, queries)
+        super().__init__(SURFACE, authorizer, callers, AuthZenError, queries)
         self._explains: Final = explains
         self._vocabulary = vocabulary
 
@@ -95,7 +95,7 @@ class AuthZenHandler(HttpSurface):
         as_of = as_of_context(batch.context)
         if as_of is not None:
             return self._evaluate_all_past(as_of, batch, evaluations, requester)
-        state = self._decider.current_state()
+        state = self._authorizer.current_state()
         steps = self._evaluate_all(batch, evaluations, requester, state, len(body))
         try:
             next(steps)
@@ -110,12 +110,12 @@ class AuthZenHandler(HttpSurface):
             try:
                 next(steps)
             except StopIteration as end:
-                self._decider.check_current(state)
+                self._authorizer.check_current(state)
                 response: Response = end.value
                 return response
 
     def _evaluate(self, body: bytes, requester: PortRequester) -> Response | Awaitable[Response]:
-        state = self._decider.current_state()
+        state = self._authorizer.current_state()
         try:
             evaluation = decode_evaluation(body)
             question = build_question(evaluation, self._vocabulary)
@@ -132,7 +132,7 @@ class AuthZenHandler(HttpSurface):
             self._check(requester, EXPLANATIONS, question.principal)
         if requester.principal is not None:
             self._check(requester, EVALUATIONS, question.principal)
-        decision = self._decider.decide(state, question, self._context_of(requester))
+        decision = self._authorizer.decide(state, question, self._context_of(requester))
         answer = encode_answer(decision, state.offset, question)
         if explains:
             return self._add_why(answer, question, decision.allowed, requester, state)
@@ -156,7 +156,7 @@ class AuthZenHandler(HttpSurface):
         self._check(requester, EVALUATIONS, question.principal)
         if explains:
             self._check(requester, EXPLANATIONS, question.principal)
-        state = self._decider.current_state()
+        state = self._authorizer.current_state()
         asked = PastEvaluations((question,), state.settings, as_of, False, explains)
         found = await self._ask(asked, requester, state, self._past_counts)
         self._count_past(found.allowed[0])
@@ -170,7 +170,7 @@ class AuthZenHandler(HttpSurface):
         requester: PortRequester,
     ) -> Response:
         """Answer a batch by the ACLs of an earlier moment."""
-        state = self._decider.current_state()
+        state = self._authorizer.current_state()
         read: list[Question | bytes] = []
         for chunk in self._chunks(evaluations, 1):
             await pause_if_due()
@@ -206,7 +206,7 @@ class AuthZenHandler(HttpSurface):
         body_size: int,
     ) -> Steps[Response]:
         """Answer each evaluation of a batch by one state. One that is refused does not end it."""
-        decide, context, offset = self._decider.decide, self._context_of(requester), state.offset
+        decide, context, offset = self._authorizer.decide, self._context_of(requester), state.offset
         semantic = batch.semantic
         trusts_all, is_cut_short = requester.principal is None, semantic is not Semantic.EXECUTE_ALL
         answers: list[bytes] = []
@@ -236,7 +236,7 @@ class AuthZenHandler(HttpSurface):
         Args:
             weight: see ``_weigh``.
         """
-        left, start = AT_ONCE_MAX if self._decider.is_quick else PER_STEP, 0
+        left, start = AT_ONCE_MAX if self._authorizer.is_quick else PER_STEP, 0
         is_decoded = isinstance(evaluations[0], Evaluation)
         if is_decoded and weight * len(evaluations) <= left:
             yield evaluations

@@ -69,18 +69,18 @@ class HttpSurface(ABC):
     def __init__(
         self,
         name: str,
-        decider: DaemonAuthorizer,
+        authorizer: DaemonAuthorizer,
         callers: Callers,
         unreadable: type[Exception],
         queries: Queries = NO_QUERIES,
     ) -> None:
         self._queries: Final = queries
-        self._past_counts: Final = decider.counts_of(PAST_SURFACE)
+        self._past_counts: Final = authorizer.counts_of(PAST_SURFACE)
         self._name: Final = name
-        self._decider: Final = decider
+        self._authorizer: Final = authorizer
         self._callers: Final = callers
         self._unreadable: Final = unreadable
-        self._counts: Final = decider.counts_of(name)
+        self._counts: Final = authorizer.counts_of(name)
 
     @abstractmethod
     def _answer(
@@ -175,8 +175,8 @@ class HttpSurface(ABC):
         if question.as_of is not None:
             self._check(requester, PAST)
         try:
-            if isinstance(self._decider, StandardAuthorizer):  # others answer nothing
-                self._decider.check_ready(state)
+            if isinstance(self._authorizer, StandardAuthorizer):  # others answer nothing
+                self._authorizer.check_ready(state)
         except NotReadyError:
             counts.not_ready += 1
             raise
@@ -190,9 +190,9 @@ class HttpSurface(ABC):
         except (*_INVALID, self._unreadable):
             counts.invalid += 1
             raise
-        if self._decider.has_expired(state):
+        if self._authorizer.has_expired(state):
             found.close()
-            self._decider.check_current(state)
+            self._authorizer.check_current(state)
         return found
 
     async def _explain(
@@ -228,5 +228,5 @@ class HttpSurface(ABC):
             requester.caller.check(needs, about)
         except ForbiddenError:
             self._counts.invalid += 1
-            audit_access(self._decider, requester, self._name, allowed=False)
+            audit_access(self._authorizer, requester, self._name, allowed=False)
             raise

@@ -23,7 +23,7 @@ STALL_SECONDS: Final = 30.0
 
 
 def new_check(
-    decider: DaemonAuthorizer, state: DecisionState, check_right: Callable[[], None]
+    authorizer: DaemonAuthorizer, state: DecisionState, check_right: Callable[[], None]
 ) -> Callable[[], None]:
     """Return what checks that the caller may still see what ``state`` shows.
 
@@ -34,7 +34,7 @@ def new_check(
 
     def check() -> None:
         check_right()
-        decider.check_current(state)
+        authorizer.check_current(state)
 
     return check
 

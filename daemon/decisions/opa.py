@@ -53,8 +53,8 @@ _HEALTHY: Final = Response(status=200, body=b"{}", content_type=JSON)
 class OpaHandler(HttpSurface):
     """Answer the requests of Kafka's OPA plugin."""
 
-    def __init__(self, decider: DaemonAuthorizer, callers: Callers) -> None:
-        super().__init__(SURFACE, decider, callers, OpaError)
+    def __init__(self, authorizer: DaemonAuthorizer, callers: Callers) -> None:
+        super().__init__(SURFACE, authorizer, callers, OpaError)
 
     def __call__(self, request: Request) -> AnyResponse | Awaitable[AnyResponse]:
         """Answer one request; see ``Handler``."""
@@ -73,13 +73,13 @@ class OpaHandler(HttpSurface):
     def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return method_not_allowed(b"GET, HEAD")
-        refusal = self._decider.refusal
+        refusal = self._authorizer.refusal
         if refusal:
             return text_response(503, refusal)
         return _HEALTHY
 
     def _answer(self, request: Request, requester: PortRequester) -> Response | Awaitable[Response]:
-        state = self._decider.current_state()
+        state = self._authorizer.current_state()
         try:
             asked = decode_question(request.body)
         except OpaError:
@@ -109,7 +109,7 @@ class OpaHandler(HttpSurface):
             asked.log_if_denied,
             requester,
         )
-        return self._decider.decide(state, question, context).allowed
+        return self._authorizer.decide(state, question, context).allowed
 
     async def _decide_by_type(self, asked: OpaQuestion, requester: PortRequester) -> Response:
         """Decide by resource type, from one state. Other tasks run between the steps."""
@@ -121,7 +121,7 @@ class OpaHandler(HttpSurface):
             requester=requester,
         )
         try:
-            steps = self._decider.authorize_by_resource_type(
+            steps = self._authorizer.authorize_by_resource_type(
                 context, asked.operation, asked.resource_type
             )
             allowed = await finish_in_turns(steps)

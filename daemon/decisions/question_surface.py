@@ -47,18 +47,18 @@ class QuestionHandler(HttpSurface):
     def __init__(
         self,
         path: str,
-        decider: StandardAuthorizer,
+        authorizer: StandardAuthorizer,
         vocabulary: Vocabulary,
         callers: Callers,
         queries: Queries,
     ) -> None:
         name, self._needs = _SURFACES[path]
-        super().__init__(name, decider, callers, AuthZenError, queries)
+        super().__init__(name, authorizer, callers, AuthZenError, queries)
         self._is_history: Final = path == HISTORY_PATH
         self._vocabulary: Final = vocabulary
 
     async def _answer(self, request: Request, requester: PortRequester) -> Response:
-        state = self._decider.current_state()
+        state = self._authorizer.current_state()
         try:
             evaluation = decode_evaluation(request.body)
             question = build_question(evaluation, self._vocabulary)
@@ -70,7 +70,7 @@ class QuestionHandler(HttpSurface):
             raise
         self._check(requester, self._needs, question.principal)
         if as_of is None:
-            decision = self._decider.decide(state, question, self._context_of(requester))
+            decision = self._authorizer.decide(state, question, self._context_of(requester))
             body = await self._explain(question, decision.allowed, requester, state)
         else:
             kind = HistoryQuestion if self._is_history else ExplainQuestion

@@ -80,18 +80,18 @@ class SearchHandler(HttpSurface):
     """Answer searches.
 
     Args:
-        decider: it decides by the ACLs that are searched.
+        authorizer: it decides by the ACLs that are searched.
     """
 
     def __init__(
         self,
-        decider: StandardAuthorizer,
+        authorizer: StandardAuthorizer,
         vocabulary: Vocabulary,
         callers: Callers,
         queries: Queries,
     ) -> None:
-        super().__init__(SURFACE, decider, callers, AuthZenError, queries)
-        self._searched: Final = decider
+        super().__init__(SURFACE, authorizer, callers, AuthZenError, queries)
+        self._searched: Final = authorizer
         self._vocabulary: Final = vocabulary
 
     async def _answer(self, request: Request, requester: PortRequester) -> AnyResponse:
@@ -141,7 +141,7 @@ class SearchHandler(HttpSurface):
             if as_of is not None:
                 requester.caller.check(PAST)
 
-        return stream(found, new_check(self._decider, state, check_right), LINES)
+        return stream(found, new_check(self._authorizer, state, check_right), LINES)
 
     def _report(
         self,

@@ -84,7 +84,7 @@ class StreamServer(ConnectionServer):
         self,
         *,
         name: str,
-        decider: DaemonAuthorizer,
+        authorizer: DaemonAuthorizer,
         callers: Callers,
         limits: ConnectionLimits,
         frame_bytes_max: int,
@@ -103,11 +103,11 @@ class StreamServer(ConnectionServer):
             tls=tls,
         )
         self.statistics = ConnectionStatistics()
-        self.decider: Final = decider
+        self.authorizer: Final = authorizer
         self.callers: Final = callers
         self.frame_bytes_max: Final = frame_bytes_max
         self.offset_timeout = offset_timeout_ms / 1000
-        self.counts: Final = decider.counts_of(SURFACE)
+        self.counts: Final = authorizer.counts_of(SURFACE)
         self._bounded: AclSnapshot | None = None
         self._lookups = 1  # of the snapshot ``_bounded``
 
@@ -221,7 +221,7 @@ class _Conversation:
 
     @property
     def _offset(self) -> int:
-        return self._server.decider.current_state().offset
+        return self._server.authorizer.current_state().offset
 
     def _greet(self, hello: Hello) -> None:
         error = ErrorCode.NONE
@@ -260,7 +260,7 @@ class _Conversation:
         if ask.min_offset >= 0 and not await self._wait_for(ask.min_offset):
             error = ErrorCode.REQUEST_TIMED_OUT
             return encode_answer(ask.correlation_id, error, self._offset, b"")
-        state = self._server.decider.current_state()
+        state = self._server.authorizer.current_state()
         error = self._refusal(requester, ask.questions)
         if error:
             return encode_answer(ask.correlation_id, error, state.offset, b"")
@@ -271,7 +271,7 @@ class _Conversation:
             decisions = self._decide(state, ask.questions, requester)
         else:
             decisions = await self._decide_in_turns(state, ask.questions, weight, requester)
-            if self._server.decider.has_expired(state):
+            if self._server.authorizer.has_expired(state):
                 decisions = bytearray((NOT_READY,)) * len(decisions)
             # A reload may have taken the right, or the token, meanwhile.
             error = self._refusal(requester, ask.questions)
@@ -314,7 +314,7 @@ class _Conversation:
             return True
         await self._flush()
         with trio.move_on_after(self._server.offset_timeout):
-            await self._server.decider.wait_until_applied(offset)
+            await self._server.authorizer.wait_until_applied(offset)
             return True
         return False
 
@@ -336,7 +336,7 @@ class _Conversation:
                 caller.check(NEEDS, principal)
         except ForbiddenError:
             self._server.counts.invalid += len(questions)
-            audit_access(self._server.decider, requester, SURFACE, allowed=False)
+            audit_access(self._server.authorizer, requester, SURFACE, allowed=False)
             return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ErrorCode.NONE
 
@@ -344,7 +344,7 @@ class _Conversation:
         self, state: DecisionState, questions: Sequence[StreamQuestion], requester: PortRequester
     ) -> bytearray:
         # This loop runs for every question, so it uses local names and avoids calls.
-        authorize = self._server.decider.authorize_by(state, SURFACE, requester)
+        authorize = self._server.authorizer.authorize_by(state, SURFACE, requester)
         operation_of, resource_type_of = OPERATION_OF, RESOURCE_TYPE_OF
         decisions = bytearray()
         append = decisions.append

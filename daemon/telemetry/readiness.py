@@ -27,7 +27,7 @@ class Readiness:
     """Report what the daemon is still waiting for.
 
     Args:
-        decider: decides for the surfaces of this process.
+        authorizer: decides for the surfaces of this process.
         is_listening: return True once every endpoint that this process serves listens.
         workers: None if the daemon makes all decisions itself.
     """
@@ -37,14 +37,14 @@ class Readiness:
         applier: RecordApplier,
         gate: ListenerGate,
         source: Source,
-        decider: DaemonAuthorizer,
+        authorizer: DaemonAuthorizer,
         is_listening: Callable[[], bool],
         workers: WorkerPool | None = None,
     ) -> None:
         self._applier: Final = applier
         self._gate: Final = gate
         self._source: Final = source
-        self._decider: Final = decider
+        self._authorizer: Final = authorizer
         self._is_listening: Final = is_listening
         self._workers: Final = workers
 
@@ -96,7 +96,7 @@ class Readiness:
         return ""
 
     def _find_refusal(self) -> str:
-        return self._decider.refusal or ("" if self._workers is None else self._workers.refusal)
+        return self._authorizer.refusal or ("" if self._workers is None else self._workers.refusal)
 
     def _describe_loading(self, *, is_public: bool) -> str:
         status = self._source.status

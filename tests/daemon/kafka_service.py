@@ -122,26 +122,25 @@ class KafkaService:
         )
         self.authorizer.configure({"super.users": ROOT})
         self.faults: list[BaseException] = []
-        decider: DaemonAuthorizer = self.authorizer
+        authorizer: DaemonAuthorizer = self.authorizer
         if plug_in is not None:
-            decider = PluggedAuthorizer(
+            authorizer = PluggedAuthorizer(
                 plug_in(self.authorizer),
                 name="Plugged",
                 snapshot=running.applier.snapshot,
                 on_failure=self.faults.append,
             )
-        self.decider = decider
         self.read: Callable[[], Configuration] = lambda: read_configuration(*lines)
         self.settings = Settings(
             self.read(),
             running.applier.cluster,
-            decider,
+            authorizer,
             standard=self.authorizer,
             read=lambda: self.read(),
         )
         self.handlers = KafkaHandlers(
             image=running.applier.cluster,
-            authorizer=decider,
+            authorizer=authorizer,
             purgatory=self.purgatory,
             cluster=CLUSTER,
             leadership=self._leadership,

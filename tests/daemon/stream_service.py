@@ -36,7 +36,7 @@ def new_server(
 ) -> StreamServer:
     return StreamServer(
         name="decision_stream",
-        decider=place.authorizer,
+        authorizer=place.authorizer,
         callers=place.callers,
         frame_bytes_max=FRAME_BYTES_MAX,
         memory_bytes_max=memory_bytes_max,

@@ -109,7 +109,7 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="an answer that came too late is given",
         file="daemon/decisions/http_surface.py",
-        text="        if self._decider.has_expired(state):\n            found",
+        text="        if self._authorizer.has_expired(state):\n            found",
         becomes="        if False:\n            found",
         found_by="tests/daemon/decisions/test_search_rights.py"
         "::test_answer_is_not_given_once_the_state_has_expired",
@@ -391,8 +391,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a listing of ACLs ignores that the audit cannot be written",
         file="daemon/decisions/acl_surface.py",
-        text="    decider.check_ready(state)\n",
-        becomes="    if state.snapshot is None:\n        decider.check_ready(state)\n",
+        text="    authorizer.check_ready(state)\n",
+        becomes="    if state.snapshot is None:\n        authorizer.check_ready(state)\n",
         found_by="tests/daemon/decisions/test_acl_list.py"
         "::test_nobody_lists_while_a_required_audit_cannot_be_written",
     ),
@@ -560,7 +560,7 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a watch sends changes after a reload has taken its right away",
         file="daemon/decisions/acl_watch.py",
-        text="check_may_list(self._decider, self._caller)\n            await send(_encode(",
+        text="check_may_list(self._authorizer, self._caller)\n            await send(_encode(",
         becomes="await send(_encode(",
         found_by="tests/daemon/decisions/test_acl_watch.py"
         "::test_no_change_is_sent_after_a_reload_that_takes_the_right_away",

@@ -142,7 +142,7 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="the daemon says ready while a required audit refuses decisions",
         file="daemon/telemetry/readiness.py",
-        text="        return self._decider.refusal or (",
+        text="        return self._authorizer.refusal or (",
         becomes="        return (",
         found_by="tests/daemon/telemetry/test_readiness.py::test_every_reason_to_refuse_all_decisions_is_told",
     ),

@@ -49,9 +49,11 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: a stream goes on with the state of its first question",
         file="daemon/decisions/stream_server.py",
-        text="        state = self._server.decider.current_state()\n        error = self._refusal",
+        text=(
+            "        state = self._server.authorizer.current_state()\n        error = self._refusal"
+        ),
         becomes=(
-            "        state = self._server.decider.current_state()\n"
+            "        state = self._server.authorizer.current_state()\n"
             '        state = self.__dict__.setdefault("stale", state)\n'
             "        error = self._refusal"
         ),
@@ -135,7 +137,7 @@ STORY_MUTANTS: Final = (
         file="daemon/decisions/stream_server.py",
         text="            decisions += self._decide(state, these, requester)\n",
         becomes=(
-            "            state = self._server.decider.current_state()\n"
+            "            state = self._server.authorizer.current_state()\n"
             "            decisions += self._decide(state, these, requester)\n"
         ),
         found_by=_STORIES,
@@ -144,7 +146,7 @@ STORY_MUTANTS: Final = (
         name="story: one batch over HTTP is decided by several states",
         file="daemon/decisions/authzen.py",
         text="decision = decide(state, question, context)",
-        becomes="decision = decide(self._decider.current_state(), question, context)",
+        becomes="decision = decide(self._authorizer.current_state(), question, context)",
         found_by=_STORIES,
     ),
     Mutant(

@@ -33,14 +33,14 @@ class PlanPage:
     """Show the form; after it is sent, the changes and their effect on recorded requests.
 
     Args:
-        decider: it decides by the ACLs that the candidates are compared with.
+        authorizer: it decides by the ACLs that the candidates are compared with.
         queries: compares them.
     """
 
     def __init__(
-        self, configuration: Configuration, decider: StandardAuthorizer, queries: Queries
+        self, configuration: Configuration, authorizer: StandardAuthorizer, queries: Queries
     ) -> None:
-        self._decider: Final = decider
+        self._authorizer: Final = authorizer
         self._queries: Final = queries
         masks = (
             configuration.audit_mask_principal,
@@ -88,8 +88,8 @@ class PlanPage:
         mode = fields.get("mode", "")
         if mode not in _MODES:
             raise QueryError(f"mode: expected one of {', '.join(_MODES)}")
-        state = check_may_list(self._decider, caller)
-        check = new_check(self._decider, state, lambda: caller.check(ACLS))
+        state = check_may_list(self._authorizer, caller)
+        check = new_check(self._authorizer, state, lambda: caller.check(ACLS))
         asked = PlanQuestion(
             fields.get("acls", ""), mode == "replace", self._audit_file, state.settings
         )

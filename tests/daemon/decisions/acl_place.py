@@ -60,10 +60,10 @@ class AclPlace:
         self.feed, inbox = trio.open_memory_channel[Message](0)
         self.journal = AclJournal(journal_bytes)
         self.applier = RecordApplier(inbox, journal=self.journal, clock=trio.current_time)
-        self.decider = StandardAuthorizer(
+        self.authorizer = StandardAuthorizer(
             self.applier.snapshot, why_no_snapshot=lambda: self.applier.not_ready_reason
         )
-        self.decider.reconfigure({"super.users": ROOT})
+        self.authorizer.reconfigure({"super.users": ROOT})
         self.file = None if folder is None else folder / "tokens"
         if self.file is not None:
             self.file.write_text(text)
@@ -73,11 +73,11 @@ class AclPlace:
         self.watchers = Watchers(self.journal, connections_max)
         self.handlers = {
             ACLS_PATH: AclListHandler(
-                self.decider,
+                self.authorizer,
                 self.callers,
                 LocalQueries(self.applier.applied, self.applier.cluster),
             ),
-            WATCH_PATH: AclWatchHandler(self.decider, self.callers, self.watchers),
+            WATCH_PATH: AclWatchHandler(self.authorizer, self.callers, self.watchers),
         }
         self.offset = 0
 

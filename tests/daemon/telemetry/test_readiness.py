@@ -97,8 +97,8 @@ async def test_fault_is_one_line_and_not_public(nursery: trio.Nursery, is_public
     source.status = SourceStatus(SourceKind.QUORUM)
     source.status.fail("does not fit: principal=User:a\nMAINPID=1" + "x" * SHOWN_MAX, 7)
     applier = RecordApplier(inbox)
-    decider = decider_of(applier)
-    readiness = Readiness(applier, ListenerGate({}), source, decider, lambda: True)
+    authorizer = decider_of(applier)
+    readiness = Readiness(applier, ListenerGate({}), source, authorizer, lambda: True)
     stopped = "decisions have stopped at log offset 7: "
     code, text = await ask(readiness, is_public=is_public)
     if is_public:
@@ -187,10 +187,10 @@ class Cause:
         self.applier = RecordApplier(inbox)
         self.audit_log = RecordingAuditLog()
         auditor = Auditor(self.audit_log, level=AuditLevel.INFO, now_s=lambda: 0.0)
-        self.decider: DaemonAuthorizer = decider_of(self.applier, auditor)
+        self.authorizer: DaemonAuthorizer = decider_of(self.applier, auditor)
         self.plugin = Plugin()
         if is_plugged:
-            self.decider = PluggedAuthorizer(
+            self.authorizer = PluggedAuthorizer(
                 self.plugin, name="x", snapshot=self.applier.snapshot, on_failure=print
             )
         self.workers = Workers()
@@ -199,7 +199,7 @@ class Cause:
             self.applier,
             self.gate,
             Followed(),
-            self.decider,
+            self.authorizer,
             lambda: True,
             cast(WorkerPool, self.workers),
         )
@@ -240,11 +240,11 @@ async def test_every_reason_to_refuse_all_decisions_is_told(
     public = said if said_publicly is None else f"decisions are refused: {said_publicly}"
     assert await ask(cause.readiness, is_public=True) == (503, f"{public}\n")
     if stop is not stop_workers:  # this process decides nothing then, but could
-        assert cause.decider.refusal == cause.decider.not_ready_reason
+        assert cause.authorizer.refusal == cause.authorizer.not_ready_reason
         health = replace(READYZ, path=HEALTH_PATH)
-        answer = await answer_of(OpaHandler(cause.decider, Callers(None))(health))
+        answer = await answer_of(OpaHandler(cause.authorizer, Callers(None))(health))
         assert answer.status == 503
-        assert answer.body.decode() == f"{cause.decider.refusal}\n"
+        assert answer.body.decode() == f"{cause.authorizer.refusal}\n"
 
 
 async def test_daemon_is_ready_again_once_the_audit_is_written(nursery: trio.Nursery) -> None:
