@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.errors import InvalidAsOfError
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 
 TIME_MS_MIN: Final = 10**12
 """The smallest integer that is a time: 2001-09-09. A log that grows by 1,000 records a second

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final, TypeAlias
 
-from authorizerd.acl.bits import allow_bit, deny_bit
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.hosts import applies_to, is_certain
+from authorizerd.acl.index.bits import allow_bit, deny_bit
 from authorizerd.acl.model import (
     WILDCARD,
     WILDCARD_PRINCIPAL,

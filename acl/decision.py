@@ -17,8 +17,9 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.bits import ALLOWS, DENIES, HOST_DENIES, RANGE_ALLOWS
 from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.index.bits import ALLOWS, DENIES, HOST_DENIES, RANGE_ALLOWS
+from authorizerd.acl.index.range_index import NO_RANGES
 from authorizerd.acl.matching import (
     APPLIES,
     RULE_OF,
@@ -28,7 +29,6 @@ from authorizerd.acl.matching import (
 )
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, PermissionType, Question
 from authorizerd.acl.patterns import AFTER_WILDCARD, NO_PATTERNS, find_leaves, look_up
-from authorizerd.acl.range_index import NO_RANGES
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules
 
@@ -114,7 +114,7 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
     """Return True if the principal is allowed. The arguments are the fields of ``Question``.
 
     Args:
-        operation: a code in ``acl.bits.OPERATION_CODES``.
+        operation: a code in ``acl.index.bits.OPERATION_CODES``.
         resource_type: the code of a resource type.
 
     Raises:
@@ -138,9 +138,9 @@ def authorize(  # noqa: C901 - the hot path: ``look_up`` is inlined
             return True
         if patterns.wildcard and not (resource_name < AFTER_WILDCARD and resource_name > WILDCARD):
             bits |= patterns.wildcard
-        if patterns.ends:
+        if patterns.probes:
             size = len(resource_name)
-            for length, last, characters in patterns.ends:
+            for length, last, characters in patterns.probes:
                 if length <= size and (characters is None or resource_name[last] in characters):
                     bits |= patterns.prefixes.get(resource_name[:length], 0)
         if rules.hosts:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from authorizerd.acl.difference import AclsById
-from authorizerd.acl.filter_index import FilterIndex
+from authorizerd.acl.index.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps, in_chunks
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from itertools import chain, compress, islice, product
 from typing import Final
 
-from authorizerd.acl.bits import (
+from authorizerd.acl.hosts import applies_to, is_certain
+from authorizerd.acl.index.bits import (
     ALLOWS,
     DENIES,
     HOST_DENIES,
@@ -26,8 +27,7 @@ from authorizerd.acl.bits import (
     denying_operations,
     is_unindexed,
 )
-from authorizerd.acl.denying_hosts import Hosts
-from authorizerd.acl.hosts import applies_to, is_certain
+from authorizerd.acl.index.denying_hosts import Hosts
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,

@@ -1,7 +1,7 @@
 """Sums of weights by resource pattern, looked up by resource name.
 
-The same structure serves the rules of one principal and host (weights of ``acl.bits``), the denials
-counted over all hosts, and the number of ACLs per pattern. Values are immutable and share
+The same structure serves the rules of one principal and host (weights of ``acl.index.bits``), the
+denials counted over all hosts, and the number of ACLs per pattern. Values are immutable and share
 structure: a change copies a small dict or one path of a map, never a large table.
 
 Decisions follow Kafka in one surprising case: the literal ``*`` matches every name except longer
@@ -17,8 +17,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from authorizerd.acl.index.tables import EMPTY, SMALL_MAX, Table, delete_entry, set_entry, to_table
 from authorizerd.acl.model import WILDCARD, PatternType
-from authorizerd.acl.tables import EMPTY, SMALL_MAX, Table, delete_entry, set_entry, to_table
 
 AFTER_WILDCARD: Final = chr(ord(WILDCARD) + 1)
 LAST_CHARACTERS_MAX: Final = 8
@@ -30,7 +30,7 @@ EVERY_BIT: Final = -1
 Leaf: TypeAlias = tuple[int, int, str]
 """The bits that apply to a question, and the pattern's type and name."""
 
-End: TypeAlias = tuple[int, int, str | None]
+PrefixProbe: TypeAlias = tuple[int, int, str | None]
 """A length that prefixes have, the index of their last character, and those characters.
 
 A prefix of this length can match a name only if the name has one of these characters there. Most
@@ -40,25 +40,25 @@ is 0, so the test is skipped.
 """
 
 NOTHING: Final[Table[str, int]] = EMPTY
-NO_END_COUNTS: Final[Table[int, Table[str, int]]] = EMPTY
+NO_PROBE_COUNTS: Final[Table[int, Table[str, int]]] = EMPTY
 
 
 class Patterns(msgspec.Struct, frozen=True, gc=False):
     """Sums by pattern.
 
-    ``wildcard`` is the sum of the literal ``*``. ``ends`` describes the prefixes of each length,
-    longest first. If there are many prefixes, ``end_counts`` counts them by length and last
+    ``wildcard`` is the sum of the literal ``*``. ``probes`` describes the prefixes of each length,
+    longest first. If there are many prefixes, ``probe_counts`` counts them by length and last
     character, so that a change need not examine the others.
     """
 
     wildcard: int
     literals: Table[str, int]
     prefixes: Table[str, int]
-    ends: tuple[End, ...]
-    end_counts: Table[int, Table[str, int]]
+    probes: tuple[PrefixProbe, ...]
+    probe_counts: Table[int, Table[str, int]]
 
 
-NO_PATTERNS: Final = Patterns(0, NOTHING, NOTHING, (), NO_END_COUNTS)
+NO_PATTERNS: Final = Patterns(0, NOTHING, NOTHING, (), NO_PROBE_COUNTS)
 
 
 def is_wildcard(pattern_type: int, name: str) -> bool:
@@ -86,7 +86,7 @@ def matches(pattern_type: int, pattern_name: str, name: str) -> bool:
 
 def prefix_lengths(patterns: Patterns) -> tuple[int, ...]:
     """Return the distinct lengths of the prefixes, longest first."""
-    return tuple(length for length, _, _ in patterns.ends)
+    return tuple(length for length, _, _ in patterns.probes)
 
 
 def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
@@ -101,9 +101,9 @@ def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
     bits = patterns.literals.get(name, 0) & mask
     if bits:
         leaves.append((bits, LITERAL, name))
-    if patterns.ends:
+    if patterns.probes:
         size = len(name)
-        for length, last, characters in patterns.ends:
+        for length, last, characters in patterns.probes:
             if length <= size and (characters is None or name[last] in characters):
                 prefix = name[:length]
                 bits = patterns.prefixes.get(prefix, 0) & mask
@@ -120,9 +120,9 @@ def look_up(patterns: Patterns, name: str) -> int:
     bits = patterns.literals.get(name, 0)
     if patterns.wildcard and not misses_wildcard(name):
         bits |= patterns.wildcard
-    if patterns.ends:
+    if patterns.probes:
         size = len(name)
-        for length, last, characters in patterns.ends:
+        for length, last, characters in patterns.probes:
             if length <= size and (characters is None or name[last] in characters):
                 bits |= patterns.prefixes.get(name[:length], 0)
     return bits
@@ -144,7 +144,7 @@ def set_weight(patterns: Patterns, pattern_type: int, name: str, total: int) -> 
     ``NO_PATTERNS`` itself, which callers test for with ``is``.
     """
     wildcard, literals, prefixes = patterns.wildcard, patterns.literals, patterns.prefixes
-    ends, counts = patterns.ends, patterns.end_counts
+    probes, counts = patterns.probes, patterns.probe_counts
     if name == WILDCARD and pattern_type != PREFIXED:
         wildcard = total
     elif pattern_type == LITERAL:
@@ -153,10 +153,10 @@ def set_weight(patterns: Patterns, pattern_type: int, name: str, total: int) -> 
         before = len(prefixes)
         prefixes = set_entry(prefixes, name, total) if total else delete_entry(prefixes, name)
         if len(prefixes) != before:
-            counts, ends = _change_ends(patterns, prefixes, name)
+            counts, probes = _change_probes(patterns, prefixes, name)
     if not total and not (wildcard or literals or prefixes):
         return NO_PATTERNS
-    return Patterns(wildcard, literals, prefixes, ends, counts)
+    return Patterns(wildcard, literals, prefixes, probes, counts)
 
 
 def add_weight(patterns: Patterns, pattern_type: int, name: str, weight: int) -> Patterns:
@@ -168,22 +168,22 @@ def add_weight(patterns: Patterns, pattern_type: int, name: str, weight: int) ->
     return set_weight(patterns, pattern_type, name, total)
 
 
-_Ends: TypeAlias = tuple[Table[int, Table[str, int]], tuple[End, ...]]
-"""``Patterns.end_counts`` and ``Patterns.ends``."""
+_Probes: TypeAlias = tuple[Table[int, Table[str, int]], tuple[PrefixProbe, ...]]
+"""``Patterns.probe_counts`` and ``Patterns.probes``."""
 
 
-def _change_ends(patterns: Patterns, prefixes: Table[str, int], prefix: str) -> _Ends:
+def _change_probes(patterns: Patterns, prefixes: Table[str, int], prefix: str) -> _Probes:
     """Return counts and ends after ``prefix`` was added to ``patterns``, or removed."""
     if len(prefixes) <= SMALL_MAX:
-        return NO_END_COUNTS, list_ends(count_ends(prefixes))
+        return NO_PROBE_COUNTS, list_probes(count_probes(prefixes))
     if len(patterns.prefixes) <= SMALL_MAX:
-        counts = count_ends(prefixes)
-        return counts, list_ends(counts)
+        counts = count_probes(prefixes)
+        return counts, list_probes(counts)
     change = len(prefixes) - len(patterns.prefixes)
-    return _count_end(patterns.end_counts, patterns.ends, prefix, change)
+    return _count_probe(patterns.probe_counts, patterns.probes, prefix, change)
 
 
-def count_ends(prefixes: Iterable[str]) -> Table[int, Table[str, int]]:
+def count_probes(prefixes: Iterable[str]) -> Table[int, Table[str, int]]:
     """Return the number of prefixes by length and last character, for few prefixes."""
     counts: dict[int, dict[str, int]] = {}
     for prefix in prefixes:
@@ -192,20 +192,20 @@ def count_ends(prefixes: Iterable[str]) -> Table[int, Table[str, int]]:
     return to_table({length: to_table(some) for length, some in counts.items()})
 
 
-def list_ends(counts: Table[int, Table[str, int]]) -> tuple[End, ...]:
-    """Return the ``End`` of each length, longest first."""
-    return tuple(make_end(length, counts[length]) for length in sorted(counts, reverse=True))
+def list_probes(counts: Table[int, Table[str, int]]) -> tuple[PrefixProbe, ...]:
+    """Return the ``PrefixProbe`` of each length, longest first."""
+    return tuple(make_probe(length, counts[length]) for length in sorted(counts, reverse=True))
 
 
-def make_end(length: int, characters: Table[str, int]) -> End:
-    """Return the ``End`` of the prefixes of one length, whose last characters are given."""
+def make_probe(length: int, characters: Table[str, int]) -> PrefixProbe:
+    """Return the ``PrefixProbe`` of the prefixes of one length, whose last characters are given."""
     is_listed = length and len(characters) <= LAST_CHARACTERS_MAX
     return length, length - 1, "".join(sorted(characters)) if is_listed else None
 
 
-def _count_end(
-    counts: Table[int, Table[str, int]], ends: tuple[End, ...], prefix: str, change: int
-) -> _Ends:
+def _count_probe(
+    counts: Table[int, Table[str, int]], probes: tuple[PrefixProbe, ...], prefix: str, change: int
+) -> _Probes:
     """Return counts and ends after adding ``change`` copies of ``prefix`` (1 or -1)."""
     length = len(prefix)
     before = counts.get(length, NOTHING)
@@ -216,7 +216,7 @@ def _count_end(
         characters = delete_entry(before, prefix[-1:])
     counts = set_entry(counts, length, characters) if characters else delete_entry(counts, length)
     if len(characters) != len(before):
-        place = bisect_left(ends, -length, key=lambda end: -end[0])
-        end = (make_end(length, characters),) if characters else ()
-        ends = (*ends[:place], *end, *ends[place + (1 if before else 0) :])
-    return counts, ends
+        place = bisect_left(probes, -length, key=lambda end: -end[0])
+        end = (make_probe(length, characters),) if characters else ()
+        probes = (*probes[:place], *end, *probes[place + (1 if before else 0) :])
+    return counts, probes

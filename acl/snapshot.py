@@ -18,16 +18,18 @@ import msgspec
 from immutables import Map
 from msgspec.structs import replace
 
-from authorizerd.acl.bits import UNJUDGEABLE, Weights, weight, weights_of
-from authorizerd.acl.denying_hosts import (
+from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.host_ranges import HostRange, find_range
+from authorizerd.acl.hosts import HostKind, get_kind
+from authorizerd.acl.index.bits import UNJUDGEABLE, Weights, weight, weights_of
+from authorizerd.acl.index.denying_hosts import (
     NO_DENYING_HOSTS,
     DenyingHosts,
     add_host,
     remove_host,
 )
-from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
-from authorizerd.acl.host_ranges import HostRange, find_range
-from authorizerd.acl.hosts import HostKind, get_kind
+from authorizerd.acl.index.range_index import NO_RANGES, Ranges, change_range
+from authorizerd.acl.index.tables import EMPTY, Table, delete_entry, set_entry
 from authorizerd.acl.model import (
     RESOURCE_TYPES,
     WILDCARD,
@@ -38,9 +40,7 @@ from authorizerd.acl.model import (
     PermissionType,
 )
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, get_weight, set_weight
-from authorizerd.acl.range_index import NO_RANGES, Ranges, change_range
 from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
-from authorizerd.acl.tables import EMPTY, Table, delete_entry, set_entry
 
 
 class Rules(msgspec.Struct, frozen=True, gc=False):
@@ -69,7 +69,7 @@ Unjudgeable: TypeAlias = Table[str, Table[Acl, None]]
 """ACLs whose principal has no colon, by the name of their pattern.
 
 Kafka fails to judge every resource that such a pattern matches, so nobody is allowed there. The
-rules of ``User:*`` have a weight for each of them, ``acl.bits.UNJUDGEABLE``.
+rules of ``User:*`` have a weight for each of them, ``acl.index.bits.UNJUDGEABLE``.
 """
 
 

@@ -13,10 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from authorizerd.acl.distinguished_names import is_certain, split_name, write_as_java
 from authorizerd.acl.host_ranges import InvalidRangeError, name_range, read_range
 from authorizerd.acl.hosts import host_address
-from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import (
     WILDCARD,
     Acl,
@@ -27,6 +25,8 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.releases import ANY_RELEASE, RULES, ReleaseRules
+from authorizerd.acl.text.distinguished_names import is_certain, split_name, write_as_java
+from authorizerd.acl.text.letter_case import ascii_lower
 
 _USER: Final = "User"
 _EVERYONE: Final = f"{_USER}:{WILDCARD}"

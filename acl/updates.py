@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from authorizerd.acl.change_guard import ChangeGuard, check_unchanged
 from authorizerd.acl.errors import AclError, InvalidAclError, PolicyViolationError, StateMovedError
-from authorizerd.acl.filter_index import FilterIndex
+from authorizerd.acl.expected_offset import ExpectedOffset, check_unchanged
 from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.index.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import AclSnapshot, contains
@@ -79,7 +79,7 @@ class AclTail:
         in_snapshot = contains(self.snapshot.types[acl.resource_type], acl)
         return in_snapshot and acl not in self.removed
 
-    def find_conflict(self, guard: ChangeGuard | None) -> StateMovedError | None:
+    def find_conflict(self, guard: ExpectedOffset | None) -> StateMovedError | None:
         """Return why the condition of a request does not hold here, or None if it does."""
         if guard is None or not guard.is_conditional:
             return None

@@ -16,8 +16,8 @@ from typing import Final, Protocol
 import msgspec
 import trio
 
-from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audited_caller import AuditedCaller
+from authorizerd.acl.audit.caller import AuditedCaller
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import Decision
 from authorizerd.acl.model import Question
 from authorizerd.acl.releases import Release

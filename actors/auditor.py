@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from authorizerd.acl.audit import AuditLevel, audit_level
-from authorizerd.acl.audit_filter import NO_FILTER, AuditFilter, AuditRules, Sampler
+from authorizerd.acl.audit.filter import NO_FILTER, AuditFilter, AuditRules, Sampler
+from authorizerd.acl.audit.line import AuditLevel, audit_level
 from authorizerd.acl.decision import Decision
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Question

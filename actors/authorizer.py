@@ -19,14 +19,14 @@ from typing import Final, Self, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.audited_caller import UNIX_ADDRESS, AuditedCaller, Requester
+from authorizerd.acl.audit.caller import UNIX_ADDRESS, AuditedCaller, Requester
 from authorizerd.acl.by_resource_type import (
     PROBE_NAME,
     check_by_resource_type,
     scan_by_resource_type,
 )
-from authorizerd.acl.change_guard import ChangeGuard
 from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.expected_offset import ExpectedOffset
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps
@@ -75,7 +75,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     request_type: int | None = None
     request_version: int | None = None
     authentication: Authentication = Authentication.NONE
-    guard: ChangeGuard | None = None
+    guard: ExpectedOffset | None = None
     requester: Requester | None = None
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.audited_caller import Requester
+from authorizerd.acl.audit.caller import Requester
 from authorizerd.acl.decision import AuthorizerSettings, Decision
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Question

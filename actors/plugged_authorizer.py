@@ -42,7 +42,7 @@ from authorizerd.actors.plugged_values import (
     check_count,
     check_reason,
     check_slices,
-    guard,
+    iterate_safely,
     to_exception,
     with_reason,
 )
@@ -186,7 +186,7 @@ class PluggedAuthorizer(DaemonAuthorizer):
         self, context: RequestContext, operation: int, resource_type: int
     ) -> Steps[bool]:
         try:
-            answer = yield from guard(
+            answer = yield from iterate_safely(
                 lambda: self._authorizer.authorize_by_resource_type(
                     context, operation, resource_type
                 ),
@@ -235,7 +235,7 @@ class PluggedAuthorizer(DaemonAuthorizer):
         """
         passed = (SecurityDisabledError, NotReadyError)
         try:
-            for acls in guard(lambda: self._authorizer.acls(filter), *passed):
+            for acls in iterate_safely(lambda: self._authorizer.acls(filter), *passed):
                 yield from check_slices(acls)
         except AuthorizerFaultError as fault:
             self._on_failure(fault)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from authorizerd.acl.change_guard import OFFSET_MAX
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
+from authorizerd.acl.expected_offset import OFFSET_MAX
 from authorizerd.acl.model import Acl
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.completion import Completion, Completions, ItemCompletions
 from authorizerd.actors.errors import AuthorizerFaultError, SecurityDisabledError
@@ -76,7 +76,7 @@ def _find_fault(
     return AuthorizerFaultError(f"expected the result of a deletion, found {type(value).__name__}")
 
 
-def guard(
+def iterate_safely(
     begin: Callable[[], Iterable[Value]], *passed: type[Exception]
 ) -> Generator[Value, None, object]:
     """Yield the values of an authorizer's iterator, and return its return value.

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, TypeVar, assert_never
 
 import trio
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.model import Change, ChangeBatch
 from authorizerd.acl.release_in_force import UNKNOWN_RELEASE, ReleaseInForce
 from authorizerd.acl.snapshot import (

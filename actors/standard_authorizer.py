@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from authorizerd.acl.audited_caller import Requester
+from authorizerd.acl.audit.caller import Requester
 from authorizerd.acl.by_resource_type import authorize_by_resource_type, check_by_resource_type
 from authorizerd.acl.decision import SUPER_USER, AuthorizerSettings, Decision, authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError

@@ -4,8 +4,8 @@
 a task does several pieces of work one after the other. So a turn takes at most that time and one
 chunk, however cheap or costly the chunks are.
 
-In the daemon, the garbage collector does not run by itself (``daemon.gc_control``). So long work
-collects garbage between two turns.
+In the daemon, the garbage collector does not run by itself (``daemon.process.gc_control``). So long
+work collects garbage between two turns.
 """
 
 from __future__ import annotations

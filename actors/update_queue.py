@@ -37,7 +37,7 @@ from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.actors.update_request import LogTail, UpdateRequest, list_ends
+from authorizerd.actors.update_request import LogTail, UpdateRequest, list_probes
 from authorizerd.actors.updates import PlanCluster, UpdateStatistics
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import ClusterImage
@@ -218,7 +218,7 @@ class UpdateQueue:
             for request in group:
                 request.on_applied()
             await self._applied_everywhere()
-            for request, end in list_ends(group, offset):
+            for request, end in list_probes(group, offset):
                 request.answer(end)
         except UpdateRefusedError as error:  # nothing was written: forget the plans
             for request in group:
@@ -269,7 +269,7 @@ class UpdateQueue:
             raise LogWriteError(f"the log could not be written: {error}") from error
         self.statistics.flushes += 1
         self.statistics.batches_written += len(written)
-        for request, end in list_ends(written, last_offset):
+        for request, end in list_probes(written, last_offset):
             await self._applier.send(request.batch(end))
         await self._snapshot.wait_until(
             lambda newest: newest is not None and newest.offset >= last_offset

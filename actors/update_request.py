@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from authorizerd.acl.change_guard import ChangeGuard
 from authorizerd.acl.errors import AclError
+from authorizerd.acl.expected_offset import ExpectedOffset
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.steps import Steps, free, in_chunks
 from authorizerd.acl.updates import AclTail, Plan
@@ -39,7 +39,7 @@ class UpdateRequest(Generic[T]):
 
     prepare: Callable[[LogTail], Steps[Plan[Any, T]]]
     reject: Callable[[AclError], T] | None = None
-    guard: ChangeGuard | None = None
+    guard: ExpectedOffset | None = None
     on_applied: Callable[[], None] = _do_nothing
     completion: Completion[T] = field(default_factory=Completion)
     is_of_acls: bool = True
@@ -104,7 +104,7 @@ class LogTail:
         yield from free(self._images)
 
 
-def list_ends(
+def list_probes(
     group: Sequence[UpdateRequest[Any]], last_offset: int
 ) -> Iterator[tuple[UpdateRequest[Any], int]]:
     """Yield each request, and the offset of its last change; ``last_offset`` is that of all."""

@@ -6,7 +6,7 @@ import sys
 from typing import NoReturn
 
 from authorizerd.cli.program.ending import end_without_words
-from authorizerd.daemon.early_signals import hold_sighup
+from authorizerd.daemon.process.early_signals import hold_sighup
 
 
 def run_and_exit() -> NoReturn:

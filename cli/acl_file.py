@@ -1,4 +1,4 @@
-"""Read ACLs from a file: a log, or a text of any format that ``acl.formats.catalogue`` lists.
+"""Read ACLs from a file: a log, or a text of a format in ``management.formats.catalogue``.
 
 ``authorizerd replay`` reads the same formats.
 """
@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.formats.catalogue import FORMATS, read_acl_text
-from authorizerd.acl.formats.model import AclsRead, AclTextError
-from authorizerd.acl.formats.unread import decode_text
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.question_words import warn_of
+from authorizerd.management.formats.catalogue import FORMATS, read_acl_text
+from authorizerd.management.formats.model import AclsRead, AclTextError
+from authorizerd.management.formats.unread import decode_text
 from authorizerd.metadata.bounded_file import read_file, read_stream
 
 STANDARD_INPUT: Final = "standard input"

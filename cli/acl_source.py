@@ -18,9 +18,8 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.as_of import Moment, format_time
-from authorizerd.acl.builder import build
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.formats.catalogue import FORMAT_NAMES
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import AclAdded
@@ -34,6 +33,7 @@ from authorizerd.cli.offline import read_log
 from authorizerd.cli.profile import Profile, use_profile
 from authorizerd.cli.question_words import MOMENT_HELP, read_moment, warn_of
 from authorizerd.config.configuration import Configuration
+from authorizerd.management.formats.catalogue import FORMAT_NAMES
 
 
 class Place(StrEnum):

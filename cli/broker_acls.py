@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 import trio
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.listing import Listing
 from authorizerd.acl.model import AclAdded
 from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_release

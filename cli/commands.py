@@ -158,7 +158,7 @@ def run_acls(words: Sequence[str]) -> int:
         code: int = parsed.run(parsed)
         return code
     if words and not words[0].startswith("-"):
-        from authorizerd.acl.typos import find_similar
+        from authorizerd.acl.text.typos import find_similar
 
         # Without this, kafka-acls' parser would ignore the word, and blame a flag.
         meant = find_similar(words[0], ACLS_COMMANDS)

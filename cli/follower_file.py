@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from authorizerd.acl.printable import escape_unprintable
-from authorizerd.config import follow, jaas, providers, values
+from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.config import jaas, providers, values
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.follow_access import controller_jaas_keys
+from authorizerd.config.follow import settings as follow
+from authorizerd.config.follow.access import controller_jaas_keys
 from authorizerd.config.joined_rules import read_security_protocols
 from authorizerd.config.key import Key
 from authorizerd.config.key_values import read_key_values

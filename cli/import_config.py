@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.formats.unread import find_placeholder
 from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import add_file, add_json_argument, add_text
@@ -28,6 +27,7 @@ from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import find_meant_key
 from authorizerd.config.properties import Property, parse_properties
 from authorizerd.config.providers import find_providers
+from authorizerd.management.formats.unread import find_placeholder
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.meta_properties import read_meta_properties
 

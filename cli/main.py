@@ -20,8 +20,8 @@ from authorizerd.cli.program import ending
 from authorizerd.cli.program.command_parser import CommandParser
 from authorizerd.cli.program.standard_streams import tolerate_lost_readers
 from authorizerd.config.errors import ConfigurationError, OutputError
-from authorizerd.daemon.early_signals import hold_sighup
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.process.early_signals import hold_sighup
 from authorizerd.metadata.errors import MetadataLogError
 
 EXIT_FAULT: Final = 1

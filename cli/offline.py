@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.as_of import AsOf, Moment
-from authorizerd.acl.builder import SnapshotBuilder
 from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.model import Acl, AclFilter, ChangeBatch
 from authorizerd.acl.release_in_force import (
     UNKNOWN_RELEASE,
@@ -38,7 +38,7 @@ from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_c
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.errors import MetadataLogError
-from authorizerd.metadata.past import PastLog, check_time, read_past
+from authorizerd.metadata.past.past_log import PastLog, check_time, read_past
 from authorizerd.metadata.replay import read_changes
 
 PROOFS: Final = (FeatureLevel, NodeRegistered, NodeUnregistered, VotersChanged)

@@ -14,7 +14,7 @@ from typing import Final, TextIO
 
 import msgspec
 
-from authorizerd.acl.printable import escape_json, escape_unprintable
+from authorizerd.acl.text.printable import escape_json, escape_unprintable
 
 EXIT_DENIED: Final = 3
 """The answer is: denied, nobody, or nothing."""

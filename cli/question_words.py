@@ -15,7 +15,6 @@ from typing import Final, TypeAlias
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.hosts import host_address
-from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.model import (
     CLUSTER_NAME,
     OPERATIONS,
@@ -24,8 +23,9 @@ from authorizerd.acl.model import (
     Operation,
     ResourceType,
 )
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_asked_name_surprises, find_principal_surprises
+from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.flags import Refuse, add_list, add_switch, add_text, find_expanded, is_utf8
 from authorizerd.protocol.decisions.spellings import Spellings
 

@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.model import ResourceType
-from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.plan.selector import Managed, check_entry
+from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
 from authorizerd.cli.flags import Refuse, add_list, add_switch, is_utf8, read_request
 from authorizerd.cli.question_words import warn_of_expanded
+from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.selector import Managed, check_entry
 
 Fields = dict[str, str]
 

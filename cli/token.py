@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.surprises import find_principal_surprises
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import add_file, add_json_argument, add_text
 from authorizerd.cli.output import print_document

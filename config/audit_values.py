@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from authorizerd.acl.audit_filter import (
+from authorizerd.acl.audit.filter import (
     ALL_NAMES,
     ALL_RESOURCES,
     NamePatterns,

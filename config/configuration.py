@@ -11,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from authorizerd.acl.audit_filter import AuditFilter, AuditRules
+from authorizerd.acl.audit.filter import AuditFilter, AuditRules
 from authorizerd.acl.release_in_force import Evidence
-from authorizerd.config import follow_rules, joined_rules, tls_rules
+from authorizerd.config import joined_rules, tls_rules
 from authorizerd.config.errors import ConfigurationError
-from authorizerd.config.follow import FollowSettings
+from authorizerd.config.follow import rules as follow_rules
+from authorizerd.config.follow.settings import FollowSettings
 from authorizerd.config.kafka_keys import KAFKA_LIMITS, KAFKA_SETTINGS, KafkaLimits, KafkaSettings
 from authorizerd.config.key import select_settings
 from authorizerd.config.key_values import KeyValues, read_key_values

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from immutables import Map
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.follow import servers, voters
+from authorizerd.config.follow.settings import servers, voters
 from authorizerd.config.key import OWN_PREFIX, Key
 from authorizerd.config.keys import KEYS, KEYS_BY_NAME
 from authorizerd.config.own_keys import CALLERS_PREFIX
@@ -34,7 +34,7 @@ from authorizerd.config.values import IntegerParser, boolean, paths, some_words,
 
 _GUARDED_PREFIXES: Final = (f"{OWN_PREFIX}audit.", CALLERS_PREFIX)
 
-GUARDED: Final = frozenset(
+SUPER_USER_ONLY_KEYS: Final = frozenset(
     (
         "super.users",
         "allow.everyone.if.no.acl.found",
@@ -144,7 +144,7 @@ def may_change(name: str, plugged: frozenset[str]) -> bool:
 
 def is_guarded(name: str, plugged: frozenset[str]) -> bool:
     """Return True if only super users may set a key, and reading the file resets it."""
-    return name in GUARDED or name in plugged
+    return name in SUPER_USER_ONLY_KEYS or name in plugged
 
 
 def split_valid(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:

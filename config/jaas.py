@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.follow import LogIn
+from authorizerd.config.follow.settings import LogIn
 from authorizerd.config.values import PLAIN
 
 PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from authorizerd.acl.audit_mask import Masking
+from authorizerd.acl.audit.mask import Masking
 from authorizerd.config.endpoints import (
     NONROUTABLE_HOST,
     Endpoint,
     Listener,
     parse_listeners,
 )
-from authorizerd.config.follow import JAAS, SOURCE_SSL_KEYS, SourceKind
-from authorizerd.config.follow_rules import find_unused_keys
+from authorizerd.config.follow.rules import find_unused_keys
+from authorizerd.config.follow.settings import JAAS, SOURCE_SSL_KEYS, SourceKind
 from authorizerd.config.key_values import KeyValues
 from authorizerd.config.keys import CREATION_RATE, KEYS_BY_NAME, listener_prefix
 from authorizerd.config.providers import is_provider_key

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from authorizerd.config.endpoints import Endpoint, parse_advertised_listeners, parse_listeners
-from authorizerd.config.follow import QUORUM_KEYS
+from authorizerd.config.follow.settings import QUORUM_KEYS
 from authorizerd.config.key import Key, by_rule, list_keys, setting
 from authorizerd.config.tls_keys import REJECTED_SSL_KEYS, ssl_keys
 from authorizerd.config.values import (

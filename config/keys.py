@@ -10,7 +10,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
-from authorizerd.config.follow import SOURCE_PREFIX
+from authorizerd.config.follow.settings import SOURCE_PREFIX
 from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.key import OWN_PREFIX
 from authorizerd.config.own_keys import OWN_KEYS

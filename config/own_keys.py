@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audit_filter import NamePatterns, ResourcePatterns
-from authorizerd.acl.audit_mask import Masking
+from authorizerd.acl.audit.filter import NamePatterns, ResourcePatterns
+from authorizerd.acl.audit.line import AuditLevel
+from authorizerd.acl.audit.mask import Masking
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.audit_values import principal_patterns, resource_patterns, share
 from authorizerd.config.endpoints import (
@@ -21,7 +21,7 @@ from authorizerd.config.endpoints import (
     parse_optional_http_endpoint,
     parse_stream_endpoint,
 )
-from authorizerd.config.follow import FOLLOW_KEYS
+from authorizerd.config.follow.settings import FOLLOW_KEYS
 from authorizerd.config.key import OWN_PREFIX, list_keys, setting
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.config.values import (

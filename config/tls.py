@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from authorizerd.config.errors import InvalidValueError
-from authorizerd.config.principal_mapping import DEFAULT_RULES, PrincipalMapping
+from authorizerd.config.principals.mapping import DEFAULT_RULES, PrincipalMapping
 
 TLS_VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 KEYSTORE: Final = "ssl.keystore."

@@ -11,7 +11,7 @@ from typing import Final
 
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.key import OWN_PREFIX, Key, list_keys
-from authorizerd.config.principal_mapping import DEFAULT_RULES, PrincipalMapping
+from authorizerd.config.principals.mapping import DEFAULT_RULES, PrincipalMapping
 from authorizerd.config.tls import (
     KEY_PASSWORD,
     KEYSTORE,

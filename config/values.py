@@ -13,11 +13,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.hosts import host_address
-from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.releases import Release
+from authorizerd.acl.text.letter_case import ascii_lower
 from authorizerd.config.errors import InvalidValueError
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

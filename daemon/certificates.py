@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import authorizerd.config.principal_rules  # noqa: F401 - a reload must not load it in the event loop
+import authorizerd.config.principals.rules  # noqa: F401 - a reload must not load it in the event loop
 from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.config.keys import listener_prefix
 from authorizerd.config.tls import ClientAuth, TlsSettings

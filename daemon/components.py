@@ -29,12 +29,12 @@ from authorizerd.daemon.audit.setup import open_audit
 from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.callers import new_callers
-from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.daemon.kafka.request_latency import RequestTimes
-from authorizerd.daemon.origins.origin import Neighbours, Origin
+from authorizerd.daemon.origins.origin import Origin, SourceDependencies
 from authorizerd.daemon.origins.own_log import OwnLogOrigin
+from authorizerd.daemon.queries.watchers import new_watchers
 from authorizerd.daemon.releases import new_judge
 from authorizerd.daemon.settings import Settings
 from authorizerd.daemon.workers.pool import WorkerPool
@@ -49,7 +49,7 @@ from authorizerd.protocol.worker_feed import (
 _logger = logging.getLogger("authorizerd")
 
 
-class Parts:
+class DaemonServices:
     """The parts of one daemon; call ``close`` at the end.
 
     ``authorizer`` makes the decisions: ``standard``, unless another class is plugged in.
@@ -144,21 +144,21 @@ class Parts:
 
     def _new_origin(self) -> Origin:
         workers = self.workers
-        neighbours = Neighbours(
+        dependencies = SourceDependencies(
             feed=self.feed,
             applier=self.applier,
             applied_everywhere=_applied_here if workers is None else workers.applied_everywhere,
         )
         configuration = self.configuration
         if configuration.follow is None:
-            return OwnLogOrigin(configuration, self.properties.cluster_id, DISK, neighbours)
+            return OwnLogOrigin(configuration, self.properties.cluster_id, DISK, dependencies)
         # Loaded only here: most daemons follow no cluster, and would start later.
         from authorizerd.daemon.origins.followed_cluster import FollowedCluster
 
         return FollowedCluster(
             configuration,
             configuration.follow,
-            neighbours,
+            dependencies,
             is_super_user=lambda principal: principal in self.settings.super_users,
             may_alter=self._may_alter,
             timeout_ms=lambda: self.purgatory.timeout_ms,

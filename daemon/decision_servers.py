@@ -18,21 +18,12 @@ from authorizerd.config.bounds import (
     stream_memory_bytes,
 )
 from authorizerd.config.configuration import Configuration
-from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
-from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.authzen import AuthZenHandler
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.discovery import DiscoveryHandler
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH, OpaHandler
 from authorizerd.daemon.decisions.paths import PathsHandler
-from authorizerd.daemon.decisions.question_surface import (
-    EXPLAIN_PATH,
-    HISTORY_PATH,
-    QuestionHandler,
-)
-from authorizerd.daemon.decisions.search import SearchHandler
 from authorizerd.daemon.decisions.stream_server import StreamServer
-from authorizerd.daemon.decisions.watchers import Watchers
 from authorizerd.daemon.endpoints import (
     DECISION_HTTP,
     DECISION_STREAM,
@@ -44,7 +35,16 @@ from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.fd_limit import allow_open_files
+from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
+from authorizerd.daemon.queries.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.queries.client import NO_QUERIES, Queries
+from authorizerd.daemon.queries.question_surface import (
+    EXPLAIN_PATH,
+    HISTORY_PATH,
+    QuestionHandler,
+)
+from authorizerd.daemon.queries.search import SearchHandler
+from authorizerd.daemon.queries.watchers import Watchers
 from authorizerd.protocol.decisions.authzen import Vocabulary
 from authorizerd.protocol.decisions.discovery import (
     DISCOVERY_PATH,

@@ -22,9 +22,8 @@ import trio
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.config.configuration import Configuration
-from authorizerd.daemon.components import Parts
+from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.decision_servers import reconfigure_servers
-from authorizerd.daemon.early_signals import release_sighup
 from authorizerd.daemon.endpoints import (
     ADMIN_HTTP,
     DECISION_HTTP,
@@ -36,17 +35,20 @@ from authorizerd.daemon.endpoints import (
     new_cluster,
     new_server_info,
 )
-from authorizerd.daemon.forced_end import ENDING_SECONDS, ForcedEnd
-from authorizerd.daemon.gc_control import automatic_collection_off, collect_regularly
 from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.loading import load_log, report_log
 from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.socket_activation import InheritedSockets, take_inherited_sockets
+from authorizerd.daemon.process.early_signals import release_sighup
+from authorizerd.daemon.process.forced_end import ENDING_SECONDS, ForcedEnd
+from authorizerd.daemon.process.gc_control import automatic_collection_off, collect_regularly
+from authorizerd.daemon.process.signals import SIGNALS, SignalHandler
+from authorizerd.daemon.process.stages import Stage, run_stages
+from authorizerd.daemon.process.thread_switching import switch_threads_soon
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.releases import log_releases
 from authorizerd.daemon.servers import new_servers
-from authorizerd.daemon.signals import SIGNALS, SignalHandler
-from authorizerd.daemon.stages import Stage, run_stages
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.daemon.telemetry.ready_file import (
     ReadyFile,
@@ -54,8 +56,6 @@ from authorizerd.daemon.telemetry.ready_file import (
     write_ready_file,
 )
 from authorizerd.daemon.telemetry.systemd import ServiceManager
-from authorizerd.daemon.thread_switching import switch_threads_soon
-from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.daemon.workers.predecessors import WorkersLock
 from authorizerd.daemon.workers.query_pool import QueryPool
@@ -74,7 +74,7 @@ class Daemon:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: DaemonServices,
         ready_file: Path | None,
         service_manager: ServiceManager,
         inherited: InheritedSockets,
@@ -331,7 +331,7 @@ def run_daemon(
     with (
         closing(ForcedEnd()) as forced_end,
         closing(ServiceManager(os.environ)) as service_manager,
-        closing(Parts(read_configuration, properties)) as parts,
+        closing(DaemonServices(read_configuration, properties)) as parts,
         WorkersLock(Path(parts.configuration.metadata_log_dir)) as lock,
     ):
         lock.take()  # blocks while no port is open, so that a signal still ends the process

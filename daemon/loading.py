@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from authorizerd.acl.explanation.failing_acls import find_failures
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.daemon.components import Parts
+from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.source import Source
 from authorizerd.image.features import METADATA_VERSION_KNOWN
@@ -22,7 +22,7 @@ class Loaded(NamedTuple):
     offset: int
 
 
-async def load_log(parts: Parts) -> Loaded:
+async def load_log(parts: DaemonServices) -> Loaded:
     """Load the log and open the endpoints.
 
     With workers, this waits until all of them listen. It does not hold the loaded snapshot

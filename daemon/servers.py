@@ -20,7 +20,7 @@ from authorizerd.config.bounds import (
 )
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import Endpoint, is_loopback
-from authorizerd.daemon.components import Parts
+from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.decision_servers import (
     end_identified,
     new_decision_handler,
@@ -44,13 +44,13 @@ from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
 from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.kafka.dispatch import KafkaHandlers
 from authorizerd.daemon.kafka.listener import KafkaListener
-from authorizerd.daemon.kafka.login_credentials import LoginCredentials, derive_secret
+from authorizerd.daemon.kafka.login.login_credentials import LoginCredentials, derive_secret
 from authorizerd.daemon.net.connection_limits import UNLIMITED
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.creation_rate import CreationRate, ListenerRates
 from authorizerd.daemon.queries.client import Queries, QueryClient
 from authorizerd.daemon.telemetry.admin import AdminHandler
-from authorizerd.daemon.telemetry.measured import Measured
+from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.metrics import register_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import (
@@ -68,7 +68,7 @@ METRICS_SECONDS_MAX: Final = 1.0
 
 
 def new_servers(
-    parts: Parts,
+    parts: DaemonServices,
     cluster: Cluster,
     gate: ListenerGate,
     readiness: Readiness,
@@ -85,7 +85,7 @@ def new_servers(
     own_tls = parts.certificates.own_ports
     http: dict[str, HttpServer] = {}
     streams: dict[str, StreamServer] = {}
-    measured = Measured(
+    sources = MetricSources(
         authorizer=parts.authorizer,
         applier=parts.applier,
         origin=parts.origin,
@@ -107,25 +107,25 @@ def new_servers(
     decisions = new_decision_handler(
         configuration, parts.authorizer, parts.callers, parts.watchers, queries
     )
-    http |= _new_health_servers(parts, registry, readiness, decisions, measured, addresses, queries)
+    http |= _new_health_servers(parts, registry, readiness, decisions, sources, addresses, queries)
     if parts.workers is None:
         http[DECISION_HTTP] = new_decision_server(configuration, parts.callers, own_tls, decisions)
         if configuration.decision_stream is not None:
             streams[DECISION_STREAM] = new_stream_server(
                 configuration, parts.authorizer, parts.callers, own_tls
             )
-    register_metrics(registry, measured)
+    register_metrics(registry, sources)
     servers = {**http, **kafka, **streams}
     parts.certificates.on_lost_trust(partial(end_identified, servers.values()))
     return servers
 
 
 def _new_health_servers(
-    parts: Parts,
+    parts: DaemonServices,
     registry: CollectorRegistry,
     readiness: Readiness,
     decisions: PathsHandler,
-    measured: Measured,
+    sources: MetricSources,
     addresses: Mapping[str, str],
     queries: Queries,
 ) -> dict[str, HttpServer]:
@@ -151,7 +151,7 @@ def _new_health_servers(
         from authorizerd.daemon.console.setup import new_console
 
         console = new_console(
-            configuration, parts.callers, decisions, readiness, measured, addresses, queries
+            configuration, parts.callers, decisions, readiness, sources, addresses, queries
         )
         handler = console.mount(handler)
         body_bytes_max = configuration.http_request_max_bytes
@@ -190,7 +190,7 @@ def require_credentials(handler: Handler, callers: Callers) -> Handler:
 
 
 def _new_kafka_listeners(
-    parts: Parts, cluster: Cluster, scram_secret: bytes
+    parts: DaemonServices, cluster: Cluster, scram_secret: bytes
 ) -> dict[str, KafkaListener]:
     configuration = parts.configuration
     applier = parts.applier

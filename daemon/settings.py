@@ -31,13 +31,13 @@ from authorizerd.config.dynamic import (
     split_valid,
 )
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
-from authorizerd.config.follow import FollowSettings, SourceKind
-from authorizerd.config.follow_access import list_controller_tls_keys
+from authorizerd.config.follow.access import list_controller_tls_keys
+from authorizerd.config.follow.settings import FollowSettings, SourceKind
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import is_reloadable
 from authorizerd.config.values import trim
 from authorizerd.daemon.errors import StartError
-from authorizerd.daemon.threads import run_in_thread
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.image.cluster import ClusterImage
 
 BROKER_CONFIGS: Final = 4

@@ -34,25 +34,25 @@ from authorizerd.daemon.decision_servers import (
 )
 from authorizerd.daemon.decisions.callers import new_callers
 from authorizerd.daemon.decisions.stream_server import StreamServer
-from authorizerd.daemon.decisions.watchers import new_watchers
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
 from authorizerd.daemon.errors import StartError
-from authorizerd.daemon.gc_control import automatic_collection_off, collect_regularly
 from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.logging.setup import log_statistics, set_log_format
 from authorizerd.daemon.net.binding import listen_at
+from authorizerd.daemon.process.gc_control import automatic_collection_off, collect_regularly
+from authorizerd.daemon.process.stages import Stage, run_stages
+from authorizerd.daemon.process.thread_switching import switch_threads_soon
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.queries.client import QueryClient
+from authorizerd.daemon.queries.watchers import new_watchers
 from authorizerd.daemon.releases import new_judge
-from authorizerd.daemon.stages import Stage, run_stages
-from authorizerd.daemon.thread_switching import switch_threads_soon
-from authorizerd.daemon.threads import run_in_thread
 from authorizerd.daemon.workers.counters import collect_counters
-from authorizerd.daemon.workers.feed_source import SILENT, FeedSource, Follower
+from authorizerd.daemon.workers.feed_source import SILENT, FeedSource, WorkerActions
 from authorizerd.daemon.workers.spawn import FEED_FLAG
 from authorizerd.protocol.worker_feed import (
     Files,
-    Place,
     Stores,
+    WorkerAddress,
 )
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -104,7 +104,7 @@ async def follow_feed(stream: trio.abc.Stream) -> None:
                 await worker.run(source)
 
 
-class Worker(Follower):
+class Worker(WorkerActions):
     """Decide and serve on the decision ports, as the daemon orders.
 
     Args:
@@ -116,7 +116,7 @@ class Worker(Follower):
     def __init__(
         self,
         configuration: Configuration,
-        places: tuple[Place, ...],
+        places: tuple[WorkerAddress, ...],
         audit: Audit | None,
         questions: socket.socket,
         stores: Stores | None = None,
@@ -205,7 +205,7 @@ class Worker(Follower):
             self._audit_log.close()
         await self._audited.wait()
 
-    # Each method below carries out one order; see ``Follower``.
+    # Each method below carries out one order; see ``WorkerActions``.
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
         self._authorizer.reconfigure(texts)

@@ -13,7 +13,7 @@ from typing import Final
 
 from cryptography import x509
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import Cause, HandshakeFailedError
 from authorizerd.tls.errors import StoreError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 
 
 class MetadataLogError(Exception):

@@ -23,7 +23,6 @@ from typing import Final
 import msgspec
 
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch, TornTail
-from authorizerd.metadata.batch_index import Place
 from authorizerd.metadata.checkpoint import (
     CheckpointReader,
     check_epoch,
@@ -40,6 +39,7 @@ from authorizerd.metadata.directory import (
     find_files,
 )
 from authorizerd.metadata.errors import CorruptLogError, MetadataLogError
+from authorizerd.metadata.past.batch_index import IndexedBatch
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.records.batch import RecordBatch
 from authorizerd.protocol.records.control import SnapshotHeader
@@ -138,7 +138,7 @@ class MetadataLog:
         """
         return cls(open_files(path, storage), storage)
 
-    def batches(self, begin: Place | None = None) -> Iterator[LogBatch]:
+    def batches(self, begin: IndexedBatch | None = None) -> Iterator[LogBatch]:
         """Yield every batch in order. Blocks on the files.
 
         Args:
@@ -154,7 +154,7 @@ class MetadataLog:
                 yield LogBatch(placed, self.progress.checkpoint_offset, is_checkpoint=True)
         yield from self.batches_after_checkpoint(begin)
 
-    def batches_after_checkpoint(self, begin: Place | None = None) -> Iterator[LogBatch]:
+    def batches_after_checkpoint(self, begin: IndexedBatch | None = None) -> Iterator[LogBatch]:
         """Yield the batches after the checkpoint that was found, or from ``begin`` on."""
         progress = self.progress
         if begin is not None:
@@ -278,7 +278,7 @@ class MetadataLog:
         return "".join(f"; {damaged.error}" for damaged in self.progress.damaged_checkpoints)
 
     def _of_segment(
-        self, segment: Segment, following: Segment | None, end: int, begin: Place | None
+        self, segment: Segment, following: Segment | None, end: int, begin: IndexedBatch | None
     ) -> Iterator[LogBatch]:
         expected = segment.base_offset if begin is None else begin.base_offset
         position = 0 if begin is None else begin.position

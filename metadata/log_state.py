@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.metadata.checkpoint import read_checkpoint_time
 from authorizerd.metadata.checkpoint_writer import CheckpointState

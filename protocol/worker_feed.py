@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.protocol.framing import Frames, frame
 
 FEED_FRAME_BYTES_MAX: Final = 64 * 1024 * 1024  # a configuration and a tokens file fit easily
@@ -34,7 +34,7 @@ ReleaseRow: TypeAlias = tuple[str, tuple[int, ...]]
 """A change that may change the rules by which ACLs are judged: its name, and its numbers."""
 
 
-class Place(msgspec.Struct, array_like=True, frozen=True):
+class WorkerAddress(msgspec.Struct, array_like=True, frozen=True):
     """Where to accept connections: on new sockets at ``addresses``, or on inherited ones."""
 
     name: str
@@ -68,7 +68,7 @@ class Begin(msgspec.Struct, array_like=True, frozen=True, tag=0):
 
     number: int
     configuration: dict[str, str]
-    places: tuple[Place, ...] = ()
+    places: tuple[WorkerAddress, ...] = ()
     audit_secret: bytes = b""
     audit_turns: int | None = None
     stores: Stores | None = None

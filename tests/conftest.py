@@ -46,7 +46,7 @@ SLOW_PLACES = (
     "loop/test_stretches.py",
     "metadata/test_flipped_bytes.py",
     "metadata/test_recovery.py",
-    "metadata/test_repair.py",
+    "metadata/inspection/test_repair.py",
     "model/test_stories.py",
     "mutants/test_trial.py",
     "ops",

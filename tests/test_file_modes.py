@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import trio
 
-from authorizerd.acl.formats.listing import format_acls
 from authorizerd.cli.main import main
 from authorizerd.cli.shell.conversation import write_history
 from authorizerd.daemon.audit.file import AuditFile
-from authorizerd.daemon.audit.turns import AuditTurns
+from authorizerd.daemon.audit.lock import AuditLock
 from authorizerd.daemon.net.binding import bind_unix
 from authorizerd.daemon.telemetry.ready_file import ReadyFile, write_ready_file
+from authorizerd.management.formats.listing import format_acls
 from authorizerd.replay.text import write_file
 from tests.support.acls import acl
 from tests.support.copies import open_copy
@@ -33,7 +33,7 @@ def ready_file(folder: Path) -> None:
 
 
 def audit_log(folder: Path) -> None:
-    AuditFile(str(folder / "audit.log"), AuditTurns()).close()
+    AuditFile(str(folder / "audit.log"), AuditLock()).close()
 
 
 def unix_socket(folder: Path) -> None:

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from authorizerd.acl.formats.document import read_json
 from authorizerd.cli.doctor.access import examine_access
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.telemetry.build import read_build
+from authorizerd.management.formats.document import read_json
 from ops.example.log import ACLS
 from ops.manual.documents import COMPLETIONS
 from ops.reference import reference

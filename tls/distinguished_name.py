@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from authorizerd.acl.distinguished_names import JAVA_KEYWORDS, escape_value
+from authorizerd.acl.text.distinguished_names import JAVA_KEYWORDS, escape_value
 from authorizerd.tls.der import (
     OBJECT_IDENTIFIER,
     SEQUENCE,

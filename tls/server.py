@@ -15,7 +15,7 @@ import trio
 from cryptography import x509
 
 from authorizerd.config.errors import PrincipalMappingError
-from authorizerd.config.principal_mapping import PrincipalMapping
+from authorizerd.config.principals.mapping import PrincipalMapping
 from authorizerd.config.tls import ClientAuth, TlsSettings
 from authorizerd.tls.context import new_retrying_context, new_server_context
 from authorizerd.tls.distinguished_name import rfc2253, subject_name

@@ -123,7 +123,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
         """Do a step of the handshake; return None at its end, or OpenSSL's error.
 
         The error is returned, and has no traceback: a thread's frames hold what is returned or
-        raised, and would make a cycle with this stream in it (``daemon.gc_control``).
+        raised, and would make a cycle with this stream in it (``daemon.process.gc_control``).
         """
         try:
             self._tls.do_handshake()

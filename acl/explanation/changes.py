@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from authorizerd.acl.bits import ALLOWS
 from authorizerd.acl.decision import Decision, DefaultRule
 from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.explanation.matches import Matches
 from authorizerd.acl.explanation.model import AclChange, Changes, DefaultAccess
 from authorizerd.acl.explanation.words import join_words, name_operation, name_resource, name_type
 from authorizerd.acl.hosts import never_matches
+from authorizerd.acl.index.bits import ALLOWS
 from authorizerd.acl.model import (
     OPERATIONS,
     WILDCARD,

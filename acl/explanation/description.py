@@ -10,8 +10,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from authorizerd.acl.audit import audit_message
-from authorizerd.acl.bits import is_unindexed
+from authorizerd.acl.audit.line import audit_message
 from authorizerd.acl.decision import UnjudgeableAcl
 from authorizerd.acl.explanation.model import (
     AclChange,
@@ -25,10 +24,11 @@ from authorizerd.acl.explanation.words import (
     name_pattern,
     name_resource,
 )
-from authorizerd.acl.kafka_acls import entry_arguments, why_inexpressible
+from authorizerd.acl.index.bits import is_unindexed
 from authorizerd.acl.model import Operation
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import is_unjudgeable
+from authorizerd.acl.text.kafka_acls import entry_arguments, why_inexpressible
+from authorizerd.acl.text.printable import escape_unprintable
 
 REQUEST_NAME: Final = "explain"
 ANY_SERVER: Final = "HOST:PORT"

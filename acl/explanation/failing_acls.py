@@ -16,8 +16,8 @@ from authorizerd.acl.explanation.description import ANY_SERVER, describe_command
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.printable import escape_unprintable
 
 NAMED_MAX: Final = 10
 

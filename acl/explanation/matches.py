@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.bits import denying_operations
 from authorizerd.acl.explanation.scan import (
     iterate_patterns,
 )
+from authorizerd.acl.index.bits import denying_operations
 from authorizerd.acl.matching import (
     APPLICABLE,
     denied_hosts_at,

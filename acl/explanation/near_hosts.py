@@ -13,12 +13,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from authorizerd.acl.bits import DENIES
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
 from authorizerd.acl.explanation.words import count_of, describe_access
 from authorizerd.acl.host_ranges import find_range
 from authorizerd.acl.hosts import host_address, never_matches
+from authorizerd.acl.index.bits import DENIES
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl
 from authorizerd.acl.patterns import NO_PATTERNS, Patterns, find_leaves, look_up
 from authorizerd.acl.releases import ReleaseRules

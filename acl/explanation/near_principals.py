@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from authorizerd.acl.explanation.model import NearMiss, NearMissKind
 from authorizerd.acl.explanation.probe import Probe
 from authorizerd.acl.model import WILDCARD_PRINCIPAL
-from authorizerd.acl.similar_principals import CHARACTERS_MAX, Likeness, Lookalikes
+from authorizerd.acl.text.similar_principals import CHARACTERS_MAX, Likeness, Lookalikes
 
 PRINCIPALS_SEARCHED_MAX: Final = 65_536
 PRINCIPALS_AT_ONCE: Final = 256

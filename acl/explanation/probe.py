@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from authorizerd.acl.bits import ALLOWS
 from authorizerd.acl.decision import AuthorizerSettings, explain, get_acl, is_allowed
 from authorizerd.acl.hosts import is_certain
+from authorizerd.acl.index.bits import ALLOWS
 from authorizerd.acl.matching import RULE_OF
 from authorizerd.acl.model import (
     WILDCARD,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from authorizerd.acl.bits import ALLOWS, DENIES
 from authorizerd.acl.decision import AuthorizerSettings, everyone_error
+from authorizerd.acl.index.bits import ALLOWS, DENIES
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.joined_rules import NOTHING_APPLIES, find_access, join_bits
-from authorizerd.acl.search.places import find_host_bits, find_places, look_up_at
+from authorizerd.acl.search.matching_patterns import (
+    find_host_bits,
+    find_matching_patterns,
+    look_up_at,
+)
 from authorizerd.acl.snapshot import AclSnapshot, rules_of
 
 
@@ -43,7 +47,7 @@ def find_actions(
     if principal == WILDCARD_PRINCIPAL:
         raise everyone_error()
     index = snapshot.types[resource_type]
-    places = find_places(index.resources, resource_name)
+    places = find_matching_patterns(index.resources, resource_name)
     mask = _join_masks(operations)
     sources = []
     for rules in (index.everyone, rules_of(index, principal)):

@@ -11,10 +11,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from authorizerd.acl.bits import ALLOWS, DENIES
 from authorizerd.acl.errors import SearchLimitError
 from authorizerd.acl.host_ranges import HostRange
 from authorizerd.acl.hosts import is_certain
+from authorizerd.acl.index.bits import ALLOWS, DENIES
 from authorizerd.acl.releases import RULES, ReleaseRules
 from authorizerd.acl.search.areas import Area, Place, divide, find_place
 from authorizerd.acl.search.hosts import (

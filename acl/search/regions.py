@@ -19,7 +19,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from authorizerd.acl.bits import ALLOWS, DENIES
+from authorizerd.acl.index.bits import ALLOWS, DENIES
 from authorizerd.acl.model import WILDCARD
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.hosts import NOWHERE, HostAccess, covers
@@ -30,6 +30,7 @@ from authorizerd.acl.search.joined_rules import (
     find_access,
     join_bits,
 )
+from authorizerd.acl.search.matching_patterns import MatchingPatterns, find_host_bits, look_up_at
 from authorizerd.acl.search.pattern_rules import (
     EVERYTHING,
     LITERAL,
@@ -38,7 +39,6 @@ from authorizerd.acl.search.pattern_rules import (
     PatternRule,
     get_position,
 )
-from authorizerd.acl.search.places import Places, find_host_bits, look_up_at
 from authorizerd.acl.snapshot import Rules
 
 _WILDCARD_PATTERN: Final = (LITERAL, WILDCARD)
@@ -46,8 +46,8 @@ _STAR_PREFIX: Final = (PREFIXED, WILDCARD)
 _ROOT_PATTERN: Final = (PREFIXED, EVERYTHING)
 
 # No literal has the name `*`, which is the wildcard, so these look up nothing else.
-_ROOT_PLACES: Final = Places(WILDCARD, (EVERYTHING,), False, True)
-_WILDCARD_PLACES: Final = Places(WILDCARD, (), True, True)
+_ROOT_PLACES: Final = MatchingPatterns(WILDCARD, (EVERYTHING,), False, True)
+_WILDCARD_PLACES: Final = MatchingPatterns(WILDCARD, (), True, True)
 
 _get_pattern: Final = itemgetter(0, 1)
 
@@ -139,7 +139,9 @@ class RegionWalk:
         self.star_mask = self._find_useful(self._root.joined)
         self.mask = self._find_useful(self._wild.joined)
 
-    def _enter_root(self, pattern: Pattern, places: Places, sources: Iterable[Rules]) -> _Open:
+    def _enter_root(
+        self, pattern: Pattern, places: MatchingPatterns, sources: Iterable[Rules]
+    ) -> _Open:
         joined = self._root.joined
         for rules in sources:
             hosts = find_host_bits(rules.hosts, places, self.mask, self._releases)

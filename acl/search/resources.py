@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from authorizerd.acl.bits import DENIES
 from authorizerd.acl.decision import AuthorizerSettings, everyone_error
+from authorizerd.acl.index.bits import DENIES
 from authorizerd.acl.model import WILDCARD_PRINCIPAL
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.search.pattern_rules import ALL_BITS, Pattern, PatternRules

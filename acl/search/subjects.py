@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.bits import ALLOWS, DENIES
 from authorizerd.acl.decision import AuthorizerSettings
+from authorizerd.acl.index.bits import ALLOWS, DENIES
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess, covers
 from authorizerd.acl.search.joined_rules import (
@@ -18,10 +18,10 @@ from authorizerd.acl.search.joined_rules import (
     find_access,
     join_bits,
 )
-from authorizerd.acl.search.places import (
-    Places,
+from authorizerd.acl.search.matching_patterns import (
+    MatchingPatterns,
     find_host_bits,
-    find_places,
+    find_matching_patterns,
     has_host_rule,
     look_up_at,
 )
@@ -96,7 +96,7 @@ def find_subjects(
         SearchLimitError: the rules that apply to one principal name too many hosts.
     """
     index = snapshot.types[resource_type]
-    places = find_places(index.resources, resource_name)
+    places = find_matching_patterns(index.resources, resource_name)
     search = _Search(index, settings, places, operation, snapshot.rules)
     everyone = search.join(NOTHING_APPLIES, index.everyone)
     if settings.allow_everyone_if_no_acl_found and not places.has_acl:
@@ -131,7 +131,7 @@ class _Search:
         self,
         index: TypeIndex,
         settings: AuthorizerSettings,
-        places: Places,
+        places: MatchingPatterns,
         operation: int,
         releases: ReleaseRules,
     ) -> None:

@@ -32,8 +32,8 @@ import trio
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
-from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acls import arguments
 from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
 from authorizerd.cli.acls.plan import Listing, make_plan

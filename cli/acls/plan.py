@@ -15,9 +15,6 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.formats.listing import Entry
-from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
-from authorizerd.acl.letter_case import ascii_upper
 from authorizerd.acl.model import (
     CLUSTER_NAME,
     WILDCARD,
@@ -29,8 +26,11 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.operations import SUPPORTED
+from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
+from authorizerd.acl.text.letter_case import ascii_upper
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.errors import ILLEGAL_ARGUMENT, KafkaAclsError, UsageError
+from authorizerd.management.formats.listing import Entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TextIO, assert_never
 
 from authorizerd.acl.explanation.words import count_of, name_type
-from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.formats.listing import (
+from authorizerd.acl.model import Acl, AclFilter, PatternType
+from authorizerd.acl.surprises import find_surprises
+from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.cli.acls.errors import KafkaAclsError
+from authorizerd.cli.acls.plan import Addition, Group, Listing, Plan, Removal
+from authorizerd.cli.program.ending import saying
+from authorizerd.management.formats.catalogue import FORMATS
+from authorizerd.management.formats.listing import (
     format_acls,
     format_entries,
     format_entry,
     format_pattern,
 )
-from authorizerd.acl.model import Acl, AclFilter, PatternType
-from authorizerd.acl.printable import escape_unprintable
-from authorizerd.acl.surprises import find_surprises
-from authorizerd.cli.acls.errors import KafkaAclsError
-from authorizerd.cli.acls.plan import Addition, Group, Listing, Plan, Removal
-from authorizerd.cli.program.ending import saying
 
 
 class AclReader(Protocol):

@@ -11,13 +11,13 @@ from typing import Final, Protocol
 
 from authorizerd.acl.filters import filter_of
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.changes import AclRequest
-from authorizerd.acl.plan.state import digest_ids
 from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import CHANGE, BrokerReader
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import RequestFailedError, UnknownOutcomeError
 from authorizerd.kafka_client.quorum_calls import PLACED_LISTING_CALL
+from authorizerd.management.plan.changes import AclRequest
+from authorizerd.management.plan.state import digest_ids
 from authorizerd.protocol.kafka.acl_client import (
     decode_results,
     encode_create_acls_request,

@@ -19,10 +19,6 @@ import msgspec
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.changes import AclRequest
-from authorizerd.acl.plan.document import Plan, decode_plan
-from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.plan.names import PlannedAcl, has_known_codes, name_acl
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.cli import flags
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
@@ -31,6 +27,10 @@ from authorizerd.cli.change.execution import Done, Ending, Execution, Progress
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines, warn
 from authorizerd.cli.profile import HELP, use_profile
+from authorizerd.management.plan.changes import AclRequest
+from authorizerd.management.plan.document import Plan, decode_plan
+from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.names import PlannedAcl, has_known_codes, name_acl
 from authorizerd.metadata.bounded_file import read_file
 
 ACLS_SHOWN_MAX: Final = 20

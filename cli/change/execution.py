@@ -20,11 +20,11 @@ from typing import Final
 import trio
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan import state
-from authorizerd.acl.plan.changes import AclRequest, split_requests
-from authorizerd.acl.plan.document import Plan
 from authorizerd.cli.change.apply_server import AclServer, Answered, Listed, Unanswered
 from authorizerd.cli.errors import CommandError
+from authorizerd.management.plan import state
+from authorizerd.management.plan.changes import AclRequest, split_requests
+from authorizerd.management.plan.document import Plan
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 SETTLE_SECONDS: Final = 5.0

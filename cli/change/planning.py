@@ -18,19 +18,10 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.formats.model import AclsRead, Scope
-from authorizerd.acl.formats.unread import find_placeholder
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
-from authorizerd.acl.plan import document
-from authorizerd.acl.plan.changes import AclChanges, make_changes
-from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.plan.names import has_known_codes
-from authorizerd.acl.plan.selector import Managed, Selector, manage_one
-from authorizerd.acl.plan.state import change_digest, digest_acls
-from authorizerd.acl.plan.warnings import Proposal, find_warnings
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
@@ -41,6 +32,15 @@ from authorizerd.cli.output import print_lines
 from authorizerd.cli.policy.faults import FaultyFileError
 from authorizerd.cli.selection_flags import Selection
 from authorizerd.cli.transfer.text_place import find_writable, new_error, write_text
+from authorizerd.management.formats.model import AclsRead, Scope
+from authorizerd.management.formats.unread import find_placeholder
+from authorizerd.management.plan import document
+from authorizerd.management.plan.changes import AclChanges, make_changes
+from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.names import has_known_codes
+from authorizerd.management.plan.selector import Managed, Selector, manage_one
+from authorizerd.management.plan.state import change_digest, digest_acls
+from authorizerd.management.plan.warnings import Proposal, find_warnings
 
 _START: Final = re.compile(rf'\s*\{{\s*"format"\s*:\s*"{re.escape(document.FORMAT)}"')
 _START_BYTES: Final = 1_024

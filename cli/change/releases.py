@@ -16,8 +16,6 @@ import msgspec
 
 from authorizerd.acl.explanation import words
 from authorizerd.acl.hosts import is_certain
-from authorizerd.acl.plan.traffic import TrafficEvidence
-from authorizerd.acl.release_changes import AclEffect, Meaning, find_effects
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import with_rules
 from authorizerd.cli import flags
@@ -30,6 +28,8 @@ from authorizerd.cli.change.traffic import (
     describe_traffic,
 )
 from authorizerd.cli.output import print_document, print_lines
+from authorizerd.management.plan.traffic import TrafficEvidence
+from authorizerd.management.release_changes import AclEffect, Meaning, find_effects
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_question
 

@@ -12,8 +12,6 @@ import argparse
 import sys
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.plan.changes import make_changes
-from authorizerd.acl.plan.selector import Selector
 from authorizerd.cli import flags
 from authorizerd.cli.acl_source import SourceRequest, open_source
 from authorizerd.cli.change.applying import (
@@ -30,6 +28,8 @@ from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines, warn
 from authorizerd.cli.selection_flags import Selection, add_selection_flags, read_selection
 from authorizerd.cli.source_settings import add_setting_arguments
+from authorizerd.management.plan.changes import make_changes
+from authorizerd.management.plan.selector import Selector
 
 
 def add_remove_arguments(parser: argparse.ArgumentParser) -> None:

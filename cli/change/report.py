@@ -19,13 +19,13 @@ from msgspec import to_builtins
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
 from authorizerd.acl.model import WILDCARD, Acl, Operation, PermissionType
-from authorizerd.acl.plan.changes import AclChanges
-from authorizerd.acl.plan.document import Plan, PlanCheck
-from authorizerd.acl.plan.names import has_known_codes, name_acl
-from authorizerd.acl.plan.selector import describe_selector
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
+from authorizerd.management.plan.changes import AclChanges
+from authorizerd.management.plan.document import Plan, PlanCheck
+from authorizerd.management.plan.names import has_known_codes, name_acl
+from authorizerd.management.plan.selector import describe_selector
 
 if TYPE_CHECKING:
     from authorizerd.cli.policy.results import Result

@@ -18,16 +18,16 @@ from msgspec.structs import replace
 from authorizerd.acl.explanation.words import name_pattern, name_resource, name_type
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, KnownSettings, describe_unknown
 from authorizerd.acl.model import ResourceType
-from authorizerd.acl.plan import traffic as plan_traffic
-from authorizerd.acl.plan.document import PlanCheck
-from authorizerd.acl.plan.names import parse_acl
-from authorizerd.acl.plan.traffic import TrafficCause, TrafficChange, TrafficEvidence
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.cli.change.report import Checked, describe_entry
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.flags import Refuse, add_text
+from authorizerd.management.plan import traffic as plan_traffic
+from authorizerd.management.plan.document import PlanCheck
+from authorizerd.management.plan.names import parse_acl
+from authorizerd.management.plan.traffic import TrafficCause, TrafficChange, TrafficEvidence
 
 
 class TrafficRequest(msgspec.Struct, frozen=True, kw_only=True):

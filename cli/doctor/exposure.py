@@ -26,7 +26,7 @@ from authorizerd.config.endpoints import Endpoint, HttpEndpoint, StreamEndpoint,
 from authorizerd.config.tls import ClientAuth
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.errors import StartError
-from authorizerd.daemon.kafka.authentication import ANONYMOUS
+from authorizerd.daemon.kafka.login.authentication import ANONYMOUS
 from authorizerd.daemon.net.binding import bind
 
 _CHECK: Final = "exposure"

@@ -22,7 +22,7 @@ from authorizerd.cli.doctor.certificates import examine_client_stores
 from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.endpoints import HttpEndpoint, is_loopback
-from authorizerd.config.follow import (
+from authorizerd.config.follow.settings import (
     CLUSTER_ID,
     FORWARD_PRIVILEGED,
     WRITES,

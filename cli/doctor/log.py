@@ -19,15 +19,15 @@ from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_rel
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
 from authorizerd.cli.offline import read_release
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, SourceKind
 from authorizerd.image.changes import ClusterChange, FeatureLevel, NodeRegistered
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError
-from authorizerd.metadata.findings import Fault
-from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.inspection.findings import Fault
+from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.lock import LOCK_NAME
 from authorizerd.metadata.meta_properties import read_meta_properties
 from authorizerd.metadata.quorum_state import check_sole_voter

@@ -23,7 +23,7 @@ from authorizerd.cli.doctor.finding import Finding, error, ok, warning
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.endpoints import connections_wanted
 from authorizerd.daemon.net.fd_limit import OTHER_FILES
-from authorizerd.daemon.utc_time import format_utc
+from authorizerd.daemon.process.utc_time import format_utc
 
 DISTRIBUTION: Final = "authorizerd"
 CLOCK_START_S: Final = datetime(2025, 1, 1, tzinfo=UTC).timestamp()

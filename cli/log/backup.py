@@ -12,8 +12,8 @@ from authorizerd.cli.configuration_file import read_log_directory
 from authorizerd.cli.flags import add_directory_arguments, add_switch
 from authorizerd.cli.output import print_document, warn
 from authorizerd.image.errors import ChangeError
-from authorizerd.metadata.backup import Backup, check_complete, checksum_path, write_backup
-from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.backups.backup import Backup, check_complete, checksum_path, write_backup
+from authorizerd.metadata.backups.backup_reader import read_backup
 from authorizerd.metadata.directory import checkpoint_name
 from authorizerd.metadata.errors import BackupError
 from authorizerd.metadata.log_state import LogState, read_state

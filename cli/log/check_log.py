@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.flags import add_json_argument, add_switch
 from authorizerd.cli.output import paint, print_document
 from authorizerd.cli.program.command_parser import CheckParser
@@ -25,10 +25,15 @@ from authorizerd.cli.program.ending import saying
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import REPAIR_PREFIX
 from authorizerd.metadata.errors import LogDirectoryError
-from authorizerd.metadata.findings import Fault
-from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.inspection.findings import Fault
+from authorizerd.metadata.inspection.inspection import Inspection
+from authorizerd.metadata.inspection.repair import (
+    RepairPlan,
+    UnrepairableLogError,
+    plan_repair,
+    repair,
+)
 from authorizerd.metadata.lock import is_locked, locked
-from authorizerd.metadata.repair import RepairPlan, UnrepairableLogError, plan_repair, repair
 from authorizerd.metadata.storage import DISK, Storage
 
 EXIT_NOT_CHECKED: Final = CheckParser.exit_code

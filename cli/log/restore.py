@@ -20,14 +20,14 @@ from authorizerd.cli.log.backup import describe_backup
 from authorizerd.cli.output import print_document, warn
 from authorizerd.cli.program.ending import saying
 from authorizerd.daemon.sources.own_log_directory import new_uuid
-from authorizerd.metadata.backup import OWN_LOG, Backup
-from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.backups.backup import OWN_LOG, Backup
+from authorizerd.metadata.backups.backup_reader import read_backup
+from authorizerd.metadata.backups.restore import Restored, recover, restore
+from authorizerd.metadata.backups.restore_target import RestoreTarget, check_place, examine_target
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, RESTORE_PREFIX
 from authorizerd.metadata.errors import BackupError
 from authorizerd.metadata.lock import locked
 from authorizerd.metadata.meta_properties import make_directories
-from authorizerd.metadata.restore import Restored, recover, restore
-from authorizerd.metadata.restore_target import RestoreTarget, check_place, examine_target
 from authorizerd.metadata.storage import DISK
 
 

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.cli.program.ending import saying
-from authorizerd.daemon.utc_time import now_ms
+from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.metadata.errors import LogDirectoryError, LogNotWrittenError
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay

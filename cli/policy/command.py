@@ -36,9 +36,8 @@ from authorizerd.acl.model import (
     PatternType,
     ResourceType,
 )
-from authorizerd.acl.policy.wording import write_assertion
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli import flags
 from authorizerd.cli.acl_file import read_acl_file
 from authorizerd.cli.acl_source import AclSource, SourceRequest, add_source_arguments, open_source
@@ -56,6 +55,7 @@ from authorizerd.cli.policy.results import (
     summarize,
 )
 from authorizerd.cli.transfer.text_place import FILE_MODE
+from authorizerd.management.policy.wording import write_assertion
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_change_answer
 

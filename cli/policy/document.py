@@ -23,10 +23,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from authorizerd.acl.policy.sentence import EXAMPLES, SentenceError, read_sentence
-from authorizerd.acl.policy.wording import write_assertion
-from authorizerd.acl.policy.words import Assertion, read_principal
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.policy import fields
 from authorizerd.cli.policy.faults import Fault, FaultyFileError, new_error
 from authorizerd.cli.policy.yaml_tree import (
@@ -38,6 +35,9 @@ from authorizerd.cli.policy.yaml_tree import (
     describe,
     read_yaml,
 )
+from authorizerd.management.policy.sentence import EXAMPLES, SentenceError, read_sentence
+from authorizerd.management.policy.wording import write_assertion
+from authorizerd.management.policy.words import Assertion, read_principal
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 

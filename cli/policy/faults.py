@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 
 FAULTS_SHOWN_MAX: Final = 100
 """Of one file; a file of another kind has a fault in each line."""

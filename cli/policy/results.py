@@ -23,13 +23,13 @@ from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings, doubt_denial
-from authorizerd.acl.policy.judging import Finding, Verdict, judge, judged_by
-from authorizerd.acl.policy.remedy import find_remedy
-from authorizerd.acl.policy.wording import write_assertion, write_finding
-from authorizerd.acl.policy.words import Assertion, AtMost, Each
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.policy.document import PolicyTest
+from authorizerd.management.policy.judging import Finding, Verdict, judge, judged_by
+from authorizerd.management.policy.remedy import find_remedy
+from authorizerd.management.policy.wording import write_assertion, write_finding
+from authorizerd.management.policy.words import Assertion, AtMost, Each
 
 NEAR_MISSES_MAX: Final = 2
 

@@ -35,8 +35,8 @@ from authorizerd.cli.flags import Refuse, add_json_argument
 from authorizerd.cli.output import print_answer, warn
 from authorizerd.cli.questions.history import find_past_answers
 from authorizerd.metadata.errors import MetadataLogError
-from authorizerd.metadata.history import History, read_history
-from authorizerd.metadata.past import PastLog, read_past
+from authorizerd.metadata.past.history import History, read_history
+from authorizerd.metadata.past.past_log import PastLog, read_past
 from authorizerd.protocol.decisions.explanations import make_explanation_answer
 from authorizerd.protocol.decisions.past_answers import NowAnswer, make_as_of, make_past_change
 

@@ -16,10 +16,9 @@ import msgspec
 
 from authorizerd.acl import past
 from authorizerd.acl.as_of import Moment
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
 from authorizerd.acl.errors import SearchLimitError
-from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.known_settings import (
     ALLOW_EVERYONE,
     NO_DOUBT,
@@ -32,12 +31,13 @@ from authorizerd.acl.patterns import matches
 from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import LogPlace, SourceRequest, add_log_arguments, read_log_place
 from authorizerd.cli.flags import Refuse, add_json_argument, add_text, read_request
 from authorizerd.cli.output import print_document, print_lines
-from authorizerd.metadata.history import History, read_history
-from authorizerd.metadata.past import PastLog, read_past
+from authorizerd.metadata.past.history import History, read_history
+from authorizerd.metadata.past.past_log import PastLog, read_past
 from authorizerd.protocol.decisions import past_answers
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 

@@ -17,8 +17,8 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.search.hosts import HostAccess
-from authorizerd.acl.similar_principals import Likeness, Lookalikes
-from authorizerd.acl.typos import shorten
+from authorizerd.acl.text.similar_principals import Likeness, Lookalikes
+from authorizerd.acl.text.typos import shorten
 from authorizerd.cli.acl_source import AclSource
 
 

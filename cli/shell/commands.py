@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.shell.syntax import Call, ShellError, Syntax, parse_call, parse_integer
 from authorizerd.cli.shell.tree import Folder, Match, Node, find_matches, resolve
 

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import Final, TypeAlias, TypeVar
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.printable import escape_json
+from authorizerd.acl.text.printable import escape_json
 from authorizerd.cli.shell import java_text
 from authorizerd.cli.shell.tree import File, Folder, Node, file_of, folder_of, table_of
 from authorizerd.image.changes import ScramCredential

@@ -24,7 +24,7 @@ from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_c
 from authorizerd.image.errors import ChangeError, ClusterChangeError
 from authorizerd.metadata.checkpoint import corrupt
 from authorizerd.metadata.log import LogBatch, MetadataLog
-from authorizerd.metadata.past import read_past
+from authorizerd.metadata.past.past_log import read_past
 from authorizerd.metadata.replay import TransactionFrame, corrupt_record
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.errors import DecodeError

@@ -12,8 +12,6 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.plan.selector import Selector
 from authorizerd.cli.flags import (
     Flags,
     Refuse,
@@ -28,6 +26,8 @@ from authorizerd.cli.question_words import MOMENT_HELP
 from authorizerd.cli.selection_flags import add_selection_flags, read_selection
 from authorizerd.cli.transfer.model import Kind, Locator, LocatorError, Request, Side, parse_locator
 from authorizerd.cli.zookeeper.options import add_write_arguments, read_write_options
+from authorizerd.management.formats.catalogue import FORMATS
+from authorizerd.management.plan.selector import Selector
 
 NODE_ID_MAX: Final = 2**31 - 1
 

@@ -17,9 +17,7 @@ from typing import Final, TypeVar
 import msgspec
 import trio
 
-from authorizerd.acl.batches import split_batches
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.formats.values import keep_writable
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.cli.acls.remote import creation_call
@@ -34,6 +32,8 @@ from authorizerd.cli.transfer.model import (
     order_for_writing,
 )
 from authorizerd.kafka_client.errors import RequestFailedError
+from authorizerd.management.batches import split_batches
+from authorizerd.management.formats.values import keep_writable
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 
 T = TypeVar("T")

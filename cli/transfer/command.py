@@ -17,15 +17,15 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.surprises import find_surprises
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines, warn
 from authorizerd.cli.transfer import arguments, model
 from authorizerd.cli.transfer.places import open_source, open_target
+from authorizerd.management.formats.model import Loss
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 
 DENIALS_SHOWN_MAX: Final = 1_000

@@ -17,8 +17,6 @@ from typing import Final
 from immutables import Map
 
 from authorizerd.acl.as_of import AsOf
-from authorizerd.acl.batches import split_batches
-from authorizerd.acl.formats.values import keep_writable
 from authorizerd.acl.listing import ID_BYTES, derive_id
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.cli.errors import CommandError
@@ -27,9 +25,11 @@ from authorizerd.cli.offline import read_log
 from authorizerd.cli.program.ending import saying
 from authorizerd.cli.transfer import model
 from authorizerd.cli.transfer.text_place import find_writable, new_error
+from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.sources.own_log_directory import claim_log_directory, format_log_directory
-from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.cluster import ClusterImage
+from authorizerd.management.batches import split_batches
+from authorizerd.management.formats.values import keep_writable
 from authorizerd.metadata import checkpoint_writer
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, parse_checkpoint_name
 from authorizerd.metadata.errors import LogDirectoryError

@@ -29,12 +29,12 @@ from typing import Final, Protocol
 import msgspec
 
 from authorizerd.acl.errors import InvalidAclError
-from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 from authorizerd.cli.flags import Refuse
 from authorizerd.cli.zookeeper.options import WriteOptions
+from authorizerd.management.formats.model import Loss
 
 STANDARD: Final = "-"
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)

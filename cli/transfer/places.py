@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, assert_never
 
-from authorizerd.acl.formats.catalogue import FORMAT_NAMES, FORMATS
-from authorizerd.acl.formats.model import Format
 from authorizerd.cli.configuration_file import read_configuration
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.question_words import read_moment
 from authorizerd.cli.transfer.model import Kind, Locator, Request, Side, Source, Target
 from authorizerd.config.configuration import Configuration
+from authorizerd.management.formats.catalogue import FORMAT_NAMES, FORMATS
+from authorizerd.management.formats.model import Format
 
 BY_ENDING: Final = {
     ".yaml": "yaml",

@@ -1,4 +1,4 @@
-"""Files of ACLs, and standard input and output, in one of the formats of ``acl.formats``.
+"""Files of ACLs, and standard input and output, in one of the formats of ``management.formats``.
 
 **Invariant:** a text is written only after it was read back: every ACL that it does not give back
 is a named loss, and it never gives back an ACL that it was not given. Whatever fails, the file at
@@ -17,13 +17,13 @@ from typing import Final
 
 from msgspec.structs import astuple
 
-from authorizerd.acl.formats.model import AclTextError, Format, Loss
 from authorizerd.acl.model import Acl
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import STANDARD_INPUT, parse_acls, read_text
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.program.ending import saying
 from authorizerd.cli.transfer.model import AclsFound, Draft, Locator, Written
+from authorizerd.management.formats.model import AclTextError, Format, Loss
 from authorizerd.metadata.checkpoint_writer import PART_SUFFIX, removed_on_error
 from authorizerd.metadata.meta_properties import write_whole
 from authorizerd.metadata.storage import DiskStorage, Storage

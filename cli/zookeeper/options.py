@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from authorizerd.acl.zookeeper.broker_version import NEWEST, BrokerVersion
-from authorizerd.acl.zookeeper.export import JUTE_MAX_BUFFER, Target
 from authorizerd.cli.flags import add_text
+from authorizerd.management.zookeeper.broker_version import NEWEST, BrokerVersion
+from authorizerd.management.zookeeper.export import JUTE_MAX_BUFFER, Target
 
 OLDEST_FLAG: Final = "--zk-oldest-broker"
 OPEN_FLAG: Final = "--zk-open-acls"

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.zookeeper.export import find_lost_denials
 from authorizerd.cli.output import warn
 from authorizerd.cli.program.ending import saying
 from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
@@ -24,6 +23,7 @@ from authorizerd.cli.zookeeper.settings import (
     parse_address,
     read_settings,
 )
+from authorizerd.management.zookeeper.export import find_lost_denials
 
 if TYPE_CHECKING:
     from ssl import SSLContext

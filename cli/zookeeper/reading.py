@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.model import Acl
-from authorizerd.acl.printable import escape_unprintable
-from authorizerd.acl.zookeeper import paths
-from authorizerd.acl.zookeeper.ownership import CONTROLLER, MIGRATION, find_kraft_owner
-from authorizerd.acl.zookeeper.znode import read_acls
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.session import Session, Znode
+from authorizerd.management.formats.model import AclTextError
+from authorizerd.management.zookeeper import paths
+from authorizerd.management.zookeeper.ownership import CONTROLLER, MIGRATION, find_kraft_owner
+from authorizerd.management.zookeeper.znode import read_acls
 
 ACLS_MAX: Final = 2_000_000
 """How many ACLs are read at most: their memory is bounded."""

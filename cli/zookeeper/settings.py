@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from authorizerd.acl.zookeeper.paths import why_not_a_znode
 from authorizerd.cli.configuration_file import read_configuration_text
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.config import tls_keys
@@ -34,6 +33,7 @@ from authorizerd.config.properties import Property, parse_properties
 from authorizerd.config.providers import resolve_placeholders
 from authorizerd.config.tls import InvalidTlsError, StoreType, TlsSettings, new_tls_settings
 from authorizerd.config.values import IntegerParser, boolean, choice, path, trim
+from authorizerd.management.zookeeper.paths import why_not_a_znode
 
 PORT_DEFAULT: Final = 2181
 SERVERS_MAX: Final = 100

@@ -21,14 +21,9 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import is_grant
-from authorizerd.acl.zookeeper.export import divide, find_oversized, list_parents
-from authorizerd.acl.zookeeper.ownership import CONTROLLER_EPOCH
-from authorizerd.acl.zookeeper.paths import LITERAL_ROOT, Pattern, pattern_path
-from authorizerd.acl.zookeeper.znode import ChangeEvent, new_change_event, write_acls
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import (
     OLDEST_FLAG,
@@ -41,6 +36,11 @@ from authorizerd.cli.zookeeper.options import (
 )
 from authorizerd.cli.zookeeper.reading import check_chroot, find_owner, read_patterns
 from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, SetData
+from authorizerd.management.formats.model import Loss
+from authorizerd.management.zookeeper.export import divide, find_oversized, list_parents
+from authorizerd.management.zookeeper.ownership import CONTROLLER_EPOCH
+from authorizerd.management.zookeeper.paths import LITERAL_ROOT, Pattern, pattern_path
+from authorizerd.management.zookeeper.znode import ChangeEvent, new_change_event, write_acls
 
 ATTEMPTS_MAX: Final = 10
 """How often a pattern is tried if other writers change it, or connections break. As in Kafka."""

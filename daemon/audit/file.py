@@ -18,8 +18,8 @@ from typing import Final
 import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
-from authorizerd.daemon.audit.turns import AuditTurns
-from authorizerd.daemon.threads import run_in_thread
+from authorizerd.daemon.audit.lock import AuditLock
+from authorizerd.daemon.process.threads import run_in_thread
 
 Write = Callable[[int, bytes | memoryview], int]
 """The signature of ``os.write``."""
@@ -31,7 +31,7 @@ _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBL
 class AuditFile:
     """An append-only file, readable only by its owner and group."""
 
-    def __init__(self, path: str, turns: AuditTurns, write: Write = os.write) -> None:
+    def __init__(self, path: str, turns: AuditLock, write: Write = os.write) -> None:
         """Open the file.
 
         Raises:

@@ -16,14 +16,14 @@ from unicodedata import category
 
 import msgspec
 
-from authorizerd.acl.audit import LOGGER_NAME, audit_message
-from authorizerd.acl.audit_mask import Masker
-from authorizerd.acl.audited_caller import AuditedCaller, format_caller
+from authorizerd.acl.audit.caller import AuditedCaller, format_caller
+from authorizerd.acl.audit.line import LOGGER_NAME, audit_message
+from authorizerd.acl.audit.mask import Masker
 from authorizerd.acl.decision import get_acl
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.values import AuditFormat
-from authorizerd.daemon.utc_time import format_utc
+from authorizerd.daemon.process.utc_time import format_utc
 
 JSON_VERSION: Final = 1
 """Incremented when a field is removed or changes its meaning, but not for new fields."""

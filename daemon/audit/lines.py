@@ -18,10 +18,10 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.audit import AUDITED_RESOURCE_NAMES, LOGGER_NAME
-from authorizerd.acl.audited_caller import remove_caller
-from authorizerd.acl.decoding_errors import DECODING_ERRORS
+from authorizerd.acl.audit.caller import remove_caller
+from authorizerd.acl.audit.line import AUDITED_RESOURCE_NAMES, LOGGER_NAME
 from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 
 LAST_BYTES_MAX: Final = 256 * 1024
 """How much of the end of the file is read."""

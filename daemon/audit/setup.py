@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from authorizerd.acl.audit_mask import Masker, Masking
+from authorizerd.acl.audit.mask import Masker, Masking
 from authorizerd.actors.audit_log import EVENTS_PER_SLICE, AuditLog
 from authorizerd.actors.auditor import Auditor
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.file import AuditFile
 from authorizerd.daemon.audit.format import AuditFormatter
+from authorizerd.daemon.audit.lock import AuditLock
 from authorizerd.daemon.audit.stream import AuditStream
-from authorizerd.daemon.audit.turns import AuditTurns
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.secret_file import Forbidden, read_secret_file
 
@@ -48,7 +48,7 @@ class Audit:
     """
 
     def __init__(
-        self, configuration: Configuration, target: str, secret: bytes, turns: AuditTurns
+        self, configuration: Configuration, target: str, secret: bytes, turns: AuditLock
     ) -> None:
         self._configuration: Final = configuration
         self.turns: Final = turns
@@ -118,7 +118,7 @@ def open_audit(configuration: Configuration) -> Audit | None:
     target = configuration.audit_log
     if target is None:
         return None
-    return Audit(configuration, target, _read_secret_of(configuration), AuditTurns())
+    return Audit(configuration, target, _read_secret_of(configuration), AuditLock())
 
 
 def open_worker_audit(
@@ -128,7 +128,7 @@ def open_worker_audit(
 
     Args:
         secret: the secret that the daemon has in force.
-        turns: the descriptor of the daemon's ``AuditTurns``.
+        turns: the descriptor of the daemon's ``AuditLock``.
 
     Raises:
         StartError: see ``Audit``.
@@ -136,10 +136,10 @@ def open_worker_audit(
     target = configuration.audit_log
     if target is None:
         return None
-    return Audit(configuration, target, secret, AuditTurns(turns))
+    return Audit(configuration, target, secret, AuditLock(turns))
 
 
-def _open_output(target: str, turns: AuditTurns) -> AuditFile | AuditStream:
+def _open_output(target: str, turns: AuditLock) -> AuditFile | AuditStream:
     if target in STANDARD_STREAMS:
         return AuditStream(STANDARD_STREAMS[target], turns, is_ours=False)
     try:

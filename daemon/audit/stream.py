@@ -17,8 +17,8 @@ import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
 from authorizerd.daemon.audit.file import Write, count_whole_lines
-from authorizerd.daemon.audit.turns import AuditTurns
-from authorizerd.daemon.threads import run_in_thread
+from authorizerd.daemon.audit.lock import AuditLock
+from authorizerd.daemon.process.threads import run_in_thread
 
 _LOOK_MS: Final = 200
 """How often a waiting thread checks whether it was abandoned."""
@@ -33,7 +33,7 @@ class AuditStream:
     """
 
     def __init__(
-        self, descriptor: int, turns: AuditTurns, *, is_ours: bool, write: Write = os.write
+        self, descriptor: int, turns: AuditLock, *, is_ours: bool, write: Write = os.write
     ) -> None:
         self._descriptor: Final = descriptor
         self._turns: Final = turns

@@ -30,7 +30,7 @@ from authorizerd.daemon.console.visits import (
     Visit,
 )
 from authorizerd.daemon.decisions.callers import Caller, Callers
-from authorizerd.daemon.threads import run_in_thread
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.protocol.decisions.acl_filters import QueryError, parse_query
 from authorizerd.protocol.http.messages import (
     GET,

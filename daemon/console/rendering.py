@@ -3,7 +3,7 @@
 **Invariant:** every printed text is escaped by markupsafe, and escape sequences replace its
 unprintable characters, such as control characters and marks of direction. A misspelled name in a
 template is an error, not an empty text. Rendering leaves no garbage in cycles, which the daemon
-would never free (``daemon.gc_control``).
+would never free (``daemon.process.gc_control``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.actors.steps import begin_turn, pause_if_due
 from authorizerd.daemon.queries.tables import cut
 from authorizerd.protocol.decisions.explanations import QuestionAnswer

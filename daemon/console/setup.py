@@ -29,9 +29,9 @@ from authorizerd.daemon.console.visits import (
     Page,
 )
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.question_surface import EXPLAIN_PATH, HISTORY_PATH
 from authorizerd.daemon.queries.client import Queries
-from authorizerd.daemon.telemetry.measured import Measured
+from authorizerd.daemon.queries.question_surface import EXPLAIN_PATH, HISTORY_PATH
+from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.explanations import ExplanationAnswer
 from authorizerd.protocol.decisions.past_answers import AnswerHistory
@@ -77,7 +77,7 @@ def new_console(
     callers: Callers,
     decisions: Handler,
     readiness: Readiness,
-    measured: Measured,
+    sources: MetricSources,
     addresses: Mapping[str, str],
     queries: Queries,
 ) -> Console:
@@ -92,8 +92,8 @@ def new_console(
     who = AccessPage(questions, "who", WHO_FIELDS, ask_who)
     what = AccessPage(questions, "what", WHAT_FIELDS, ask_what)
     pages: dict[str, Page] = {
-        ROOT_PATH: OverviewPage(configuration, readiness, measured, addresses),
-        f"{ROOT_PATH}live": LivePage(configuration, measured),
+        ROOT_PATH: OverviewPage(configuration, readiness, sources, addresses),
+        f"{ROOT_PATH}live": LivePage(configuration, sources),
         f"{ROOT_PATH}explain": QuestionPage(questions, "explain", EXPLAIN_PATH, ExplanationAnswer),
         f"{ROOT_PATH}who": who,
         f"{ROOT_PATH}what": what,
@@ -102,8 +102,8 @@ def new_console(
     }
     navigation = dict(NAVIGATION)
     # Another authorizer's decisions do not depend on the ACLs alone.
-    if isinstance(measured.authorizer, StandardAuthorizer):
-        pages[PLAN_PATH] = PlanPage(configuration, measured.authorizer, queries)
+    if isinstance(sources.authorizer, StandardAuthorizer):
+        pages[PLAN_PATH] = PlanPage(configuration, sources.authorizer, queries)
         navigation[PLAN_PATH] = PLAN_TITLE
     downloads: dict[str, Page] = {"who": who.download, "what": what.download, "acls": download_acls}
     pages |= {

@@ -21,12 +21,12 @@ from authorizerd.acl.as_of import AsOf
 from authorizerd.acl.decision import DEFAULT_DENY
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
-from authorizerd.acl.question_cost import bound_explanation
 from authorizerd.acl.steps import Steps
 from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionState
 from authorizerd.actors.steps import pause_if_due
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.http_surface import HttpSurface
+from authorizerd.daemon.decisions.question_cost import bound_explanation
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import ForbiddenError
 from authorizerd.daemon.queries.client import NO_QUERIES, Queries

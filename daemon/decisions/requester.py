@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.audited_caller import (
+from authorizerd.acl.audit.caller import (
     UNIX_ADDRESS,
     AuditedCaller,
     read_request_id,

@@ -20,13 +20,13 @@ import trio
 
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.hosts import host_address
-from authorizerd.acl.question_cost import bound_lookups
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.daemon_authorizer import DaemonAuthorizer, DecisionState
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.decisions.access_audit import audit_access
 from authorizerd.daemon.decisions.callers import Callers
+from authorizerd.daemon.decisions.question_cost import bound_lookups
 from authorizerd.daemon.decisions.requester import PortRequester
 from authorizerd.daemon.errors import ClosingError, ForbiddenError, MemoryBudgetError
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase

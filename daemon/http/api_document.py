@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from authorizerd.daemon.threads import run_in_thread
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.protocol.http.messages import (
     GET,
     JSON,

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.protocol.http.messages import (
     CONNECTION_CLOSE,
     Response,

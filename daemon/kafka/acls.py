@@ -18,13 +18,13 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from authorizerd.acl.change_guard import ANY_OFFSET, ChangeGuard
 from authorizerd.acl.errors import (
     InvalidAclError,
     PolicyViolationError,
     StateMovedError,
     UnsupportedAclError,
 )
+from authorizerd.acl.expected_offset import ANY_OFFSET, ExpectedOffset
 from authorizerd.acl.model import Acl, ResourceType
 from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.acl.updates import Deleted
@@ -142,7 +142,7 @@ class AclHandlers:
             return context
         if expected_offset != ANY_OFFSET and self._authorizer.acl_offset() is None:
             raise RefusedError(_UNCHECKED)
-        return msgspec.structs.replace(context, guard=ChangeGuard(expected_offset))
+        return msgspec.structs.replace(context, guard=ExpectedOffset(expected_offset))
 
     async def _wait(self, completions: Sequence[Completion[ResultT]]) -> float:
         """Wait in purgatory; return how many seconds that took."""

@@ -28,7 +28,7 @@ from authorizerd.config.alterations import (
     want_incremental,
     want_replacement,
 )
-from authorizerd.config.dynamic import GUARDED
+from authorizerd.config.dynamic import SUPER_USER_ONLY_KEYS
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
 from authorizerd.daemon.kafka.config_change import ConfigChange
 from authorizerd.daemon.kafka.config_descriptions import (
@@ -137,7 +137,7 @@ class ConfigHandlers:
         plugged = self._settings.plugged
         was_super_user = self._is_super_user(context)
         # Parse guarded values only for super users: long lists take many milliseconds.
-        forbidden = frozenset[str]() if was_super_user else GUARDED | plugged
+        forbidden = frozenset[str]() if was_super_user else SUPER_USER_ONLY_KEYS | plugged
         want = want_replacement if isinstance(asked, AlterConfigsRequest) else want_incremental
         checked = await finish_in_turns(
             self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))

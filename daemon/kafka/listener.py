@@ -22,11 +22,11 @@ from authorizerd.config.sasl import SaslSettings
 from authorizerd.config.values import protocol_of
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler, is_valid
-from authorizerd.daemon.kafka.authentication import SaslExchange
 from authorizerd.daemon.kafka.codec import read_body, refuse_all, write_body
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.errors import SessionExpiredError
-from authorizerd.daemon.kafka.login_credentials import LoginCredentials
+from authorizerd.daemon.kafka.login.authentication import SaslExchange
+from authorizerd.daemon.kafka.login.login_credentials import LoginCredentials
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX, Connection, Phase
 from authorizerd.daemon.net.connection_limits import UNLIMITED, ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer

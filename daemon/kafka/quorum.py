@@ -18,7 +18,7 @@ from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.kafka.permissions import Rights
-from authorizerd.daemon.utc_time import now_ms
+from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import METADATA_PARTITION, METADATA_TOPIC

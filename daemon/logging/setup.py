@@ -18,11 +18,11 @@ from traceback import format_exception
 from types import TracebackType
 from typing import Final, TextIO
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.config.values import LogFormat
 from authorizerd.daemon.logging.limiter import LogLimit
 from authorizerd.daemon.logging.queue import LogStatistics, QueueHandler, write_to
-from authorizerd.daemon.utc_time import format_utc
+from authorizerd.daemon.process.utc_time import format_utc
 
 LINE_BYTES_MAX: Final = 40_000
 """The journal accepts 48 KiB per line, and splits a longer one."""

@@ -19,7 +19,7 @@ import trio
 from authorizerd.config.endpoints import HttpEndpoint, is_loopback, loopback_error
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.worker_feed import (
-    Place,
+    WorkerAddress,
 )
 
 BACKLOG: Final = 1024
@@ -144,17 +144,17 @@ class BoundEndpoint:
         """Return once ``listen`` has been called."""
         await self._listening.wait()
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> WorkerAddress:
         """Return where a worker accepts connections: the same addresses, or the same sockets.
 
         A worker inherits Unix sockets, and sockets that the daemon itself inherited, because their
         addresses cannot be bound twice.
         """
         if self._path is not None or self._is_inherited:
-            return Place(name, descriptors=tuple(each.fileno() for each in self._sockets))
+            return WorkerAddress(name, descriptors=tuple(each.fileno() for each in self._sockets))
         # IPv6 addresses have two more numbers than IPv4 addresses; pad to the same length.
         addresses = [(each.family, *each.getsockname(), 0, 0)[:5] for each in self._sockets]
-        return Place(name, tuple(addresses))
+        return WorkerAddress(name, tuple(addresses))
 
     def close(self) -> None:
         for bound in self._sockets:
@@ -218,7 +218,7 @@ async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, 
         await probe.bind(address)
 
 
-async def listen_at(place: Place) -> list[trio.SocketListener]:
+async def listen_at(place: WorkerAddress) -> list[trio.SocketListener]:
     """In a worker, listen at the place that the daemon names.
 
     Raises:

@@ -29,7 +29,7 @@ from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.net.memory_budget import MemoryBudget
-from authorizerd.daemon.net.places import EXEMPT, IDLE_SECONDS_MIN, Guest, Places
+from authorizerd.daemon.net.open_connections import EXEMPT, IDLE_SECONDS_MIN, Guest, OpenConnections
 from authorizerd.daemon.net.selector import Selector
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
@@ -94,7 +94,7 @@ class ConnectionServer(ABC):
         self.tls: Final = tls
         self.selector: Final = selector
         self._requires_login = requires_login
-        self._places: Final = Places(self._end_for_another)
+        self._places: Final = OpenConnections(self._end_for_another)
         self._open: Final = self._places.open  # in the order in which they were accepted
         self._arrivals: Final = Arrivals(
             self._classify, self._may_start, self._start, self._end_arrival

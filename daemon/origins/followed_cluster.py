@@ -9,8 +9,10 @@ from typing import Final
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.updates import Updates
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.follow import FollowSettings, SourceKind
-from authorizerd.daemon.origins.origin import Neighbours, Origin
+from authorizerd.config.follow.settings import FollowSettings, SourceKind
+from authorizerd.daemon.origins.origin import Origin, SourceDependencies
+from authorizerd.daemon.process.stages import Service
+from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
@@ -25,8 +27,6 @@ from authorizerd.daemon.sources.writes.destination import (
     QuorumDestination,
 )
 from authorizerd.daemon.sources.writes.setup import new_updates
-from authorizerd.daemon.stages import Service
-from authorizerd.daemon.utc_time import now_ms
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
 
@@ -42,16 +42,16 @@ class FollowedCluster(Origin):
         self,
         configuration: Configuration,
         follow: FollowSettings,
-        neighbours: Neighbours,
+        dependencies: SourceDependencies,
         *,
         is_super_user: Callable[[str], bool],
         may_alter: Callable[[RequestContext], bool],
         timeout_ms: Callable[[], int],
     ) -> None:
-        self._feed: Final = neighbours.feed
+        self._feed: Final = dependencies.feed
         self._status: Final = SourceStatus(follow.kind)
         self._freshness: Final = Freshness(
-            neighbours.feed.clone(), self._status, stale_max_ms=follow.stale_max_ms
+            dependencies.feed.clone(), self._status, stale_max_ms=follow.stale_max_ms
         )
         self._copy: Final = LogCopy(
             Path(configuration.metadata_log_dir),
@@ -65,22 +65,22 @@ class FollowedCluster(Origin):
         if follow.kind is SourceKind.BROKERS:
             copy = ListingCopy(
                 self._copy,
-                neighbours.applier.applied,
+                dependencies.applier.applied,
                 node_id=configuration.node_id,
                 now_ms=now_ms,
             )
-            self._source = brokers = self._follow_brokers(follow, copy, neighbours)
+            self._source = brokers = self._follow_brokers(follow, copy, dependencies)
             is_complete = copy.is_complete
             destination = BrokersDestination(brokers)
         else:
-            self._source = quorum = self._follow_quorum(follow, neighbours)
+            self._source = quorum = self._follow_quorum(follow, dependencies)
             is_complete = quorum.is_complete
             destination = QuorumDestination(quorum)
         checkpointer = CopyCheckpointer(
             self._copy,
             self._status,
-            neighbours.applier.applied,
-            neighbours.applier.cluster,
+            dependencies.applier.applied,
+            dependencies.applier.cluster,
             is_complete=is_complete,
             bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
         )
@@ -90,34 +90,36 @@ class FollowedCluster(Origin):
             follow,
             destination=destination,
             open_node=self._opener.open,
-            snapshot=neighbours.applier.applied,
+            snapshot=dependencies.applier.applied,
             is_super_user=is_super_user,
             may_alter=may_alter,
             requests_max=configuration.queued_max_requests,
             timeout_ms=timeout_ms,
-            applied_everywhere=neighbours.applied_everywhere,
+            applied_everywhere=dependencies.applied_everywhere,
         )
 
-    def _follow_quorum(self, follow: FollowSettings, neighbours: Neighbours) -> QuorumSource:
+    def _follow_quorum(
+        self, follow: FollowSettings, dependencies: SourceDependencies
+    ) -> QuorumSource:
         return QuorumSource(
             follow,
             self._copy,
             self._opener.open,
-            applied=neighbours.applier.applied,
-            cluster=neighbours.applier.cluster,
+            applied=dependencies.applier.applied,
+            cluster=dependencies.applier.cluster,
             freshness=self._freshness,
             status=self._status,
         )
 
     def _follow_brokers(
-        self, follow: FollowSettings, copy: ListingCopy, neighbours: Neighbours
+        self, follow: FollowSettings, copy: ListingCopy, dependencies: SourceDependencies
     ) -> BrokersSource:
         return BrokersSource(
             follow,
             copy,
             self._freshness,
             self._status,
-            neighbours.applier.applied,
+            dependencies.applier.applied,
             open_node=self._opener.open,
         )
 

@@ -11,13 +11,13 @@ import trio
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.updates import Updates
 from authorizerd.daemon.kafka.quorum import Leadership
+from authorizerd.daemon.process.stages import Service
 from authorizerd.daemon.sources.own_log_writer import CheckpointStatistics
 from authorizerd.daemon.sources.source import Source
-from authorizerd.daemon.stages import Service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
+class SourceDependencies:
     """The parts that an origin works with.
 
     Attributes:

@@ -13,7 +13,9 @@ from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.kafka.quorum import Leadership
-from authorizerd.daemon.origins.origin import Neighbours, Origin
+from authorizerd.daemon.origins.origin import Origin, SourceDependencies
+from authorizerd.daemon.process.stages import Service
+from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.own_log_writer import (
     Checkpointer,
@@ -21,8 +23,6 @@ from authorizerd.daemon.sources.own_log_writer import (
     CheckpointStatistics,
     OwnLog,
 )
-from authorizerd.daemon.stages import Service
-from authorizerd.daemon.utc_time import now_ms
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.storage import Storage
@@ -51,14 +51,14 @@ class OwnLogOrigin(Origin):
         configuration: Configuration,
         cluster_id: str,
         storage: Storage,
-        neighbours: Neighbours,
+        dependencies: SourceDependencies,
     ) -> None:
         """Open the log.
 
         Raises:
             LogDirectoryError: the log does not exist.
         """
-        applier = neighbours.applier
+        applier = dependencies.applier
         log_dir = Path(configuration.metadata_log_dir)
         self.writer: Final = LogWriter(
             log_dir,
@@ -70,18 +70,18 @@ class OwnLogOrigin(Origin):
         self._log_dir = configuration.metadata_log_dir
         self._cluster_id = cluster_id
         self._applier = applier
-        self._feed = neighbours.feed
+        self._feed = dependencies.feed
         self._source = LocalLogSource(MetadataLog.open(log_dir, storage), own)
         self._updates = UpdateQueue(
             own,
-            neighbours.feed,
+            dependencies.feed,
             applier.snapshot,
             applier.cluster,
             requests_max=configuration.queued_max_requests,
             new_id=partial(next, _random_ids()),
             # A checkpoint has what is left at its end. It may lack every ACL that changed before.
             acls_changed_at=lambda: max(applier.acls_changed_at, self._source.checkpoint_offset),
-            applied_everywhere=neighbours.applied_everywhere,
+            applied_everywhere=dependencies.applied_everywhere,
         )
         self._checkpointer = Checkpointer(
             log_dir,

@@ -22,7 +22,7 @@ from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.queries.candidates import make_plan
-from authorizerd.daemon.queries.past import PastReader, PastState
+from authorizerd.daemon.queries.past_state import PastReader, PastState
 from authorizerd.daemon.queries.refusals import EXPECTED, refuse
 from authorizerd.daemon.queries.replica import ReplicatedState
 from authorizerd.daemon.queries.searches import find_next_page, find_rows

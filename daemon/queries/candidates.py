@@ -14,16 +14,16 @@ import msgspec
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import PastMismatchError
-from authorizerd.acl.formats.catalogue import PASTED_FORMATS, read_acl_text
-from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Operation, ResourceType
 from authorizerd.acl.past import PastChange, undo_changes
-from authorizerd.acl.plan.changes import AclChanges, make_changes
-from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.plan.selector import Selector
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.daemon.audit.lines import Recorded, parse_lines, read_last_lines
+from authorizerd.management.formats.catalogue import PASTED_FORMATS, read_acl_text
+from authorizerd.management.formats.model import AclTextError
+from authorizerd.management.plan.changes import AclChanges, make_changes
+from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.selector import Selector
 from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from authorizerd.protocol.queries import PlanQuestion

@@ -37,7 +37,7 @@ from authorizerd.daemon.queries.children import (
     private_bytes,
 )
 from authorizerd.daemon.queries.handover import receive_header
-from authorizerd.daemon.queries.past import PastReader
+from authorizerd.daemon.queries.past_state import PastReader
 from authorizerd.daemon.queries.refusals import refuse
 from authorizerd.daemon.queries.replica import Replica, ReplicatedState
 from authorizerd.daemon.releases import new_judge

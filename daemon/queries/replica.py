@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.release_in_force import ReleaseInForce
 from authorizerd.acl.snapshot import (
     EMPTY_SNAPSHOT,

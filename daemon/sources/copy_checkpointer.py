@@ -14,14 +14,14 @@ import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
+from authorizerd.daemon.process.thread_switching import Pace
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.own_log_writer import (
     CHECK_SECONDS,
     RETRY_SECONDS,
     CheckpointStatistics,
 )
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.thread_switching import Pace
-from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.log_copy import LogCopy

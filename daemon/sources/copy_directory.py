@@ -12,7 +12,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Final
 
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata import meta_properties
 from authorizerd.metadata.copy_directory import MARK_NAME, CopyMark, read_mark, write_mark

@@ -13,10 +13,10 @@ import os
 import ssl
 from typing import Final
 
-from authorizerd.config.follow import FollowSettings, LogIn
+from authorizerd.config.follow.settings import FollowSettings, LogIn
 from authorizerd.config.tls import TlsSettings
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.remedies import remedy
-from authorizerd.daemon.threads import run_in_thread
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.errors import (

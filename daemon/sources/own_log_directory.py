@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.daemon.errors import StartError
+from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.sources.copy_directory import refuse_copy
-from authorizerd.daemon.utc_time import now_ms
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.image.features import METADATA_VERSION_KNOWN
 from authorizerd.metadata.directory import (

@@ -15,7 +15,7 @@ import trio
 
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.record_applier import CaughtUp
-from authorizerd.daemon.threads import run_in_thread
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.metadata.batch_file import TornTail
 from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
 from authorizerd.metadata.replay import Replay

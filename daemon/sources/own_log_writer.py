@@ -20,9 +20,9 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.update_queue import LogChange
-from authorizerd.daemon.thread_switching import Pace
-from authorizerd.daemon.threads import run_in_thread
-from authorizerd.daemon.utc_time import now_ms
+from authorizerd.daemon.process.thread_switching import Pace
+from authorizerd.daemon.process.threads import run_in_thread
+from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.metadata.checkpoint_writer import CheckpointState, retire, write_checkpoint

@@ -10,7 +10,7 @@ import msgspec
 
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.kafka_client.errors import Cause
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from authorizerd.actors.boot_clock import Clock, boot_time
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 
 REASONS_MAX: Final = 100
 """Bound on the reasons in ``SourceStatus.errors``, since servers may answer with any error code."""

@@ -14,7 +14,7 @@ from prometheus_client.core import (
 from prometheus_client.metrics_core import Metric
 
 from authorizerd.daemon.kafka.request_latency import Histogram
-from authorizerd.daemon.telemetry.measured import Scrape
+from authorizerd.daemon.telemetry.metric_sources import Scrape
 
 _KINDS: Final = {
     "counter": CounterMetricFamily,

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from authorizerd.daemon.telemetry.build import describe_version
 from authorizerd.daemon.telemetry.family import MetricFamily
-from authorizerd.daemon.telemetry.measured import Measured, Scrape
+from authorizerd.daemon.telemetry.metric_sources import MetricSources, Scrape
 from authorizerd.daemon.telemetry.process_metrics import PROCESS_METRICS
 from authorizerd.daemon.telemetry.server_metrics import SERVER_METRICS
 from authorizerd.daemon.telemetry.source_metrics import SOURCE_METRICS
@@ -32,8 +32,8 @@ METRICS: Final[tuple[MetricFamily, ...]] = (
 class DaemonCollector(Collector):
     """Read the parts' counters at each scrape."""
 
-    def __init__(self, measured: Measured) -> None:
-        self._measured = measured
+    def __init__(self, sources: MetricSources) -> None:
+        self._measured = sources
         describe_version()  # now, because the first call reads files
 
     def collect(self) -> Iterable[Metric]:
@@ -41,9 +41,9 @@ class DaemonCollector(Collector):
         return [metric for each in METRICS if (metric := each.collect(scrape)) is not None]
 
 
-def register_metrics(registry: CollectorRegistry, measured: Measured) -> None:
+def register_metrics(registry: CollectorRegistry, sources: MetricSources) -> None:
     """Register this daemon's metrics and those of its process."""
-    registry.register(DaemonCollector(measured))
+    registry.register(DaemonCollector(sources))
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)

@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from authorizerd.daemon.telemetry.family import MetricFamily, Values
-from authorizerd.daemon.telemetry.measured import Scrape
+from authorizerd.daemon.telemetry.metric_sources import Scrape
 from authorizerd.daemon.workers.pool import WorkerPool
 
 _WATCH_ENDINGS: Final = ("closed", "slow", "expired", "forbidden", "not_ready")

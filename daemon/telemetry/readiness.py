@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from authorizerd.acl.explanation.words import count_of
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.actors.auditor import NOT_WRITTEN
 from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
 from authorizerd.actors.listener_gate import ListenerGate

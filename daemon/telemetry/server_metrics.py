@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Literal
 
 from authorizerd.daemon.telemetry.family import MetricFamily
-from authorizerd.daemon.telemetry.measured import Scrape
+from authorizerd.daemon.telemetry.metric_sources import Scrape
 
 _LISTENER: Final = ("listener",)
 _REASONS: Final = ("refused", "evicted", "timed_out", "expired", "broken")

@@ -11,7 +11,7 @@ import trio
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.sources.writes.delivery import ForwardStatistics
 from authorizerd.daemon.telemetry.family import MetricFamily, Values
-from authorizerd.daemon.telemetry.measured import Scrape
+from authorizerd.daemon.telemetry.metric_sources import Scrape
 
 _family = partial(MetricFamily, condition="with `authorizerd.source` other than `log`")
 _RESULTS: Final = ("answered", "denied", "rejected", "not_sent", "unread", "unknown")

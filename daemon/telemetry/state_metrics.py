@@ -12,7 +12,7 @@ from authorizerd.actors.audit_log import AuditStatistics
 from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.daemon.telemetry.build import read_build, read_version
 from authorizerd.daemon.telemetry.family import MetricFamily, Values
-from authorizerd.daemon.telemetry.measured import Scrape
+from authorizerd.daemon.telemetry.metric_sources import Scrape
 from authorizerd.image.features import METADATA_VERSION_KNOWN
 
 _AUDIT: Final = "with `authorizerd.audit.log`"

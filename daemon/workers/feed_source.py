@@ -42,7 +42,7 @@ from authorizerd.protocol.worker_feed import (
 SILENT: Final = "the ACLs may be stale: this worker gets no orders from its daemon"
 
 
-class Follower(Protocol):
+class WorkerActions(Protocol):
     """The part of a worker that carries out its orders, except those for its applier."""
 
     def apply_settings(self, texts: Mapping[str, str]) -> None:
@@ -88,7 +88,7 @@ class FeedSource:
         self,
         applier: trio.MemorySendChannel[Message],
         applied: View[AclSnapshot | None],
-        follower: Follower,
+        follower: WorkerActions,
     ) -> None:
         """Carry out orders until drained, or until the daemon ends.
 
@@ -144,7 +144,7 @@ class FeedSource:
         self,
         order: Drain,
         applied: View[AclSnapshot | None],
-        follower: Follower,
+        follower: WorkerActions,
         nursery: trio.Nursery,
     ) -> None:
         """Drain while changes still arrive: a pending request may be waiting for one of them."""
@@ -170,7 +170,7 @@ class FeedSource:
                 await self._stream.send_all(encode_message(done))
 
 
-async def _carry_out(order: TakeSettings | TakeFiles | Listen, follower: Follower) -> None:
+async def _carry_out(order: TakeSettings | TakeFiles | Listen, follower: WorkerActions) -> None:
     match order:
         case TakeSettings(_, texts):
             follower.apply_settings(texts)

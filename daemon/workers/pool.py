@@ -38,11 +38,11 @@ from authorizerd.protocol.worker_feed import (
     Begin,
     Drain,
     Files,
-    Place,
     Report,
     StopDecisions,
     TakeFiles,
     TakeSettings,
+    WorkerAddress,
 )
 
 REPLACE_SECONDS_MIN: Final = 0.1
@@ -227,7 +227,7 @@ class WorkerPool:
 
     async def run(
         self,
-        places: Sequence[Place],
+        places: Sequence[WorkerAddress],
         spawn: Spawn,
         audit_turns: int | None = None,
         questions: int | None = None,

@@ -23,9 +23,9 @@ from typing import Final
 
 import pyarrow
 
-from authorizerd.acl.audit import LOGGER_NAME, audit_level, audit_message
-from authorizerd.acl.builder import build
+from authorizerd.acl.audit.line import LOGGER_NAME, audit_level, audit_message
 from authorizerd.acl.decision import AuthorizerSettings, explain
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Operation, Question, ResourceType
 from ops.bench.sets import kind
 

@@ -27,8 +27,8 @@ import msgspec
 import pyarrow as pa
 from msgspec.structs import astuple, replace
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.index.builder import build
 from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd.replay.load.lanes.driving import Arrival, agree_on_start
 from authorizerd.replay.load.lanes.tally import LaneResult

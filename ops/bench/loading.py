@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.metadata.replay import read_changes
 from ops.bench.figures import Absent, Line, make_peer

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Question
 from ops.bench import openfga_peer
 from ops.bench.authzen import LOADS, USUAL, server_of

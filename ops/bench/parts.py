@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import with_rules
 from ops.bench import (

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.explainer import explain_fully
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Question
 from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.names import find_names

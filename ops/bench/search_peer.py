@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Question
 from authorizerd.acl.snapshot import AclSnapshot
 from ops.bench import openfga_peer

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from ops.bench import authzen, opa_peer
 from ops.bench.certificates import Certificate, KeyKind, issue_certificate
 from ops.bench.closed_loop import LoadReport

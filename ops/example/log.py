@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.formats.document import read_yaml
 from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
+from authorizerd.management.formats.document import read_yaml
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.control import leader_change

@@ -7,7 +7,6 @@ from urllib.parse import parse_qsl
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
-from authorizerd.acl.letter_case import ascii_upper
 from authorizerd.acl.model import (
     AclFilter,
     Code,
@@ -16,6 +15,7 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.acl.text.letter_case import ascii_upper
 from authorizerd.protocol.json_faults import quote
 
 FILTER_PARAMETERS: Final = (

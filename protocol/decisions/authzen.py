@@ -20,8 +20,8 @@ import msgspec
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.hosts import host_address
-from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import OPERATIONS, Operation, Question
+from authorizerd.acl.text.letter_case import ascii_lower
 from authorizerd.protocol.decisions.json_keys import (
     QUESTION_BYTES_MAX,
     JsonKeysError,

@@ -19,8 +19,8 @@ from authorizerd.acl.decision import (
     MatchingAcl,
     UnjudgeableAcl,
 )
-from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import CLUSTER_NAME, Question, ResourceType
+from authorizerd.acl.text.letter_case import ascii_lower
 
 PRINCIPAL_SHOWN_MAX: Final = 200
 """The longest principal in a hint, in characters: a batch repeats the hint for each question."""

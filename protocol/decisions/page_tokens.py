@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.acl.errors import SearchLimitError
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.protocol.decisions.authzen import AuthZenError
 
 SECRET_BYTES: Final = 32

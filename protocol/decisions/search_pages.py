@@ -12,8 +12,8 @@ from functools import partial
 
 import msgspec
 
+from authorizerd.acl.index.range_index import NO_RANGES
 from authorizerd.acl.model import WILDCARD, PatternType, ResourceType
-from authorizerd.acl.range_index import NO_RANGES
 from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import EVERYWHERE, HostAccess
 from authorizerd.acl.search.names import find_names

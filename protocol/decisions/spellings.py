@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from authorizerd.acl.letter_case import ascii_lower, ascii_upper
-from authorizerd.acl.typos import shorten
+from authorizerd.acl.text.letter_case import ascii_lower, ascii_upper
+from authorizerd.acl.text.typos import shorten
 from authorizerd.protocol.json_faults import quote
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.protocol.framing import Frames, frame
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.acl.change_guard import ANY_OFFSET
+from authorizerd.acl.expected_offset import ANY_OFFSET
 from authorizerd.acl.listing import Listing
 from authorizerd.acl.model import Acl, AclFilter, PatternType
 from authorizerd.acl.steps import Steps, finish

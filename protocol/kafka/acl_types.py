@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from authorizerd.acl.change_guard import ANY_OFFSET
+from authorizerd.acl.expected_offset import ANY_OFFSET
 from authorizerd.acl.model import Acl, PatternType
 from authorizerd.acl.steps import Steps, finish, free
 from authorizerd.protocol.errors import DecodeError

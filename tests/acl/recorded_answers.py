@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.audit import audit_level, audit_message
+from authorizerd.acl.audit.line import audit_level, audit_message
 from authorizerd.acl.decision import Decision, authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.filters import scan_acls

@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from authorizerd.acl import by_resource_type, patterns
-from authorizerd.acl.builder import build
 from authorizerd.acl.by_resource_type import (
     PROBE_NAME,
     authorize_by_resource_type,
@@ -17,6 +16,7 @@ from authorizerd.acl.by_resource_type import (
 )
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import (
     Acl,
     Operation,

@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import authorizerd.acl.matching
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import (
     AuthorizerSettings,
     Decision,
@@ -19,6 +18,7 @@ from authorizerd.acl.decision import (
     explain,
 )
 from authorizerd.acl.errors import InvalidQuestionError
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import (
     Acl,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.difference import plan_differences
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from authorizerd.acl.steps import finish

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.filters import accepts, match_acls, scan_acls
+from authorizerd.acl.index.filter_index import FilterIndex
 from authorizerd.acl.model import (
     Acl,
     AclFilter,

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl import bits, model
-from authorizerd.acl.builder import build
+from authorizerd.acl import model
 from authorizerd.acl.by_resource_type import authorize_by_resource_type
 from authorizerd.acl.decision import (
     AuthorizerSettings,
@@ -22,6 +21,9 @@ from authorizerd.acl.decision import (
 )
 from authorizerd.acl.host_ranges import InvalidRangeError, find_range, mark_address, read_range
 from authorizerd.acl.hosts import HostKind, get_kind, host_address, matches_host, never_matches
+from authorizerd.acl.index import bits
+from authorizerd.acl.index.builder import build
+from authorizerd.acl.index.range_index import NO_RANGES
 from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import (
     Acl,
@@ -32,7 +34,6 @@ from authorizerd.acl.model import (
     PermissionType,
     Question,
 )
-from authorizerd.acl.range_index import NO_RANGES
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, apply_changes, at_offset, with_rules
 from authorizerd.acl.steps import finish

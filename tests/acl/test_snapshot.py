@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.builder import SnapshotBuilder, build
 from authorizerd.acl.decision import AuthorizerSettings, explain
 from authorizerd.acl.errors import DuplicateAclError, DuplicateIdError, UnknownIdError
+from authorizerd.acl.index.builder import SnapshotBuilder, build
+from authorizerd.acl.index.tables import SMALL_MAX
 from authorizerd.acl.model import (
     Acl,
     AclAdded,
@@ -27,7 +28,6 @@ from authorizerd.acl.snapshot import (
     AclSnapshot,
     apply_changes,
 )
-from authorizerd.acl.tables import SMALL_MAX
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
 from tests.support.acls import acl, snapshot_after, snapshot_of

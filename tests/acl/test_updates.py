@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl import updates
 from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
-from authorizerd.acl.filter_index import FilterIndex
+from authorizerd.acl.index.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclFilter, AclRemoved, ChangeBatch, PatternType
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from authorizerd.acl.updates import AclTail, plan_creations, plan_deletions

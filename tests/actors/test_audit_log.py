@@ -10,7 +10,7 @@ import trio
 import trio.testing
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audit_filter import AuditFilter, AuditRules, name_patterns
+from authorizerd.acl.audit.filter import AuditFilter, AuditRules, name_patterns
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY, AuthorizerSettings
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import ResourceType

@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.acl.change_guard import ANY_OFFSET, ChangeGuard
 from authorizerd.acl.errors import StateMovedError
+from authorizerd.acl.expected_offset import ANY_OFFSET, ExpectedOffset
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, ChangeBatch
 from authorizerd.acl.steps import Steps, at_once
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted, Plan
@@ -32,7 +32,7 @@ def guarded(expected_offset: int) -> RequestContext:
         principal="User:a",
         host=None,
         request_name="CreateAcls",
-        guard=ChangeGuard(expected_offset),
+        guard=ExpectedOffset(expected_offset),
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audit_filter import AuditFilter, AuditRules, name_patterns
+from authorizerd.acl.audit.filter import AuditFilter, AuditRules, name_patterns
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import DefaultRule
 from authorizerd.acl.errors import InvalidQuestionError, NotReadyError
 from authorizerd.acl.model import Operation, Question, ResourceType

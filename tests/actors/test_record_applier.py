@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.errors import DuplicateIdError, UnknownIdError
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import (
     AclAdded,
     AclRemoved,

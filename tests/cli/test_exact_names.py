@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import trio
 
-from authorizerd.acl.kafka_acls import RESOURCE_FLAGS
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
 from authorizerd.cli.main import main
 from authorizerd.protocol.http.messages import Request, Response
 from tests.daemon.console.console_place import EXPLAIN, WHAT, WHO, ConsolePlace

@@ -9,14 +9,14 @@ import pytest
 
 from authorizerd.acl.by_resource_type import authorize_by_resource_type
 from authorizerd.acl.decision import AuthorizerSettings
-from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl, AclAdded, Operation, ResourceType
-from authorizerd.acl.plan.document import decode_plan
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.doctor.log import examine_log
 from authorizerd.cli.main import main
+from authorizerd.management.formats.listing import format_acls
+from authorizerd.management.plan.document import decode_plan
 from tests.support.acls import acl, snapshot_of
 from tests.support.daemon_process import run, running
 from tests.support.log_files import read_acls, write_log

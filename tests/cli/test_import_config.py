@@ -14,7 +14,7 @@ from authorizerd.cli.follower_file import import_broker
 from authorizerd.cli.main import main
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
-from authorizerd.config.follow import LogIn, Server
+from authorizerd.config.follow.settings import LogIn, Server
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE
 from authorizerd.config.properties import Property
 

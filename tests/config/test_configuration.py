@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audit_filter import AuditRules, name_patterns
+from authorizerd.acl.audit.filter import AuditRules, name_patterns
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.model import ResourceType
 from authorizerd.config.configuration import SETTINGS, parse, parse_values
 from authorizerd.config.endpoints import HttpEndpoint

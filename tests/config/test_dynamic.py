@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from authorizerd.config.configuration import parse_values
 from authorizerd.config.dynamic import (
-    GUARDED,
+    SUPER_USER_ONLY_KEYS,
     ConfigSource,
     ConfigType,
     Layers,
@@ -44,7 +44,7 @@ def test_value_for_this_node_beats_that_for_all_nodes_and_both_beat_the_file() -
     assert Layers(file={}).merge()[KEY] == "1024"
 
 
-@pytest.mark.parametrize("key", sorted(GUARDED))
+@pytest.mark.parametrize("key", sorted(SUPER_USER_ONLY_KEYS))
 def test_log_does_not_change_guarded_keys(key: str) -> None:
     """Only values set since the file was read beat the file."""
     layers = Layers(file={key: "file"}, everywhere={key: "log"}, node={key: "log"})
@@ -83,7 +83,7 @@ def test_plug_in_cannot_claim_keys_of_kafka_or_with_our_prefix() -> None:
 
 def test_reloadable_keys_of_audit_and_callers_are_guarded() -> None:
     """Future ones are, too."""
-    assert {name for name in GUARDED if name.startswith("authorizerd.")} == {
+    assert {name for name in SUPER_USER_ONLY_KEYS if name.startswith("authorizerd.")} == {
         "authorizerd.audit.level",
         "authorizerd.audit.required",
         "authorizerd.audit.sample.allowed",

@@ -1,6 +1,6 @@
 import pytest
 
-from authorizerd.acl.audit_mask import Masking
+from authorizerd.acl.audit.mask import Masking
 from authorizerd.config.configuration import parse
 from authorizerd.config.endpoints import HttpEndpoint, StreamEndpoint
 from authorizerd.config.errors import ConfigurationError

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from authorizerd.acl.model import Acl
-from authorizerd.config.follow import FollowSettings, LogIn, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, LogIn, SourceKind
 from authorizerd.config.tls import TlsSettings
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.kafka_client.connection import Node

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.audit import audit_level, audit_message
+from authorizerd.acl.audit.line import audit_level, audit_message
 from authorizerd.acl.by_resource_type import authorize_by_resource_type
 from authorizerd.acl.decision import AuthorizerSettings, Decision, authorize, explain
 from authorizerd.acl.errors import AclError, InvalidAclError, InvalidQuestionError

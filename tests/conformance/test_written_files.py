@@ -11,7 +11,7 @@ import pytest
 
 from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import FeatureLevel
-from authorizerd.metadata.backup import write_backup
+from authorizerd.metadata.backups.backup import write_backup
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
 from authorizerd.metadata.copy_directory import CopyMark, write_mark

@@ -13,12 +13,7 @@ from threading import Thread
 
 import pytest
 
-from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.formats.listing import read_listing
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.acl.zookeeper.export import Target, list_parents
-from authorizerd.acl.zookeeper.ownership import MIGRATION
-from authorizerd.acl.zookeeper.paths import Pattern, pattern_path
 from authorizerd.cli.main import main
 from authorizerd.cli.zookeeper.errors import SessionLostError, ZooKeeperError
 from authorizerd.cli.zookeeper.options import OPEN, Permission, WriteOptions
@@ -38,6 +33,11 @@ from authorizerd.cli.zookeeper.settings import (
     read_settings,
 )
 from authorizerd.cli.zookeeper.writing import AclWriter, Added
+from authorizerd.management.formats.catalogue import FORMATS
+from authorizerd.management.formats.listing import read_listing
+from authorizerd.management.zookeeper.export import Target, list_parents
+from authorizerd.management.zookeeper.ownership import MIGRATION
+from authorizerd.management.zookeeper.paths import Pattern, pattern_path
 from authorizerd.tls.context import new_client_context
 from authorizerd.tls.material import read_material
 from ops.kafka_rig.rig import DIRECTORY, SOURCES, Absent, Program, Rig, RigError, prepare

@@ -11,7 +11,7 @@ from authorizerd.actors.published import Published
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decision_servers import new_decision_handler
 from authorizerd.daemon.decisions.paths import PathsHandler
-from authorizerd.daemon.decisions.watchers import Watchers
+from authorizerd.daemon.queries.watchers import Watchers
 from authorizerd.image.cluster import EMPTY_IMAGE
 from authorizerd.protocol.http.messages import Request
 from tests.daemon.decision_place import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.auditor import Auditor

@@ -12,7 +12,7 @@ import trio
 from trio.testing import memory_stream_pair
 
 from authorizerd.actors.record_applier import Message, RecordApplier
-from authorizerd.daemon.workers.feed_source import FeedSource, Follower
+from authorizerd.daemon.workers.feed_source import FeedSource, WorkerActions
 from authorizerd.daemon.workers.link import WorkerProcess
 from authorizerd.protocol.worker_feed import (
     Files,
@@ -42,7 +42,7 @@ class HeldStream(trio.abc.Stream):
         await self._stream.aclose()
 
 
-class FakeWorker(Follower, WorkerProcess):
+class FakeWorker(WorkerActions, WorkerProcess):
     """A worker and its process in one.
 
     Args:

@@ -21,7 +21,7 @@ from authorizerd.daemon.kafka.api_versions import ApiVersionsHandler
 from authorizerd.daemon.kafka.cluster import Cluster, Node
 from authorizerd.daemon.kafka.dispatch import Session
 from authorizerd.daemon.kafka.listener import Handlers, KafkaListener
-from authorizerd.daemon.kafka.login_credentials import LoginCredentials
+from authorizerd.daemon.kafka.login.login_credentials import LoginCredentials
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.framing import frame

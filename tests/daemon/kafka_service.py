@@ -10,7 +10,7 @@ from typing import Any
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.model import (
     Acl,
     AclAdded,

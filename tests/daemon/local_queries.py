@@ -11,7 +11,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.daemon.queries.answers import Answering
 from authorizerd.daemon.queries.client import OpenAnswer, Queries
-from authorizerd.daemon.queries.past import PastReader
+from authorizerd.daemon.queries.past_state import PastReader
 from authorizerd.daemon.queries.refusals import error_of
 from authorizerd.daemon.queries.replica import ReplicatedState
 from authorizerd.image.cluster import ClusterImage

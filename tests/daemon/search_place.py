@@ -8,8 +8,8 @@ from typing import Any
 
 from authorizerd.acl.model import Acl
 from authorizerd.actors.published import Published
-from authorizerd.daemon.decisions.question_surface import EXPLAIN_PATH, QuestionHandler
-from authorizerd.daemon.decisions.search import SearchHandler
+from authorizerd.daemon.queries.question_surface import EXPLAIN_PATH, QuestionHandler
+from authorizerd.daemon.queries.search import SearchHandler
 from authorizerd.image.changes import TopicAdded
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.protocol.decisions.authzen import Vocabulary

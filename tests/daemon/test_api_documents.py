@@ -14,8 +14,6 @@ import trio
 from prometheus_client import CollectorRegistry
 
 from authorizerd.daemon.decision_servers import ANONYMOUS_PATHS
-from authorizerd.daemon.decisions.acl_list import ACLS_PATH
-from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
 from authorizerd.daemon.decisions.paths import PathsHandler
 from authorizerd.daemon.http.api_document import (
     ADMIN_API,
@@ -24,6 +22,8 @@ from authorizerd.daemon.http.api_document import (
     ApiDocument,
     describe_port,
 )
+from authorizerd.daemon.queries.acl_list import ACLS_PATH
+from authorizerd.daemon.queries.acl_watch import WATCH_PATH
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions.discovery import DISCOVERY_PATH, EVALUATIONS_PATH

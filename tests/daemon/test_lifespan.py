@@ -17,10 +17,10 @@ import trio
 from authorizerd.actors import steps
 from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.config.configuration import parse
-from authorizerd.daemon.components import Parts
+from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.endpoints import DECISION_HTTP
-from authorizerd.daemon.forced_end import ForcedEnd
 from authorizerd.daemon.lifespan import Daemon
+from authorizerd.daemon.process.forced_end import ForcedEnd
 from authorizerd.daemon.telemetry.ready_file import ReadyFile
 from authorizerd.daemon.telemetry.systemd import ServiceManager
 from authorizerd.kafka_client.address import Address
@@ -78,7 +78,9 @@ def new_daemon(config: Path, ready_file: Path, forced_end: ForcedEnd) -> Iterato
     properties = MetaProperties("cluster", 1, "A" * 22)
     with (
         closing(ServiceManager({})) as manager,
-        closing(Parts(lambda: parse(config.read_text(), source="test"), properties)) as parts,
+        closing(
+            DaemonServices(lambda: parse(config.read_text(), source="test"), properties)
+        ) as parts,
     ):
         yield Daemon(parts, ready_file, manager, {}, forced_end)
 

@@ -9,9 +9,9 @@ import pytest
 import trio
 from msgspec.structs import replace
 
-from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audit_filter import AuditRules
-from authorizerd.acl.audited_caller import AuditedCaller
+from authorizerd.acl.audit.caller import AuditedCaller
+from authorizerd.acl.audit.filter import AuditRules
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.protocol.decisions.discovery import EVALUATION_PATH, EVALUATIONS_PATH
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import complete

@@ -13,7 +13,7 @@ import trio
 from authorizerd.actors.published import Published
 from authorizerd.config.configuration import parse
 from authorizerd.config.values import SecurityProtocol
-from authorizerd.daemon.components import Parts
+from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.endpoints import new_cluster, new_server_info
 from authorizerd.daemon.loading import load_log
 from authorizerd.daemon.net.binding import bind, bind_unix
@@ -72,7 +72,7 @@ class Following:
         self.events.append("loaded")
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> DaemonServices:
         learning = SimpleNamespace(learn_cluster_id=self.events.append)
         found: Any = SimpleNamespace(
             origin=self,
@@ -83,7 +83,7 @@ class Following:
             workers=None,
             query_process=SimpleNamespace(feed=None, begin=lambda: None),
         )
-        return cast(Parts, found)
+        return cast(DaemonServices, found)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from authorizerd.acl.plan.changes import AclRequest
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.change.apply_server import Answered, KafkaAclServer, Listed
 from authorizerd.cli.main import main
-from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.management.plan.changes import AclRequest
+from authorizerd.metadata.backups.backup_reader import read_backup
 from authorizerd.metadata.directory import find_files
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.decision_place import entry

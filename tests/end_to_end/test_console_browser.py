@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from authorizerd.acl.formats.listing import write
 from authorizerd.acl.model import Acl
+from authorizerd.management.formats.listing import write
 from tests.loop.running import ROOT, token_of, write_folder
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, running

@@ -19,9 +19,9 @@ from typing import TypeVar
 import trio
 
 from authorizerd.cli.main import main
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.sources.copy_directory import claim_copy_directory
-from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.backups.backup_reader import read_backup
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import DISK

@@ -13,7 +13,7 @@ from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
-from authorizerd.metadata.past import PastLog
+from authorizerd.metadata.past.past_log import PastLog
 from tests.support.daemon_process import DaemonProcess, running
 
 OFFSETS_APART = 71

@@ -16,7 +16,7 @@ from random import Random
 from typing import Final
 
 from authorizerd.acl.model import AclAdded
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.sources.copy_directory import (
     claim_copy_directory,
     prepare_copy_directory,
@@ -27,8 +27,8 @@ from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.copy_directory import SET_ASIDE_NAME, remove_tree
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
-from authorizerd.metadata.findings import Fault
-from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.inspection.findings import Fault
+from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.log_copy import RETRY_SECONDS, LogCopy
 from authorizerd.metadata.replay import Replay

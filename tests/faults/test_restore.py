@@ -12,11 +12,13 @@ from typing import Final
 import pytest
 
 from authorizerd.acl.model import Acl, AclAdded
-from authorizerd.metadata.backup import Backup
+from authorizerd.metadata.backups.backup import Backup
+from authorizerd.metadata.backups.restore import Restored, recover, restore
+from authorizerd.metadata.backups.restore_target import examine_target
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
-from authorizerd.metadata.findings import Fault
-from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.inspection.findings import Fault
+from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.log import MetadataLog, Progress
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.meta_properties import (
@@ -25,8 +27,6 @@ from authorizerd.metadata.meta_properties import (
     read_meta_properties,
 )
 from authorizerd.metadata.replay import Replay
-from authorizerd.metadata.restore import Restored, recover, restore
-from authorizerd.metadata.restore_target import examine_target
 from authorizerd.metadata.writer import FEATURES_WRITTEN, LogWriter
 from tests.faults.disk import FaultDisk
 from tests.support.backups import PROPERTIES, new_backup

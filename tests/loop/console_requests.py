@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlencode
 
-from authorizerd.acl.formats.listing import write
 from authorizerd.daemon.endpoints import ADMIN_HTTP
+from authorizerd.management.formats.listing import write
 from tests.loop.http_requests import BODY_BYTES, HttpRequest, get
 from tests.support.acls import acl
 

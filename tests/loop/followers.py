@@ -18,8 +18,8 @@ from trio.testing import wait_all_tasks_blocked
 from authorizerd.acl.model import Acl
 from authorizerd.acl.steps import finish
 from authorizerd.actors.record_applier import Message, RecordApplier
-from authorizerd.config.follow import FollowSettings, Server, SourceKind
-from authorizerd.daemon.gc_control import automatic_collection_off, collect_regularly
+from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
+from authorizerd.daemon.process.gc_control import automatic_collection_off, collect_regularly
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.freshness import Freshness

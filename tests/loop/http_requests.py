@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from authorizerd.config.own_keys import OWN_KEYS
-from authorizerd.daemon.decisions.acl_list import ACLS_PATH
 from authorizerd.daemon.decisions.opa import DATA_PATH, HEALTH_PATH
-from authorizerd.daemon.decisions.question_surface import EXPLAIN_PATH, HISTORY_PATH
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP
 from authorizerd.daemon.http.api_document import OPENAPI_PATH
+from authorizerd.daemon.queries.acl_list import ACLS_PATH
+from authorizerd.daemon.queries.question_surface import EXPLAIN_PATH, HISTORY_PATH
 from authorizerd.protocol.decisions.authzen import EVALUATIONS_MAX
 from authorizerd.protocol.decisions.discovery import (
     DISCOVERY_PATH,

@@ -42,7 +42,7 @@ IS_CLIENT: Final = ContextVar("IS_CLIENT", default=False)
 
 FRAMES_SHOWN: Final = 6
 PACKAGES: Final = frozenset(
-    ("acl", "actors", "config", "daemon", "metadata", "protocol", "tls"),
+    ("acl", "actors", "config", "daemon", "management", "metadata", "protocol", "tls"),
 )
 SLOW_CALLS: Final = (
     (ssl.SSLObject, "do_handshake"),

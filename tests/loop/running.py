@@ -16,11 +16,11 @@ import trio
 
 from authorizerd.acl.model import Acl
 from authorizerd.config.configuration import parse
-from authorizerd.daemon import gc_control
-from authorizerd.daemon.components import Parts
-from authorizerd.daemon.forced_end import ForcedEnd
+from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.net.binding import BoundEndpoint
+from authorizerd.daemon.process import gc_control
+from authorizerd.daemon.process.forced_end import ForcedEnd
 from authorizerd.daemon.telemetry.systemd import ServiceManager
 from authorizerd.metadata.meta_properties import (
     MetaProperties,
@@ -161,7 +161,9 @@ async def running(
     ready_file = folder / f"ready-{os.urandom(4).hex()}.json"
     with (
         closing(ServiceManager({})) as manager,
-        closing(Parts(lambda: parse(text, source="server.properties"), properties)) as parts,
+        closing(
+            DaemonServices(lambda: parse(text, source="server.properties"), properties)
+        ) as parts,
         nullcontext() if is_loaded else patch.object(parts.origin.source, "run", _never_end),
         # A timed collection would make the number of new objects in a stretch depend on the clock.
         patch.object(gc_control, "COLLECT_SECONDS", math.inf),

@@ -8,8 +8,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from authorizerd.acl.steps import finish
-from authorizerd.daemon.decisions import acl_list, opa, question_surface
+from authorizerd.daemon.decisions import opa
 from authorizerd.daemon.http.api_document import ADMIN_API, ApiDocument
+from authorizerd.daemon.queries import acl_list, question_surface
 from authorizerd.daemon.telemetry.admin import AdminHandler
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.decisions import discovery

@@ -12,8 +12,8 @@ from trio.testing import wait_all_tasks_blocked
 from authorizerd.acl.model import AclRemoved, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.record_applier import Message, RecordApplier
-from authorizerd.daemon.gc_control import automatic_collection_off
-from authorizerd.daemon.workers.feed_source import FeedSource, Follower
+from authorizerd.daemon.process.gc_control import automatic_collection_off
+from authorizerd.daemon.workers.feed_source import FeedSource, WorkerActions
 from authorizerd.protocol.worker_changes import (
     encode_changes,
 )
@@ -30,7 +30,7 @@ from tests.support.log_files import acl_id, added
 CHANGES: Final = 10_000
 
 
-class _Nobody(Follower):
+class _Nobody(WorkerActions):
     """A follower that ignores the daemon's orders; only ACLs and changes take effect."""
 
     def apply_settings(self, texts: Mapping[str, str]) -> None: ...

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Acl, AclAdded, Change
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.metadata.directory import checkpoint_name

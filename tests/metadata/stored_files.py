@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.model import Acl
-from authorizerd.metadata.findings import Fault
-from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.inspection.findings import Fault
+from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DiskStorage

@@ -25,8 +25,8 @@ from authorizerd.metadata.copy_directory import (
 from authorizerd.metadata.copy_snapshot import MemoryFile
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import CopyConflictError, CorruptLogError, LogDirectoryError
-from authorizerd.metadata.findings import Fault
-from authorizerd.metadata.inspection import Inspection
+from authorizerd.metadata.inspection.findings import Fault
+from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.log_copy import RETRY_SECONDS, LogCopy
 from authorizerd.metadata.replay import KEPT_RECORDS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from immutables import Map
 from msgspec.structs import replace
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.model import Acl, ChangeBatch, Operation, PatternType, PermissionType
 from authorizerd.acl.model import ResourceType as Resource
 from authorizerd.image.changes import (

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from authorizerd.config.configuration import Configuration, parse
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from tests.model.story import EARLY, LATE, USERS, Life
 from tests.model.watched_log import LOG_DIR
 

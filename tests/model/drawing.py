@@ -17,7 +17,7 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from tests.model.drawn_acls import (
     draw_acl,
     draw_filter,

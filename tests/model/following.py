@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from authorizerd.acl.model import Acl, Operation
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.origins import followed_cluster
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
 from authorizerd.daemon.sources.brokers.source import BrokersSource

@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from authorizerd.actors.errors import EndpointStartError, LogWriteError
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.errors import StartError
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, LogNotWrittenError
 from authorizerd.metadata.log import Progress

@@ -1,4 +1,4 @@
-"""One life of the daemon: the real ``Parts`` and ``Daemon``, on a simulated machine and network.
+"""One life of the daemon: ``DaemonServices`` and ``Daemon`` on a simulated machine and network.
 
 Its disk, threads, clocks, sockets and signals are replaced; all else is the daemon's own. Batches
 reach the applier late and in pieces.
@@ -28,9 +28,9 @@ from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.actors.update_queue import UpdateQueue
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon import components, lifespan, servers
-from authorizerd.daemon.components import Parts
+from authorizerd.daemon.components import DaemonServices
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.origins import followed_cluster, own_log
 from authorizerd.daemon.sources.own_log_writer import OwnLog
@@ -112,7 +112,7 @@ class Process(trio.abc.Instrument):
         self.workers = Workers(self, self.machine.chance) if life.workers > 1 else None
         self._settled = 0
         self.started: Mapping[str, Completion[None]] = {}
-        self.parts: Parts
+        self.parts: DaemonServices
         self.gate: ListenerGate
         self.applier: RecordApplier
         self._late_inbox: trio.MemoryReceiveChannel[Message]
@@ -177,7 +177,7 @@ class Process(trio.abc.Instrument):
             *(() if self.workers is None else self.workers.replacements()),
         ):
             self._prepare()
-            self.parts = Parts(lambda: self.file, PROPERTIES)
+            self.parts = DaemonServices(lambda: self.file, PROPERTIES)
             yield
 
     def _replacements(self) -> tuple[Replacement, ...]:

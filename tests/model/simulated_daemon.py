@@ -11,14 +11,14 @@ import trio
 
 from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.daemon.endpoints import ADMIN_HTTP, DECISION_HTTP, DECISION_STREAM
-from authorizerd.daemon.forced_end import ForcedEnd
 from authorizerd.daemon.kafka.cluster import Cluster
 from authorizerd.daemon.lifespan import Daemon
 from authorizerd.daemon.net.binding import BoundEndpoint
-from authorizerd.daemon.stages import Stage
+from authorizerd.daemon.process.forced_end import ForcedEnd
+from authorizerd.daemon.process.stages import Stage
 from authorizerd.daemon.telemetry.systemd import ServiceManager
 from authorizerd.protocol.worker_feed import (
-    Place,
+    WorkerAddress,
 )
 from tests.model.invariants import check
 from tests.model.network import MemoryListener
@@ -50,8 +50,8 @@ class _Endpoint:
         self._listener = self._process.network.listen(self.name)
         return [self._listener]
 
-    def place(self, name: str) -> Place:
-        return Place(name)
+    def place(self, name: str) -> WorkerAddress:
+        return WorkerAddress(name)
 
     @property
     def is_listening(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from authorizerd.acl.model import Acl, AclFilter, Question
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 
 T = TypeVar("T")
 

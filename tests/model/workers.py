@@ -20,7 +20,7 @@ from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.daemon import lifespan, worker
 from authorizerd.daemon.workers.link import LOADING_SECONDS_MAX, WorkerProcess
 from authorizerd.protocol.worker_feed import (
-    Place,
+    WorkerAddress,
 )
 from tests.model.host import Host
 from tests.model.invariants import check
@@ -156,7 +156,7 @@ class Workers:
         self.nursery.start_soon(started.run)
         return ours, started
 
-    async def _listen_at(self, place: Place) -> list[MemoryListener]:
+    async def _listen_at(self, place: WorkerAddress) -> list[MemoryListener]:
         current = _current.get()
         assert current is not None
         assert current.applier is not None

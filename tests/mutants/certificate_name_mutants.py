@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 CERTIFICATE_NAME_MUTANTS: Final = (
     Mutant(
         name="special characters of a certificate's name are not escaped",
-        file="acl/distinguished_names.py",
+        file="acl/text/distinguished_names.py",
         text="    escaped = _SPECIAL.sub(",
         becomes="    escaped = text or _SPECIAL.sub(",
         found_by="tests/tls/test_distinguished_name.py::test_parts_are_reversed_and_escaped",
@@ -37,18 +37,18 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     ),
     Mutant(
         name="a mapping rule may match a part of a name",
-        file="config/principal_rules.py",
+        file="config/principals/rules.py",
         text="if pattern.fullmatch(name) is None:",
         becomes="if pattern.search(name) is None:",
-        found_by="tests/config/test_principal_mapping.py"
+        found_by="tests/config/principals/test_mapping.py"
         "::test_recorded_rules_give_kafkas_principals",
     ),
     Mutant(
         name="a name that no mapping rule matches is its own principal",
-        file="config/principal_mapping.py",
+        file="config/principals/mapping.py",
         text='        raise PrincipalMappingError(\n            f"no rule matches',
         becomes='        return distinguished_name or str(\n            f"no rule matches',
-        found_by="tests/config/test_principal_mapping.py"
+        found_by="tests/config/principals/test_mapping.py"
         "::test_name_that_no_rule_matches_has_no_principal",
     ),
     Mutant(
@@ -61,50 +61,50 @@ CERTIFICATE_NAME_MUTANTS: Final = (
     ),
     Mutant(
         name="a mapping rule is applied to a name that Java may treat differently",
-        file="config/principal_rules.py",
+        file="config/principals/rules.py",
         text="        if (construct := self.translation.find_doubt(name)) is not None:",
         becomes="        if (construct := self.translation.find_doubt('')) is not None:",
-        found_by="tests/config/test_principal_mapping.py"
+        found_by="tests/config/principals/test_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
     Mutant(
         name="a mapping rule may replace any number of parts",
-        file="config/principal_rules.py",
+        file="config/principals/rules.py",
         text="    if len(matches) > _REPLACEMENTS_MAX:",
         becomes="    if len(matches) > 2**31:",
-        found_by="tests/config/test_principal_mapping.py"
+        found_by="tests/config/principals/test_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
     Mutant(
         name="a mapping rule may replace half of a character",
-        file="config/principal_rules.py",
+        file="config/principals/rules.py",
         text="> _LAST_OF_ONE_UNIT and",
         becomes="> chr(0x10FFFF) and",
-        found_by="tests/config/test_principal_mapping.py"
+        found_by="tests/config/principals/test_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
     Mutant(
         name="the lower case of a sigma is guessed",
-        file="config/principal_rules.py",
+        file="config/principals/rules.py",
         text='if case == "L" and _SIGMA in principal:',
         becomes='if case == "-" and _SIGMA in principal:',
-        found_by="tests/config/test_principal_mapping.py"
+        found_by="tests/config/principals/test_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
     Mutant(
         name="the case of a character that is new in Unicode is guessed",
-        file="config/principal_rules.py",
+        file="config/principals/rules.py",
         text="_NEW_CASES.search(principal) or ",
         becomes="",
-        found_by="tests/config/test_principal_mapping.py"
+        found_by="tests/config/principals/test_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
     Mutant(
         name="the case of an unassigned character is guessed",
-        file="config/principal_rules.py",
+        file="config/principals/rules.py",
         text=' or any(category(character) == "Cn" for character in principal)',
         becomes="",
-        found_by="tests/config/test_principal_mapping.py"
+        found_by="tests/config/principals/test_mapping.py"
         "::test_name_for_which_javas_answer_is_unknown_has_no_principal",
     ),
     Mutant(

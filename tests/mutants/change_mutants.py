@@ -9,7 +9,7 @@ from tests.mutants.mutant import Mutant
 CHANGE_MUTANTS: Final = (
     Mutant(
         name="a change is made although an ACL has changed since",
-        file="acl/change_guard.py",
+        file="acl/expected_offset.py",
         text="    if changed_at > expected_offset:\n",
         becomes="    if offset < expected_offset:\n",
         found_by="tests/actors/test_change_guards.py::test_change_by_another_client_rejects_the_whole_request",

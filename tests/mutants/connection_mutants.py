@@ -9,10 +9,10 @@ from tests.mutants.mutant import Mutant
 CONNECTION_MUTANTS: Final = (
     Mutant(
         name="an error of a thread leaves a cycle of objects",
-        file="daemon/threads.py",
+        file="daemon/process/threads.py",
         text="await trio.to_thread.run_sync(run, ",
         becomes="return await trio.to_thread.run_sync(function, *arguments, ",
-        found_by="tests/daemon/test_threads.py::test_error_leaves_no_cycle",
+        found_by="tests/daemon/process/test_threads.py::test_error_leaves_no_cycle",
     ),
     Mutant(
         name="each connection that is reset while it is idle leaks",
@@ -72,14 +72,14 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="a busy connection is evicted for a new one",
-        file="daemon/net/places.py",
+        file="daemon/net/open_connections.py",
         text="return guest.is_waiting or self._is_stalled(guest, STALL_SECONDS_MIN)",
         becomes="return True",
         found_by="tests/daemon/net/test_connection_server.py::test_connection_with_a_request_under_way_never_gives_way",
     ),
     Mutant(
         name="an idle connection is evicted at once",
-        file="daemon/net/places.py",
+        file="daemon/net/open_connections.py",
         text="connection.since + least_s <= trio.current_time()",
         becomes="least_s > 0",
         found_by="tests/daemon/net/test_connection_server.py::test_established_connection_gives_way_only_after_long_idleness",
@@ -107,7 +107,7 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="a stranger whose request was answered is safe from eviction",
-        file="daemon/net/places.py",
+        file="daemon/net/open_connections.py",
         text="        if not is_known:\n",
         becomes="        if not connection:\n",
         found_by="tests/daemon/test_decision_servers.py::test_slow_pollers_keep_nobody_out",
@@ -137,17 +137,17 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="a network with many connections takes the places of others",
-        file="daemon/net/places.py",
+        file="daemon/net/open_connections.py",
         text="most >= len(self._strangers.get(network, ())):",
         becomes="most >= 0:",
-        found_by="tests/daemon/net/test_places.py::test_no_network_loses_a_place_to_one_with_more",
+        found_by="tests/daemon/net/test_open_connections.py::test_no_network_loses_a_place_to_one_with_more",
     ),
     Mutant(
         name="each address of one IPv6 network counts as a network",
         file="daemon/net/connection_limits.py",
         text='return ":".join([*text.split(":")[:4], zone])',
         becomes="return address",
-        found_by="tests/daemon/net/test_places.py::test_network_of_an_address",
+        found_by="tests/daemon/net/test_open_connections.py::test_network_of_an_address",
     ),
     Mutant(
         name="arrivals of one network come before all others",

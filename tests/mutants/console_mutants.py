@@ -13,7 +13,7 @@ _SESSIONS: Final = "tests/daemon/console/test_sessions.py"
 _SLOTS: Final = "tests/daemon/decisions/test_slots.py"
 _EXPORTS: Final = "tests/daemon/queries/test_tables.py"
 _ACCESS: Final = "tests/daemon/console/pages/test_access.py"
-_HOSTS: Final = "tests/daemon/decisions/test_search_hosts.py"
+_HOSTS: Final = "tests/daemon/queries/test_search_hosts.py"
 
 CONSOLE_MUTANTS: Final = (
     Mutant(
@@ -226,7 +226,7 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="anyone who may search may read a history",
-        file="daemon/decisions/question_surface.py",
+        file="daemon/queries/question_surface.py",
         text='("History", HISTORIES)',
         becomes='("History", EXPLANATIONS)',
         found_by="tests/daemon/decisions/test_past_requests.py"
@@ -234,10 +234,10 @@ CONSOLE_MUTANTS: Final = (
     ),
     Mutant(
         name="anyone gets explanations",
-        file="daemon/decisions/question_surface.py",
+        file="daemon/queries/question_surface.py",
         text="        self._check(requester, self._needs, question.principal)\n",
         becomes="",
-        found_by="tests/daemon/decisions/test_search_rights.py"
+        found_by="tests/daemon/queries/test_search_rights.py"
         "::test_explanation_shows_acls_so_it_needs_the_right_to_search",
     ),
 )

@@ -36,7 +36,7 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="an ACL on which Kafka fails is skipped",
-        file="acl/bits.py",
+        file="acl/index/bits.py",
         text="        ),\n        UNJUDGEABLE_BITS,\n    )\n",
         becomes="        ),\n    )\n",
         found_by=f"{_FAILING}::test_nobody_but_super_users_may_do_anything_there",
@@ -53,23 +53,23 @@ DECISION_MUTANTS: Final = (
         file="acl/snapshot.py",
         text="acl.permission_type == PermissionType.ALLOW and not is_unjudgeable(acl)",
         becomes="acl.permission_type == PermissionType.ALLOW",
-        found_by="tests/acl/plan/test_changes.py::test_steps_are_in_the_safe_order",
+        found_by="tests/management/plan/test_changes.py::test_steps_are_in_the_safe_order",
     ),
     Mutant(
         name="the principal of an ACL on which Kafka fails is not masked",
-        file="acl/audit_mask.py",
+        file="acl/audit/mask.py",
         text="        if not isinstance(rule, MatchingAcl | UnjudgeableAcl):",
         becomes="        if not isinstance(rule, MatchingAcl):",
         found_by=(
-            "tests/acl/test_audit_mask.py::test_principal_without_a_colon_is_hidden_in_the_rule"
+            "tests/acl/audit/test_mask.py::test_principal_without_a_colon_is_hidden_in_the_rule"
         ),
     ),
     Mutant(
         name="a DENY for a range that wakes up is said to allow",
-        file="acl/release_changes.py",
+        file="management/release_changes.py",
         text="        allows = is_grant(acl) is wakes_up",
         becomes="        allows = wakes_up",
-        found_by="tests/acl/test_release_changes.py::test_meanings_and_examples",
+        found_by="tests/management/test_release_changes.py::test_meanings_and_examples",
     ),
     Mutant(
         name="ALLOW beats DENY",
@@ -168,14 +168,14 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="READ does not imply DESCRIBE",
-        file="acl/bits.py",
+        file="acl/index/bits.py",
         text="Operation.DESCRIBE: (Operation.READ, ",
         becomes="Operation.DESCRIBE: (",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
     Mutant(
         name="DENY of READ implies DENY of DESCRIBE",
-        file="acl/bits.py",
+        file="acl/index/bits.py",
         text="return (Operation.ALL, *own)",
         becomes="return (Operation.ALL, *own, *_IMPLYING.get(operation, ()))",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
@@ -183,8 +183,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="the literal * for one host matches nothing",
         file="acl/patterns.py",
-        text="        bits |= patterns.wildcard\n    if patterns.ends:",
-        becomes="        bits |= 0\n    if patterns.ends:",
+        text="        bits |= patterns.wildcard\n    if patterns.probes:",
+        becomes="        bits |= 0\n    if patterns.probes:",
         found_by="tests/acl/test_standard_authorizer_answers.py::test_every_decision_equals_kafkas",
     ),
     Mutant(
@@ -245,7 +245,7 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="a removed denial of one host is still named",
-        file="acl/denying_hosts.py",
+        file="acl/index/denying_hosts.py",
         text="hosts = index[place].delete(_digest(acl.host))",
         becomes="hosts = index[place]",
         found_by="tests/acl/test_decision.py::test_the_denial_named_for_an_unknown_host_depends_only_on_the_rules",
@@ -294,7 +294,7 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="an ACL whose principal has no colon denies nobody",
-        file="acl/bits.py",
+        file="acl/index/bits.py",
         text="        UNJUDGEABLE_BITS,\n    )",
         becomes="        0,\n    )",
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
@@ -356,7 +356,7 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="a search names hosts that never match",
-        file="acl/search/places.py",
+        file="acl/search/matching_patterns.py",
         text="if bits and not never_matches(host, releases):",
         becomes="if bits:",
         found_by="tests/acl/search/test_subjects.py::test_hosts_that_never_match_say_nothing",
@@ -418,7 +418,7 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="an unknown permission allows",
-        file="acl/bits.py",
+        file="acl/index/bits.py",
         text="if acl.permission_type == PermissionType.ALLOW:\n        return 1 << acl.operation",
         becomes="if acl.permission_type != PermissionType.DENY:\n        return 1 << acl.operation",
         found_by="tests/acl/test_decision.py::test_an_unknown_permission_denies",
@@ -432,14 +432,14 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="a loaded DENY for one host does not apply to unknown hosts",
-        file="acl/builder.py",
+        file="acl/index/builder.py",
         text="        if not denial:\n",
         becomes="        if True:\n",
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_a_rule_for_one_host",
     ),
     Mutant(
         name="a second ACL of one id is loaded",
-        file="acl/builder.py",
+        file="acl/index/builder.py",
         text="        if len(acls) == count:\n",
         becomes="        if count < 0:\n",
         found_by="tests/acl/test_snapshot.py::test_a_repeated_id_is_refused_on_both_paths",
@@ -497,7 +497,7 @@ DECISION_MUTANTS: Final = (
     ),
     Mutant(
         name="a deletion by MATCH ignores prefixes",
-        file="acl/filter_index.py",
+        file="acl/index/filter_index.py",
         text="else name.startswith(pattern_name)",
         becomes="else name == pattern_name",
         found_by="tests/acl/test_filters.py::test_the_filter_index_finds_the_filters_that_match_an_acl",

@@ -103,7 +103,7 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/http_surface.py",
         text="if answer.allowed[0] != allowed:",
         becomes="if False:",
-        found_by="tests/daemon/decisions/test_search_rights.py"
+        found_by="tests/daemon/queries/test_search_rights.py"
         "::test_explanation_gives_the_answer_that_was_audited",
     ),
     Mutant(
@@ -111,7 +111,7 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/http_surface.py",
         text="        if self._authorizer.has_expired(state):\n            found",
         becomes="        if False:\n            found",
-        found_by="tests/daemon/decisions/test_search_rights.py"
+        found_by="tests/daemon/queries/test_search_rights.py"
         "::test_answer_is_not_given_once_the_state_has_expired",
     ),
     Mutant(
@@ -119,7 +119,7 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/http_surface.py",
         text="question, caller=requester.principal, offset=offset",
         becomes="question, caller=None, offset=offset",
-        found_by="tests/daemon/decisions/test_search_rights.py::test_caller_of_a_question_is_told",
+        found_by="tests/daemon/queries/test_search_rights.py::test_caller_of_a_question_is_told",
     ),
     Mutant(
         name="caches may keep a URL that a client has chosen",
@@ -162,16 +162,16 @@ DECISION_PORT_MUTANTS: Final = (
         text="        if version == self._callers.version:\n",
         becomes="        if version is not None:\n",
         found_by=(
-            "tests/daemon/decisions/test_search_rights.py"
+            "tests/daemon/queries/test_search_rights.py"
             "::test_waiting_search_is_refused_once_the_right_is_gone"
         ),
     ),
     Mutant(
         name="a listing goes on after a reload has taken its caller's right",
-        file="daemon/decisions/listings.py",
+        file="daemon/queries/listings.py",
         text="check()  # for each part, since a slow reader may take minutes",
         becomes="pass",
-        found_by="tests/daemon/decisions/test_acl_list.py::test_listing_ends_once_the_right_is_gone",
+        found_by="tests/daemon/queries/test_acl_list.py::test_listing_ends_once_the_right_is_gone",
     ),
     Mutant(
         name="a frame of the stream is answered after a reload has taken its caller's right",
@@ -273,35 +273,35 @@ DECISION_PORT_MUTANTS: Final = (
         file="protocol/decisions/page_tokens.py",
         text="if token.state != state:",
         becomes="if not token.state:",
-        found_by="tests/daemon/decisions/test_search.py::test_token_expires_when_the_state_changes",
+        found_by="tests/daemon/queries/test_search.py::test_token_expires_when_the_state_changes",
     ),
     Mutant(
         name="a made-up page token counts",
         file="protocol/decisions/page_tokens.py",
         text="if not hmac.compare_digest(data[:_MAC_BYTES], self._sign(content, search)):",
         becomes="if len(data) < _MAC_BYTES:",
-        found_by="tests/daemon/decisions/test_search.py::test_token_belongs_to_one_search",
+        found_by="tests/daemon/queries/test_search.py::test_token_belongs_to_one_search",
     ),
     Mutant(
         name="any caller searches for subjects",
-        file="daemon/decisions/search.py",
+        file="daemon/queries/search.py",
         text="    SEARCH_SUBJECT_PATH: SEARCHES_OF_ALL,\n",
         becomes="    SEARCH_SUBJECT_PATH: Needs(None, None, ''),\n",
-        found_by="tests/daemon/decisions/test_search_rights.py::test_a_caller_searches_only_its_own_rights",
+        found_by="tests/daemon/queries/test_search_rights.py::test_a_caller_searches_only_its_own_rights",
     ),
     Mutant(
         name="any caller gets explanations of its own rights",
         file="protocol/http/rights.py",
         text='    Right.SEARCH, Right.SEARCH, "get explanations',
         becomes='    Right.SEARCH, None, "get explanations',
-        found_by="tests/daemon/decisions/test_search_rights.py::test_explanation_shows_acls_so_it_needs_the_right_to_search",
+        found_by="tests/daemon/queries/test_search_rights.py::test_explanation_shows_acls_so_it_needs_the_right_to_search",
     ),
     Mutant(
         name="a result is not allowed when it is asked about",
         file="protocol/decisions/search_results.py",
         text="        if not (query.list_hosts or self._is_allowed(pattern.name)):\n",
         becomes="        if query is None:\n",
-        found_by="tests/daemon/decisions/test_search.py::test_a_pattern_whose_own_name_is_denied_is_no_result",
+        found_by="tests/daemon/queries/test_search.py::test_a_pattern_whose_own_name_is_denied_is_no_result",
     ),
     Mutant(
         name="the id of an earlier request is repeated",
@@ -390,10 +390,10 @@ DECISION_PORT_MUTANTS: Final = (
     ),
     Mutant(
         name="a listing of ACLs ignores that the audit cannot be written",
-        file="daemon/decisions/acl_surface.py",
+        file="daemon/queries/acl_surface.py",
         text="    authorizer.check_ready(state)\n",
         becomes="    if state.snapshot is None:\n        authorizer.check_ready(state)\n",
-        found_by="tests/daemon/decisions/test_acl_list.py"
+        found_by="tests/daemon/queries/test_acl_list.py"
         "::test_nobody_lists_while_a_required_audit_cannot_be_written",
     ),
     Mutant(
@@ -547,7 +547,7 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/callers.py",
         text="        if not needs.trusts:\n",
         becomes="        if needs is None:\n",
-        found_by="tests/daemon/decisions/test_acl_list.py"
+        found_by="tests/daemon/queries/test_acl_list.py"
         "::test_callers_that_are_trusted_to_ask_may_not_list",
     ),
     Mutant(
@@ -555,22 +555,22 @@ DECISION_PORT_MUTANTS: Final = (
         file="daemon/decisions/callers.py",
         text="        if not self._is_valid:\n",
         becomes="        if needs.itself is None and not self._is_valid:\n",
-        found_by="tests/daemon/decisions/test_acl_watch.py::test_removed_token_ends_its_watches",
+        found_by="tests/daemon/queries/test_acl_watch.py::test_removed_token_ends_its_watches",
     ),
     Mutant(
         name="a watch sends changes after a reload has taken its right away",
-        file="daemon/decisions/acl_watch.py",
+        file="daemon/queries/acl_watch.py",
         text="check_may_list(self._authorizer, self._caller)\n            await send(_encode(",
         becomes="await send(_encode(",
-        found_by="tests/daemon/decisions/test_acl_watch.py"
+        found_by="tests/daemon/queries/test_acl_watch.py"
         "::test_no_change_is_sent_after_a_reload_that_takes_the_right_away",
     ),
     Mutant(
         name="a search of own rights shows names in others' ACLs",
-        file="daemon/decisions/search.py",
+        file="daemon/queries/search.py",
         text="caller == query.principal and caller not in",
         becomes="caller is None and caller not in",
-        found_by="tests/daemon/decisions/test_search_rights.py"
+        found_by="tests/daemon/queries/test_search_rights.py"
         "::test_a_search_of_own_rights_shows_no_names_of_others",
     ),
     Mutant(
@@ -578,15 +578,15 @@ DECISION_PORT_MUTANTS: Final = (
         file="protocol/decisions/acl_feed.py",
         text="id=offset if is_last else None",
         becomes="id=offset",
-        found_by="tests/daemon/decisions/test_acl_watch.py"
+        found_by="tests/daemon/queries/test_acl_watch.py"
         "::test_long_batch_is_sent_in_parts_and_resumed_as_a_whole",
     ),
     Mutant(
         name="a heartbeat skips changes that are not sent yet",
-        file="daemon/decisions/acl_watch.py",
+        file="daemon/queries/acl_watch.py",
         text="        if journal.look_up(self._place) is None:\n",
         becomes="        if journal:\n",
-        found_by="tests/daemon/decisions/test_acl_watch.py"
+        found_by="tests/daemon/queries/test_acl_watch.py"
         "::test_heartbeat_does_not_skip_a_change_that_has_just_come",
     ),
     Mutant(

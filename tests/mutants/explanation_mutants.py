@@ -74,16 +74,16 @@ EXPLANATION_MUTANTS: Final = (
     ),
     Mutant(
         name="a principal that only contains the CN of another one resembles it",
-        file="acl/similar_principals.py",
+        file="acl/text/similar_principals.py",
         text="        if self._name in common or _fold(name) in self._common:\n",
         becomes="        if any(self._name in each or _fold(name) in each for each in common):\n",
         found_by="tests/acl/explanation/test_near_misses.py::test_similar_names_and_principals_are_found",
     ),
     Mutant(
         name="an escaped blank at the end of a distinguished name's value is lost",
-        file="acl/distinguished_names.py",
+        file="acl/text/distinguished_names.py",
         text="    if backslashes % 2:",
         becomes="    if backslashes > 9:",
-        found_by="tests/acl/test_distinguished_names.py::test_javas_own_names_stay_as_they_are",
+        found_by="tests/acl/text/test_distinguished_names.py::test_javas_own_names_stay_as_they_are",
     ),
 )

@@ -69,34 +69,34 @@ KAFKA_MUTANTS: Final = (
     ),
     Mutant(
         name="a password is not compared",
-        file="daemon/kafka/sasl_plain.py",
+        file="daemon/kafka/login/sasl_plain.py",
         text="if not compare_digest(expected, password_digest(password)):",
         becomes="if user not in users.digests:",
-        found_by="tests/daemon/kafka/test_sasl_plain.py::test_other_tokens_are_rejected",
+        found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
     Mutant(
         name="an unknown user costs less work than a known one",
-        file="daemon/kafka/sasl_plain.py",
+        file="daemon/kafka/login/sasl_plain.py",
         text="    if not compare_digest(expected, password_digest(password)):",
         becomes=(
             "    if user not in users.digests or not compare_digest(expected, "
             "password_digest(password)):"
         ),
-        found_by="tests/daemon/kafka/test_sasl_plain.py::test_unknown_user_costs_the_work_of_a_known_one",
+        found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_unknown_user_costs_the_work_of_a_known_one",
     ),
     Mutant(
         name="a password is compared by its prefix",
-        file="daemon/kafka/sasl_plain.py",
+        file="daemon/kafka/login/sasl_plain.py",
         text="if not compare_digest(expected, password_digest(password)):",
         becomes='if not users.passwords.get(user, "?").startswith(password):',
-        found_by="tests/daemon/kafka/test_sasl_plain.py::test_other_tokens_are_rejected",
+        found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
     Mutant(
         name="one user logs in as another",
-        file="daemon/kafka/sasl_plain.py",
+        file="daemon/kafka/login/sasl_plain.py",
         text='if authorization_id not in ("", user):',
         becomes='if authorization_id == "":\n        return user\n    if authorization_id is None:',
-        found_by="tests/daemon/kafka/test_sasl_plain.py::test_other_tokens_are_rejected",
+        found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
     Mutant(
         name="all errors have texts, however many there are",

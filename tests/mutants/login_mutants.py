@@ -6,50 +6,50 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_SCRAM: Final = "tests/daemon/kafka/test_sasl_scram.py::"
-_CREDENTIALS: Final = "tests/daemon/kafka/test_login_credentials.py::"
-_EXCHANGE: Final = "tests/daemon/kafka/test_authentication.py::"
+_SCRAM: Final = "tests/daemon/kafka/login/test_sasl_scram.py::"
+_CREDENTIALS: Final = "tests/daemon/kafka/login/test_login_credentials.py::"
+_EXCHANGE: Final = "tests/daemon/kafka/login/test_authentication.py::"
 _LISTENER: Final = "tests/daemon/kafka/test_listener_sasl.py::"
 
 LOGIN_MUTANTS: Final = (
     Mutant(
         name="a SCRAM proof is not compared",
-        file="daemon/kafka/sasl_scram.py",
+        file="daemon/kafka/login/sasl_scram.py",
         text="if not (proves and challenge.candidate.is_known):",
         becomes="if not challenge.candidate.is_known:",
         found_by=f"{_SCRAM}test_wrong_final_message_fails",
     ),
     Mutant(
         name="a client that knows the keys of a made-up SCRAM credential logs in",
-        file="daemon/kafka/sasl_scram.py",
+        file="daemon/kafka/login/sasl_scram.py",
         text="if not (proves and challenge.candidate.is_known):",
         becomes="if not proves:",
         found_by=f"{_CREDENTIALS}test_nobody_logs_in_with_a_made_up_credential",
     ),
     Mutant(
         name="a recorded SCRAM log-in can be repeated",
-        file="daemon/kafka/sasl_scram.py",
+        file="daemon/kafka/login/sasl_scram.py",
         text='        nonce = match["nonce"] + self._nonce\n',
         becomes='        nonce = match["nonce"]\n',
         found_by=f"{_SCRAM}test_proof_of_another_login_fails",
     ),
     Mutant(
         name="one user logs in as another with SCRAM",
-        file="daemon/kafka/sasl_scram.py",
+        file="daemon/kafka/login/sasl_scram.py",
         text="_decode_name(authorization_id) != user",
         becomes="not authorization_id",
         found_by=f"{_SCRAM}test_unsupported_request_is_refused_by_name",
     ),
     Mutant(
         name="a SCRAM challenge reveals whether the user exists",
-        file="daemon/kafka/login_credentials.py",
+        file="daemon/kafka/login/login_credentials.py",
         text='b"salt of " + login',
         becomes='b"salt of "',
         found_by=f"{_CREDENTIALS}test_unknown_users_are_challenged_like_known_ones",
     ),
     Mutant(
         name="a SCRAM credential of another mechanism is used",
-        file="daemon/kafka/login_credentials.py",
+        file="daemon/kafka/login/login_credentials.py",
         text="        and len(credential.stored_key) == size\n",
         found_by=f"{_CREDENTIALS}test_unusable_credential_counts_as_missing",
     ),
@@ -71,14 +71,14 @@ LOGIN_MUTANTS: Final = (
     ),
     Mutant(
         name="a connection changes its principal",
-        file="daemon/kafka/authentication.py",
+        file="daemon/kafka/login/authentication.py",
         text="if self._principal not in (None, principal):",
         becomes="if self._principal == principal + principal:",
         found_by=f"{_EXCHANGE}test_reauthentication_requires_the_same_user",
     ),
     Mutant(
         name="a connection changes its mechanism",
-        file="daemon/kafka/authentication.py",
+        file="daemon/kafka/login/authentication.py",
         text="if self.is_reauthentication and self.mechanism != self._session_mechanism:",
         becomes="if self.is_reauthentication and self.mechanism is None:",
         found_by=f"{_EXCHANGE}test_reauthentication_requires_the_same_mechanism",
@@ -92,14 +92,14 @@ LOGIN_MUTANTS: Final = (
     ),
     Mutant(
         name="a client that logs in again sends tokens of any size",
-        file="daemon/kafka/authentication.py",
+        file="daemon/kafka/login/authentication.py",
         text="if len(token) > LOGIN_BYTES_MAX:",
         becomes="if not token:",
         found_by=f"{_EXCHANGE}test_oversized_token_fails_the_login",
     ),
     Mutant(
         name="a SCRAM log-in of an unknown user takes less work",
-        file="daemon/kafka/sasl_scram.py",
+        file="daemon/kafka/login/sasl_scram.py",
         text="        hash_name = self._mechanism.hash_name\n        conversation",
         becomes="        hash_name = self._mechanism.hash_name\n"
         "        if not challenge.candidate.is_known:\n"
@@ -116,7 +116,7 @@ LOGIN_MUTANTS: Final = (
     ),
     Mutant(
         name="a look-up of a known SCRAM user takes more work",
-        file="daemon/kafka/login_credentials.py",
+        file="daemon/kafka/login/login_credentials.py",
         text="        is_usable = _is_usable(made_up if known is None else known, mechanism)\n",
         becomes="        is_usable = known is not None and _is_usable(known, mechanism)\n",
         found_by=f"{_CREDENTIALS}test_unknown_user_costs_the_work_of_a_known_one",

@@ -6,41 +6,41 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_CHANGES: Final = "tests/acl/plan/test_changes.py"
-_DOCUMENT: Final = "tests/acl/plan/test_document.py::test_altered_plan_is_rejected"
+_CHANGES: Final = "tests/management/plan/test_changes.py"
+_DOCUMENT: Final = "tests/management/plan/test_document.py::test_altered_plan_is_rejected"
 
 PLAN_MUTANTS: Final = (
     Mutant(
         name="the wildcard covers prefixes with names that it does not match",
-        file="acl/pattern_set.py",
+        file="acl/index/pattern_set.py",
         text="if has_wildcard and name and not name.startswith(WILDCARD):",
         becomes="if has_wildcard:",
-        found_by="tests/acl/test_pattern_set.py"
+        found_by="tests/acl/index/test_pattern_set.py"
         "::test_pattern_covers_those_whose_names_it_all_matches",
     ),
     Mutant(
         name="a plan deletes DENYs before ALLOWs",
-        file="acl/plan/changes.py",
+        file="management/plan/changes.py",
         text='"delete_allow", "delete_deny")',
         becomes='"delete_deny", "delete_allow")',
         found_by=f"{_CHANGES}::test_no_moment_allows_more_than_both_states",
     ),
     Mutant(
         name="a plan deletes ACLs that it does not manage",
-        file="acl/plan/changes.py",
+        file="management/plan/changes.py",
         text=" and selector.manages(acl)",
         found_by=f"{_CHANGES}::test_plan_changes_what_it_manages_and_nothing_else",
     ),
     Mutant(
         name="the steps of a plan need not lead from the one state to the other",
-        file="acl/plan/document.py",
+        file="management/plan/document.py",
         text="    if (count, change_digest(before.digest, changes)) != (after.acls, after.digest):",
         becomes="    if count != after.acls:",
         found_by=_DOCUMENT,
     ),
     Mutant(
         name="a plan that would break something can be edited so that it does not",
-        file="acl/plan/document.py",
+        file="management/plan/document.py",
         text="    if checksum != _compute_checksum(value):",
         becomes="    if checksum is None:",
         found_by=_DOCUMENT,
@@ -54,23 +54,23 @@ PLAN_MUTANTS: Final = (
     ),
     Mutant(
         name="a plan that deletes DENYs does not say that more is allowed",
-        file="acl/plan/warnings.py",
+        file="management/plan/warnings.py",
         text="    if not denials:",
         becomes="    if denials:",
-        found_by="tests/acl/plan/test_warnings.py::test_deleted_denials_are_announced",
+        found_by="tests/management/plan/test_warnings.py::test_deleted_denials_are_announced",
     ),
     Mutant(
         name="a DENY that never matches counts as widening",
-        file="acl/plan/warnings.py",
+        file="management/plan/warnings.py",
         text="is_unjudgeable(acl) or not never_matches(acl.host, before.rules)",
         becomes="True",
-        found_by="tests/acl/plan/test_warnings.py::test_deleted_denials_are_announced",
+        found_by="tests/management/plan/test_warnings.py::test_deleted_denials_are_announced",
     ),
     Mutant(
         name="a prefix of principals selects the ACLs of everyone",
-        file="acl/plan/selector.py",
+        file="management/plan/selector.py",
         text="acl.principal == WILDCARD_PRINCIPAL or ",
-        found_by="tests/acl/plan/test_selector.py::test_selector_manages",
+        found_by="tests/management/plan/test_selector.py::test_selector_manages",
     ),
     Mutant(
         name="a plan deletes what a desired file grants that was not read",
@@ -90,7 +90,7 @@ PLAN_MUTANTS: Final = (
     ),
     Mutant(
         name="a plan deletes what the lost part of a desired file may grant",
-        file="acl/formats/model.py",
+        file="management/formats/model.py",
         text="return not self.losses or self.scope is None or self.scope.includes(acl)",
         becomes="return True",
         found_by="tests/cli/change/test_planning.py::"
@@ -98,10 +98,10 @@ PLAN_MUTANTS: Final = (
     ),
     Mutant(
         name="a resource of Kubernetes that may have ACLs is a loss among others",
-        file="acl/formats/unread.py",
+        file="management/formats/unread.py",
         text="    if _ACCESS_KINDS.search(ascii_lower(kind)) or _has_access_key(resource):",
         becomes="    if False:",
-        found_by="tests/acl/formats/test_strimzi.py::test_resource_that_may_hold_acls_is_rejected",
+        found_by="tests/management/formats/test_strimzi.py::test_resource_that_may_hold_acls_is_rejected",
     ),
     Mutant(
         name="a plan deletes the ACLs of a name whose placeholder nothing has replaced",

@@ -7,7 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _VERDICT: Final = (
-    "tests/acl/policy/test_judging.py::test_verdict_names_what_contradicts_the_assertion"
+    "tests/management/policy/test_judging.py::test_verdict_names_what_contradicts_the_assertion"
 )
 
 POLICY_MUTANTS: Final = (
@@ -34,43 +34,43 @@ POLICY_MUTANTS: Final = (
     ),
     Mutant(
         name="at most three principals may, although everyone may",
-        file="acl/policy/judging.py",
+        file="management/policy/judging.py",
         text="passed = is_bounded and len(found) <= count",
         becomes="passed = len(found) <= count",
         found_by=_VERDICT,
     ),
     Mutant(
         name="super users do not count as principals",
-        file="acl/policy/judging.py",
+        file="management/policy/judging.py",
         text="for principal in super_users - excluded:",
         becomes="for principal in ():",
         found_by=_VERDICT,
     ),
     Mutant(
         name="access from single hosts is not found",
-        file="acl/policy/judging.py",
+        file="management/policy/judging.py",
         text="self._assertion.hosts or self._list_examples(principal)",
         becomes="self._assertion.hosts or self._list_examples(principal)[:1]",
         found_by=_VERDICT,
     ),
     Mutant(
         name="an assertion holds if the first release of several says so",
-        file="acl/policy/judging.py",
+        file="management/policy/judging.py",
         text="snapshots = list_releases(snapshot)",
         becomes="snapshots = list_releases(snapshot)[:1]",
-        found_by="tests/acl/policy/test_judging.py"
+        found_by="tests/management/policy/test_judging.py"
         "::test_assertion_holds_only_if_it_does_by_each_release",
     ),
     Mutant(
         name="names that Kafka's wildcard skips are not judged",
-        file="acl/policy/name_classes.py",
+        file="management/policy/name_classes.py",
         text="chain(patterns, _BOUNDARIES)",
         becomes="patterns",
         found_by=_VERDICT,
     ),
     Mutant(
         name="patterns of other principals do not limit the default access",
-        file="acl/policy/judging.py",
+        file="management/policy/judging.py",
         text="        if self._settings.allow_everyone_if_no_acl_found:\n            patterns +=",
         becomes="        if False:\n            patterns +=",
         found_by=_VERDICT,
@@ -98,9 +98,9 @@ POLICY_MUTANTS: Final = (
     ),
     Mutant(
         name="a comma cuts a distinguished name in two principals",
-        file="acl/policy/sentence.py",
+        file="management/policy/sentence.py",
         text="        _check_whole(token)\n        return (",
         becomes="        return (",
-        found_by="tests/acl/policy/test_sentence.py::test_unreadable_sentence_shows_where_reading_failed",
+        found_by="tests/management/policy/test_sentence.py::test_unreadable_sentence_shows_where_reading_failed",
     ),
 )

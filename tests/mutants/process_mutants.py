@@ -12,14 +12,14 @@ PROCESS_MUTANTS: Final = (
         file="acl/updates.py",
         text="faults.setdefault(str(error), error.with_traceback(None))",
         becomes="faults.setdefault(str(error), error)",
-        found_by="tests/daemon/test_gc_control.py::test_refused_change_leaves_no_cycle",
+        found_by="tests/daemon/process/test_gc_control.py::test_refused_change_leaves_no_cycle",
     ),
     Mutant(
         name="no turn is followed by a collection",
         file="actors/steps.py",
         text="            is_collected = _collect()",
         becomes="            is_collected = False",
-        found_by="tests/daemon/test_gc_control.py::test_one_collection_of_long_work_scans_few_objects",
+        found_by="tests/daemon/process/test_gc_control.py::test_one_collection_of_long_work_scans_few_objects",
     ),
     Mutant(
         name="workers decide again after a change that could not be applied",
@@ -113,24 +113,24 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="a name in an audit line imitates the caller",
-        file="acl/audited_caller.py",
+        file="acl/audit/caller.py",
         text="    if groups > 1 or found is None:\n",
         becomes="    if found is None:\n        return line, False\n    if groups < 1:\n",
-        found_by="tests/acl/test_audited_caller.py::test_line_with_an_imitation_has_no_single_reading",
+        found_by="tests/acl/audit/test_caller.py::test_line_with_an_imitation_has_no_single_reading",
     ),
     Mutant(
         name="an audit line has any text that a client sends as X-Request-ID",
-        file="acl/audited_caller.py",
+        file="acl/audit/caller.py",
         text="value is not None and _REQUEST_ID.fullmatch(value) else None",
         becomes="value is not None else None",
-        found_by="tests/acl/test_audited_caller.py::test_request_id_of_another_form_is_left_out",
+        found_by="tests/acl/audit/test_caller.py::test_request_id_of_another_form_is_left_out",
     ),
     Mutant(
         name="a caller's name in an audit line is not escaped",
-        file="acl/audited_caller.py",
+        file="acl/audit/caller.py",
         text='    return quote(text, safe=_SAFE, errors="surrogatepass")\n',
         becomes="    return text\n",
-        found_by="tests/acl/test_audited_caller.py::test_group_is_removed_exactly",
+        found_by="tests/acl/audit/test_caller.py::test_group_is_removed_exactly",
     ),
     Mutant(
         name="the audit names no address",
@@ -176,7 +176,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="processes write audit lines at the same time",
-        file="daemon/audit/turns.py",
+        file="daemon/audit/lock.py",
         text="        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)\n",
         found_by="tests/daemon/audit/test_file.py::test_other_processes_wait_during_a_write",
     ),
@@ -184,7 +184,7 @@ PROCESS_MUTANTS: Final = (
         name="the lock for audit lines is on the file itself",
         file="daemon/audit/file.py",
         text="            with self._turns.hold():\n",
-        becomes="            with AuditTurns(self._file).hold():\n",
+        becomes="            with AuditLock(self._file).hold():\n",
         found_by="tests/daemon/audit/test_file.py::test_a_reader_of_the_file_cannot_delay_a_write",
     ),
     Mutant(
@@ -245,7 +245,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="a hanging shutdown is not forced",
-        file="daemon/forced_end.py",
+        file="daemon/process/forced_end.py",
         text=(
             "        self._timer.start()\n"
             "        signal.setitimer(signal.ITIMER_REAL, seconds + KERNEL_SECONDS)\n"
@@ -254,9 +254,9 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="a shutdown in time leaves the clock running",
-        file="daemon/forced_end.py",
+        file="daemon/process/forced_end.py",
         text="            self._timer.cancel()\n",
-        found_by="tests/daemon/test_forced_end.py::test_end_in_time_stops_both_timers",
+        found_by="tests/daemon/process/test_forced_end.py::test_end_in_time_stops_both_timers",
     ),
     Mutant(
         name="the update queue ends before the connections",
@@ -267,14 +267,14 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="the stages of a daemon end in the order in which they started",
-        file="daemon/stages.py",
+        file="daemon/process/stages.py",
         text="    stage, *later = stages\n",
         becomes="    *later, stage = stages\n",
-        found_by="tests/daemon/test_stages.py::test_stages_start_in_order_and_each_ends_before_the_one_below_it",
+        found_by="tests/daemon/process/test_stages.py::test_stages_start_in_order_and_each_ends_before_the_one_below_it",
     ),
     Mutant(
         name="a signal to end waits for a reload",
-        file="daemon/signals.py",
+        file="daemon/process/signals.py",
         text="                self._reload_asked.set()\n",
         becomes="                await self._settings.reload()\n",
         found_by="tests/end_to_end/test_ending.py::test_sighup_at_a_start_reloads_and_sigterm_ends_a_hanging_reload",
@@ -307,24 +307,24 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="the codec of the log's escapes is loaded on first use",
-        file="acl/printable.py",
+        file="acl/text/printable.py",
         text="import encodings.unicode_escape  #",
         becomes="#",
         found_by="tests/daemon/logging/test_setup.py::test_unprintable_characters_are_escaped_without_a_free_descriptor",
     ),
     Mutant(
         name="a malformed token is logged as a name",
-        file="daemon/kafka/sasl_plain.py",
+        file="daemon/kafka/login/sasl_plain.py",
         text=" if len(parts) == 3 else None",
         becomes=" if len(parts) > 1 else None",
-        found_by="tests/daemon/kafka/test_authentication.py::test_failed_log_in_names_the_user_but_never_the_password",
+        found_by="tests/daemon/kafka/login/test_authentication.py::test_failed_log_in_names_the_user_but_never_the_password",
     ),
     Mutant(
         name="the name of a failed log-in may have any length and line breaks",
-        file="daemon/kafka/authentication.py",
+        file="daemon/kafka/login/authentication.py",
         text="{name[:_NAME_CHARACTERS_SHOWN_MAX]!r}",
         becomes="{name}",
-        found_by="tests/daemon/kafka/test_authentication.py::test_failed_log_in_names_the_user_but_never_the_password",
+        found_by="tests/daemon/kafka/login/test_authentication.py::test_failed_log_in_names_the_user_but_never_the_password",
     ),
     Mutant(
         name="SIGINT at a start leaves a traceback",
@@ -448,7 +448,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="deep JSON in a line of a log ends its reading",
-        file="acl/decoding_errors.py",
+        file="acl/text/decoding_errors.py",
         text="DECODING_ERRORS: Final = (ValueError, RecursionError)",
         becomes="DECODING_ERRORS: Final = (ValueError,)",
         found_by="tests/ops/replay/ingest/test_commit.py::"

@@ -129,8 +129,8 @@ SETTING_MUTANTS: Final = (
     Mutant(
         name="any client that may alter configs can reconfigure a plugged-in authorizer",
         file="config/dynamic.py",
-        text="return name in GUARDED or name in plugged\n",
-        becomes="return name in GUARDED\n",
+        text="return name in SUPER_USER_ONLY_KEYS or name in plugged\n",
+        becomes="return name in SUPER_USER_ONLY_KEYS\n",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_plugged_in_key_is_guarded_and_ends_with_a_reload",
     ),
     Mutant(
@@ -282,16 +282,16 @@ SETTING_MUTANTS: Final = (
     ),
     Mutant(
         name="anonymous clients are forwarded although no key allows it",
-        file="config/follow_rules.py",
+        file="config/follow/rules.py",
         text="if named and kind not in keys.values[FORWARD_PRIVILEGED]:\n",
         becomes="if named and kind is Privileged.LOCAL_USERS:\n",
-        found_by="tests/config/test_follow_rules.py::test_contradiction_names_the_key_and_the_remedy",
+        found_by="tests/config/follow/test_rules.py::test_contradiction_names_the_key_and_the_remedy",
     ),
     Mutant(
         name="a follower of brokers opens a SCRAM listener without credentials",
         file="config/configuration.py",
         text="    keys.attempt(follow_rules.check_log_ins, source, sasl_listeners)\n",
-        found_by="tests/config/test_follow_rules.py::test_contradiction_names_the_key_and_the_remedy",
+        found_by="tests/config/follow/test_rules.py::test_contradiction_names_the_key_and_the_remedy",
     ),
     Mutant(
         name="a private key in PEM is shown to clients",

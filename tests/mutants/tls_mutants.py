@@ -61,11 +61,11 @@ TLS_MUTANTS: Final = (
     ),
     Mutant(
         name="a credential that is replaced during a log-in still counts",
-        file="daemon/kafka/sasl_scram.py",
+        file="daemon/kafka/login/sasl_scram.py",
         text="if challenge.candidate != self._look_up(challenge.user, self._mechanism):",
         becomes="if challenge is None:",
         found_by=(
-            "tests/daemon/kafka/test_sasl_scram.py"
+            "tests/daemon/kafka/login/test_sasl_scram.py"
             "::test_credential_replaced_during_the_log_in_is_invalid"
         ),
     ),

@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_ZNODE: Final = "tests/acl/zookeeper/test_znode.py"
+_ZNODE: Final = "tests/management/zookeeper/test_znode.py"
 _WRITING: Final = "tests/cli/zookeeper/test_writing.py"
 _NEW: Final = "tests/cli/zookeeper/test_new_znodes.py"
 _SESSION: Final = "tests/cli/zookeeper/test_session.py"
@@ -15,7 +15,7 @@ _PLACES: Final = "tests/cli/zookeeper/test_places.py"
 ZOOKEEPER_MUTANTS: Final = (
     Mutant(
         name="znodes with a later version of their JSON are read",
-        file="acl/zookeeper/znode.py",
+        file="management/zookeeper/znode.py",
         text="        if version != VERSION:\n",
         becomes="        if version < VERSION:\n",
         found_by=f"{_ZNODE}::test_znode_of_another_form_is_rejected_by_its_path",

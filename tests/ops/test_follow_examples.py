@@ -9,7 +9,7 @@ import pytest
 
 from authorizerd.cli import import_config
 from authorizerd.config.configuration import parse
-from authorizerd.config.follow import FollowSettings
+from authorizerd.config.follow.settings import FollowSettings
 from tests.ops.container.servers import SECRET
 
 OPS = Path(__file__).parents[2] / "ops"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from authorizerd.config.errors import InvalidValueError, PrincipalMappingError
-from authorizerd.config.principal_mapping import PrincipalMapping
+from authorizerd.config.principals.mapping import PrincipalMapping
 from authorizerd.tls.distinguished_name import rfc2253, subject_name
 from authorizerd.tls.errors import DistinguishedNameError
 

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.hosts import host_address
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import (
     Acl,
     AclAdded,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizerd.acl.builder import SnapshotBuilder, build
+from authorizerd.acl.index.builder import SnapshotBuilder, build
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, ChangeBatch
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, at_offset
@@ -40,11 +40,11 @@ from authorizerd.protocol.worker_feed import (
     Listen,
     Loaded,
     Order,
-    Place,
     Report,
     TakeChanges,
     TakeFiles,
     TakeSettings,
+    WorkerAddress,
     encode_message,
     order_reader,
     report_reader,
@@ -58,7 +58,7 @@ numbers = st.integers(0, 2**62)
 text_maps = st.dictionaries(texts, texts, max_size=3)
 changes = ids.map(AclRemoved) | st.builds(AclAdded, ids, acls(unknown_codes=True))
 places = st.builds(
-    Place,
+    WorkerAddress,
     texts,
     st.lists(
         st.tuples(st.sampled_from([2, 10]), texts, *[st.integers(0, 65535)] * 3), max_size=2

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from authorizerd.acl.audit import audit_level, audit_message
+from authorizerd.acl.audit.line import audit_level, audit_message
 from authorizerd.acl.by_resource_type import authorize_by_resource_type
 from authorizerd.acl.decision import AuthorizerSettings, authorize, explain
 from authorizerd.acl.errors import InvalidQuestionError

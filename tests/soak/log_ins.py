@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from authorizerd.acl.model import AclFilter
-from authorizerd.daemon.kafka.authentication import REAUTHENTICATION_SECONDS_MIN
+from authorizerd.daemon.kafka.login.authentication import REAUTHENTICATION_SECONDS_MIN
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.soak.history import WrongAnswerError
 from tests.soak.load import Client, Connected, Descriptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict, TypeVar, Unpack
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import (
     CLUSTER_NAME,
     Acl,

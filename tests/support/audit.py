@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import trio
 
-from authorizerd.acl.audit import audit_message
+from authorizerd.acl.audit.line import audit_message
 from authorizerd.actors.audit_log import AuditEvent, AuditLog, PartialWriteError
 
 

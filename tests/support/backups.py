@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from authorizerd.metadata.backup import Backup, write_backup
-from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.backups.backup import Backup, write_backup
+from authorizerd.metadata.backups.backup_reader import read_backup
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.meta_properties import NAME, MetaProperties, write_meta_properties
 from authorizerd.metadata.storage import DISK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.model import Acl
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.metadata.checkpoint_writer import CheckpointState

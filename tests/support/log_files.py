@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from authorizerd.acl.builder import SnapshotBuilder
+from authorizerd.acl.index.builder import SnapshotBuilder
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes

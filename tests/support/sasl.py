@@ -11,7 +11,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import Published
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.sasl import SaslSettings
-from authorizerd.daemon.kafka.login_credentials import LoginCredentials
+from authorizerd.daemon.kafka.login.login_credentials import LoginCredentials
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.protocol.kafka.api import ApiKey

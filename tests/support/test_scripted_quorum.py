@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from authorizerd.acl.model import AclFilter
-from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, SourceKind
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.image.changes import CredentialRemoved
 from authorizerd.kafka_client.connection import Call, Node

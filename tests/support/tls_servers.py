@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from authorizerd.config.principal_mapping import PrincipalMapping
+from authorizerd.config.principals.mapping import PrincipalMapping
 from authorizerd.config.tls import ClientAuth, TlsSettings, new_tls_settings
 from authorizerd.config.tls_keys import ssl_keys
 from authorizerd.tls.material import read_material

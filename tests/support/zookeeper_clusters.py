@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.zookeeper.export import Target, list_parents, plan_export
-from authorizerd.acl.zookeeper.paths import Pattern, parse_path, pattern_path
-from authorizerd.acl.zookeeper.znode import read_acls, write_acls
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.reading import read_all
 from authorizerd.cli.zookeeper.session import Session, open_session
 from authorizerd.cli.zookeeper.settings import Login, ZooKeeperSettings, parse_address
 from authorizerd.cli.zookeeper.writing import AclWriter, Added
+from authorizerd.management.zookeeper.export import Target, list_parents, plan_export
+from authorizerd.management.zookeeper.paths import Pattern, parse_path, pattern_path
+from authorizerd.management.zookeeper.znode import read_acls, write_acls
 from tests.support.acls import acl
 from tests.support.scripted_zookeeper import ScriptedZooKeeper, running_zookeeper
 

@@ -8,7 +8,7 @@ from authorizerd.acl.model import Code, Operation, PatternType, PermissionType, 
 from authorizerd.daemon.console.errors import QuestionRefusedError
 from authorizerd.daemon.console.tables import TABLE_FIELDS
 from authorizerd.daemon.console.visits import Asked, Shown, Visit
-from authorizerd.daemon.decisions.acl_list import ACLS_PATH
+from authorizerd.daemon.queries.acl_list import ACLS_PATH
 from authorizerd.daemon.queries.tables import ACL_COLUMNS
 from authorizerd.protocol.decisions.acl_filters import (
     AS_OF_PARAMETER,

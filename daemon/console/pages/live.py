@@ -17,8 +17,8 @@ from authorizerd.daemon.console.samples import Samples
 from authorizerd.daemon.console.visits import Shown, Visit
 from authorizerd.daemon.decisions.callers import Caller
 from authorizerd.daemon.errors import ForbiddenError
-from authorizerd.daemon.telemetry.measured import Measured, Scrape
-from authorizerd.daemon.threads import run_in_thread
+from authorizerd.daemon.process.threads import run_in_thread
+from authorizerd.daemon.telemetry.metric_sources import MetricSources, Scrape
 from authorizerd.protocol.decisions.acl_filters import check_names
 from authorizerd.protocol.http.rights import DENIALS
 
@@ -32,8 +32,8 @@ class LivePage:
     everyone on the machine may read, so only visitors who log in and may read ACLs see them.
     """
 
-    def __init__(self, configuration: Configuration, measured: Measured) -> None:
-        self._measured: Final = measured
+    def __init__(self, configuration: Configuration, sources: MetricSources) -> None:
+        self._sources: Final = sources
         target = configuration.audit_log
         self._audit_file: Final = (
             None if target is None or target in STANDARD_STREAMS else Path(target)
@@ -43,16 +43,16 @@ class LivePage:
     async def __call__(self, visit: Visit) -> Shown:
         """Show the page."""
         check_names(dict(visit.parameters), ())
-        measured, now = self._measured, trio.current_time()
-        scrape = Scrape(measured)
+        sources, now = self._sources, trio.current_time()
+        scrape = Scrape(sources)
         decisions, ports = scrape.decisions, scrape.servers
         listed = {**ports["http"], **ports["stream"], **ports["kafka"]}
         servers = {name: each.statistics for name, each in listed.items()}
         refused = {name: each.requests_refused for name, each in servers.items()}
         rates = self._samples.measure(now, {**_flatten(decisions), **refused})
-        status = measured.origin.source.status
+        status = sources.origin.source.status
         denials, no_denials = await self._find_denials(visit.caller)
-        applier = measured.applier.statistics()
+        applier = sources.applier.statistics()
         contact = None if status is None or status.contact_time is None else status.contact_time
         return Shown(
             template="live.html.jinja",
@@ -68,15 +68,15 @@ class LivePage:
                 "refused": refused,
                 "connections": {name: each.connections_open for name, each in servers.items()},
                 "offset": applier.offset,
-                "high_watermark": measured.origin.source.high_watermark,
+                "high_watermark": sources.origin.source.high_watermark,
                 "batches_waiting": applier.batches_waiting,
                 "is_follower": status is not None,
                 "contact_seconds": None if contact is None else now - contact,
                 "is_stale": status is not None and status.is_stale,
-                "purgatory_requests": measured.purgatory.requests_waiting,
-                "updates_waiting": measured.origin.updates.statistics.requests_waiting,
-                "workers": None if measured.workers is None else measured.workers.listening,
-                "workers_offset": None if measured.workers is None else measured.workers.offset,
+                "purgatory_requests": sources.purgatory.requests_waiting,
+                "updates_waiting": sources.origin.updates.statistics.requests_waiting,
+                "workers": None if sources.workers is None else sources.workers.listening,
+                "workers_offset": None if sources.workers is None else sources.workers.offset,
                 "denials": denials,
                 "no_denials": no_denials,
             },

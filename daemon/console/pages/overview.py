@@ -8,7 +8,7 @@ from typing import Final
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.console.visits import Shown, Visit
 from authorizerd.daemon.telemetry.build import describe_version
-from authorizerd.daemon.telemetry.measured import Measured
+from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
 
 
@@ -19,32 +19,32 @@ class OverviewPage:
         self,
         configuration: Configuration,
         readiness: Readiness,
-        measured: Measured,
+        sources: MetricSources,
         addresses: Mapping[str, str],
     ) -> None:
         self._configuration: Final = configuration
         self._readiness: Final = readiness
-        self._measured: Final = measured
+        self._sources: Final = sources
         self._addresses: Final = addresses
         self._version: Final = describe_version()
 
     async def __call__(self, visit: Visit) -> Shown:
         """Show the page."""
-        measured, configuration = self._measured, self._configuration
-        applier = measured.applier.statistics()
-        gate = measured.gate
+        sources, configuration = self._sources, self._configuration
+        applier = sources.applier.statistics()
+        gate = sources.gate
         follow = configuration.follow
         return Shown(
             template="overview.html.jinja",
             context={
                 "is_ready": self._readiness.is_ready,
                 "readiness": self._readiness.text,
-                "acls": measured.authorizer.acl_count(),
+                "acls": sources.authorizer.acl_count(),
                 "offset": applier.offset,
-                "high_watermark": measured.origin.source.high_watermark,
+                "high_watermark": sources.origin.source.high_watermark,
                 "origin": None if follow is None else follow.kind.value,
                 "authorizer": configuration.authorizer_class_name,
-                "cluster_id": measured.origin.cluster_id,
+                "cluster_id": sources.origin.cluster_id,
                 "node_id": configuration.node_id,
                 "processes": configuration.workers,
                 "version": self._version,

@@ -10,18 +10,18 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.audit_mask import Masking
+from authorizerd.acl.audit.mask import Masking
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.audit.setup import STANDARD_STREAMS
 from authorizerd.daemon.console.visits import Shown, Visit
-from authorizerd.daemon.decisions.acl_surface import check_may_list
 from authorizerd.daemon.decisions.callers import Caller
-from authorizerd.daemon.decisions.listings import new_check
 from authorizerd.daemon.errors import BusyError, ForbiddenError
+from authorizerd.daemon.queries.acl_surface import check_may_list
 from authorizerd.daemon.queries.candidates import SHOWN_MAX, Plan
 from authorizerd.daemon.queries.client import Queries
+from authorizerd.daemon.queries.listings import new_check
 from authorizerd.protocol.decisions.acl_filters import QueryError, check_names
 from authorizerd.protocol.http.rights import ACLS
 from authorizerd.protocol.queries import PlanQuestion

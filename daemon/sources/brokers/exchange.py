@@ -14,7 +14,8 @@ import trio
 
 from authorizerd.acl.listing import Listing
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.config.follow import FollowSettings, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, SourceKind
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.brokers.messages import (
     Broken,
     Opened,
@@ -25,7 +26,6 @@ from authorizerd.daemon.sources.brokers.messages import (
 )
 from authorizerd.daemon.sources.remedies import WRONG_NODES, missing_right
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.threads import run_in_thread
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Call, Node, message_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError

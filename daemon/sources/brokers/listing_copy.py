@@ -17,8 +17,8 @@ from authorizerd.acl.model import Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.own_log_reader import read_some
-from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.changes import ClusterChange, ConfigChanged
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy

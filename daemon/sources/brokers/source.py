@@ -25,7 +25,7 @@ from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.config.follow import FollowSettings
+from authorizerd.config.follow.settings import FollowSettings
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
 from authorizerd.daemon.sources.brokers.exchange import Answer, Exchange, OpenNode
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy

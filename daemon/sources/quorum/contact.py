@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from authorizerd.config.follow import CLUSTER_ID, Server
+from authorizerd.config.follow.settings import CLUSTER_ID, Server
 from authorizerd.daemon.sources.quorum.errors import (
     GarbageError,
     OtherClusterError,

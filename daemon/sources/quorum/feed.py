@@ -20,8 +20,8 @@ from authorizerd.acl.steps import in_chunks
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.actors.steps import finish_in_turns
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.own_log_reader import read_some
-from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.difference import plan_image_differences

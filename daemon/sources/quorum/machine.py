@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never
 
-from authorizerd.config.follow import Server
+from authorizerd.config.follow.settings import Server
 from authorizerd.daemon.sources.quorum.barriers import Barriers, Goal
 from authorizerd.daemon.sources.quorum.contact import Contact
 from authorizerd.daemon.sources.quorum.errors import GarbageError, PermanentFaultError
@@ -36,6 +36,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     FetchAnswered,
     PassOn,
     Probe,
+    Reaction,
     ReleaseBarriers,
     ReportFault,
     ReportLoaded,
@@ -46,7 +47,6 @@ from authorizerd.daemon.sources.quorum.messages import (
     SnapshotDamaged,
     Stop,
     TimePassed,
-    Turn,
     Wait,
 )
 from authorizerd.daemon.sources.quorum.snapshot_fetch import SnapshotFetch
@@ -163,7 +163,7 @@ class Machine:
         """Remember where the voters are, by node id, for the time when no other node answers."""
         self._contact.route.add_nodes(nodes)
 
-    def step(self, event: Event, now: float) -> Turn:
+    def step(self, event: Event, now: float) -> Reaction:
         """Return what to do about an event.
 
         Args:
@@ -179,7 +179,7 @@ class Machine:
             request = self._stop(str(error))
         effects = tuple(self._contact.effects)
         self._contact.effects.clear()
-        return Turn(effects, request)
+        return Reaction(effects, request)
 
     def _handle(self, event: Event) -> Request:
         match event:

@@ -1,6 +1,6 @@
 """What happens to the state machine of a follower, and what the machine wants done.
 
-The machine answers each event with a ``Turn``: effects to make in order, then one request. Its
+The machine answers each event with a ``Reaction``: effects to make in order, then one request. Its
 result is the next event.
 """
 
@@ -230,7 +230,7 @@ Request = Connect | AskCluster | SendFetch | SendFetchSnapshot | ApplySnapshot |
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Reaction:
     """The machine's answer to an event."""
 
     effects: tuple[Effect, ...]

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from authorizerd.config.follow import CLUSTER_ID, FollowSettings, SourceKind
+from authorizerd.config.follow.settings import CLUSTER_ID, FollowSettings, SourceKind
 from authorizerd.daemon.sources.failure_log import FailureLog
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import CountFailure

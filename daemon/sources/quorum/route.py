@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from authorizerd.config.follow import Server
+from authorizerd.config.follow.settings import Server
 from authorizerd.daemon.sources.quorum.errors import GarbageError
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.fetch import Endpoints

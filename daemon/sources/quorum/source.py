@@ -20,7 +20,8 @@ import trio
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message
-from authorizerd.config.follow import FollowSettings
+from authorizerd.config.follow.settings import FollowSettings
+from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
@@ -56,7 +57,6 @@ from authorizerd.daemon.sources.quorum.messages import (
 from authorizerd.daemon.sources.quorum.report import ContactReport
 from authorizerd.daemon.sources.quorum.voter_addresses import choose_addresses
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.threads import run_in_thread
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
 from authorizerd.metadata.errors import CopyConflictError, MetadataLogError

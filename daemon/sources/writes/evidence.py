@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from authorizerd.acl.errors import InvalidAclError
-from authorizerd.acl.filter_index import FilterIndex
 from authorizerd.acl.filters import scan_acls
+from authorizerd.acl.index.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.snapshot import AclSnapshot, contains
 from authorizerd.acl.steps import Steps

@@ -13,7 +13,7 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.actors.updates import PlanCluster, UpdateStatistics
-from authorizerd.config.follow import WRITES, FollowSettings, SourceKind, Writes
+from authorizerd.config.follow.settings import WRITES, FollowSettings, SourceKind, Writes
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 

@@ -19,7 +19,7 @@ from typing import Final
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.errors import RejectedUpdateError
-from authorizerd.config.follow import (
+from authorizerd.config.follow.settings import (
     FORWARD_PRINCIPALS,
     FORWARD_PRIVILEGED,
     FollowSettings,

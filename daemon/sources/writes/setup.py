@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.published import View
-from authorizerd.config.follow import FollowSettings, SourceKind, Writes
+from authorizerd.config.follow.settings import FollowSettings, SourceKind, Writes
 from authorizerd.daemon.sources.remedies import missing_alter
 from authorizerd.daemon.sources.writes.connections import Connections, OpenNode
 from authorizerd.daemon.sources.writes.delivery import Means

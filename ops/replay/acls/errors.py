@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 
 
 class AclSourceError(Exception):

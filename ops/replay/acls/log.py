@@ -21,7 +21,7 @@ from authorizerd.acl.model import Acl, AclAdded, Change
 from authorizerd.metadata.directory import OFFSET_MAX, LogFiles
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.live_files import read_live
-from authorizerd.metadata.past import PastLog, check_time
+from authorizerd.metadata.past.past_log import PastLog, check_time
 from authorizerd.replay.acl_set import DatedAcl
 
 

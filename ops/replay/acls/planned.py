@@ -10,9 +10,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from authorizerd.acl.plan.document import decode_plan
-from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.plan.state import digest_acls
+from authorizerd.management.plan.document import decode_plan
+from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.state import digest_acls
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.acls.errors import AclSourceError

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from authorizerd.acl.as_of import AsOf, parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
-from authorizerd.acl.formats.catalogue import read_acl_text
-from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.releases import Release
 from authorizerd.image.errors import ChangeError
+from authorizerd.management.formats.catalogue import read_acl_text
+from authorizerd.management.formats.model import AclTextError
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError, PastRangeError
@@ -42,7 +42,7 @@ def read_acl_source(
     Args:
         source: a log directory (``__cluster_metadata-0`` or its parent), a ``.checkpoint`` file,
             ``kafka://HOST:PORT``, or any other file, whose text must have one of the formats of
-            ``acl.formats.catalogue``.
+            ``management.formats.catalogue``.
         as_of: the moment of a log: an offset, milliseconds since 1970, or an ISO 8601 time; None
             for its end. A time without a zone is in UTC.
         super_users: principals, each ``Type:name``; None if they are unknown.

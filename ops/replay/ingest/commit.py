@@ -21,7 +21,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from authorizerd.acl.decoding_errors import DECODING_ERRORS, describe_decoding_error
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS, describe_decoding_error
 from authorizerd.replay.ingest.report import Ingested
 
 SCHEMA_VERSION: Final = 1

@@ -15,9 +15,9 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, Decision, authorize, explain
 from authorizerd.acl.host_ranges import find_range
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.releases import RULES, Release, rules_for

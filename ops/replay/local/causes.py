@@ -15,10 +15,10 @@ from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.matching import matching_acls
 from authorizerd.acl.model import WILDCARD, Acl, PatternType, Question
 from authorizerd.acl.patterns import misses_wildcard
-from authorizerd.acl.plan.names import name_acl
-from authorizerd.acl.plan.traffic import TrafficCause
 from authorizerd.acl.releases import Release
 from authorizerd.acl.snapshot import is_grant
+from authorizerd.management.plan.names import name_acl
+from authorizerd.management.plan.traffic import TrafficCause
 from authorizerd.replay.judging.asking import question_of
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.whatif.report import Detail

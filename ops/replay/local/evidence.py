@@ -16,7 +16,8 @@ import msgspec
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.words import name_resource
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, KnownSettings
-from authorizerd.acl.plan.traffic import (
+from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.management.plan.traffic import (
     CAUSES_MAX,
     REQUESTS_MAX,
     TrafficCause,
@@ -26,7 +27,6 @@ from authorizerd.acl.plan.traffic import (
     TrafficLines,
     TrafficRequest,
 )
-from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.acl_set import digest_of
 from authorizerd.replay.ingest.report import NO_LINE_FIELD, Ingested, lacks_field

@@ -19,7 +19,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from authorizerd.acl.plan.traffic import TrafficFile
+from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.local_files import find_files, needs_hadoop
 from authorizerd.replay.ingest.parse.logs import (
     PIECE_BYTES,

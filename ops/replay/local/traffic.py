@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from authorizerd.acl.plan.traffic import TrafficFile
+from authorizerd.management.plan.traffic import TrafficFile
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError
 from authorizerd.replay.ingest.parse.times import find_zone

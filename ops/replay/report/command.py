@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.messages import EXIT_DONE
 from authorizerd.replay.options import parse_file
 from authorizerd.replay.report.difference_findings import assess_difference

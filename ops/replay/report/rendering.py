@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from authorizerd.acl.model import Code, Operation, ResourceType
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.report import heat_map, load_plots, wording
 from authorizerd.replay.report.differences import KINDS, Difference
 from authorizerd.replay.report.findings import SYMBOLS, Finding

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.metadata.bounded_file import read_file
 from authorizerd.replay.ingest.report import Ingested, decode_ingested
 from authorizerd.replay.load.report import LoadReport

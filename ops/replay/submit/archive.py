@@ -16,9 +16,9 @@ from typing import Final
 
 import authorizerd
 
-PACKAGES: Final = ("acl", "cli", "config", "image", "metadata", "protocol", "replay")
+PACKAGES: Final = ("acl", "cli", "config", "image", "management", "metadata", "protocol", "replay")
 NOT_SHIPPED: Final = (
-    "acl/policy/",
+    "management/policy/",
     "replay/__main__.py",
     "replay/cli.py",
     "replay/engines.py",

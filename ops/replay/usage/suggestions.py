@@ -17,12 +17,12 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from authorizerd.acl.hosts import is_certain
-from authorizerd.acl.kafka_acls import why_inexpressible
+from authorizerd.acl.index.pattern_set import PatternSet
 from authorizerd.acl.model import RESOURCE_TYPES, WILDCARD, Acl, PatternType
-from authorizerd.acl.pattern_set import PatternSet
 from authorizerd.acl.patterns import is_wildcard
-from authorizerd.acl.printable import escape_unprintable
 from authorizerd.acl.snapshot import is_grant
+from authorizerd.acl.text.kafka_acls import why_inexpressible
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.asking import unasked_reason
 from authorizerd.replay.judging.index import AclIndex

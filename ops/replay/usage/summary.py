@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from authorizerd.acl.kafka_acls import entry_arguments
 from authorizerd.acl.model import Acl
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.kafka_acls import entry_arguments
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.text import format_count
 from authorizerd.replay.usage.report import UsageReport
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.recorded.agreement import describe_contradiction
 from authorizerd.replay.text import format_count

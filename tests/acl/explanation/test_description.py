@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from msgspec.structs import replace
 
-from authorizerd.acl.audit import audit_message
+from authorizerd.acl.audit.line import audit_message
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.description import (
     ASK_WITH_HOST,
@@ -21,7 +21,7 @@ from authorizerd.acl.explanation.failing_acls import NAMED_MAX, find_failures
 from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl, Question
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from tests.acl.explanation.cases import ADDRESSES, Case, cases
 from tests.support.acls import acl, question, snapshot_of
 

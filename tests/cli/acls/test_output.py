@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl, Operation, PermissionType
 from authorizerd.cli.acls.runner import format_by_principal
+from authorizerd.management.formats.listing import format_acls
 from tests.support.strategies import acls
 
 

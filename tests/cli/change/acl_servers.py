@@ -8,8 +8,9 @@ from random import Random
 
 from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.changes import AclRequest, StepName, make_changes
-from authorizerd.acl.plan.document import (
+from authorizerd.cli.change.apply_server import AclServer, Answered, Listed, Unanswered
+from authorizerd.management.plan.changes import AclRequest, StepName, make_changes
+from authorizerd.management.plan.document import (
     Plan,
     PlanCheck,
     PlanSettings,
@@ -19,15 +20,14 @@ from authorizerd.acl.plan.document import (
     encode_plan,
     name_steps,
 )
-from authorizerd.acl.plan.selector import Selector
-from authorizerd.acl.plan.state import (
+from authorizerd.management.plan.selector import Selector
+from authorizerd.management.plan.state import (
     apply_request,
     change_digest,
     digest_acls,
     digest_ids,
     make_states,
 )
-from authorizerd.cli.change.apply_server import AclServer, Answered, Listed, Unanswered
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.support.acls import acl
 

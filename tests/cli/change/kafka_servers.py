@@ -10,15 +10,15 @@ from random import Random
 
 import trio
 
-from authorizerd.acl.batches import split_batches
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.changes import AclRequest, StepName
 from authorizerd.cli.broker_acls import BrokerReader
 from authorizerd.cli.change.apply_server import Answered, KafkaAclServer
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
 from authorizerd.kafka_client.log_in import Credentials
+from authorizerd.management.batches import split_batches
+from authorizerd.management.plan.changes import AclRequest, StepName
 from tests.cli.change.acl_servers import RacingServer, new_plan, random_race, some_acls
 
 

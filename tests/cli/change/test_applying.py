@@ -15,13 +15,13 @@ import pytest
 import trio
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.changes import AclRequest
-from authorizerd.acl.plan.document import PlanCheck, encode_plan
 from authorizerd.acl.steps import finish
 from authorizerd.cli.change import applying
 from authorizerd.cli.change.apply_server import Answered
 from authorizerd.cli.change.execution import Ending, Execution
 from authorizerd.cli.main import main
+from authorizerd.management.plan.changes import AclRequest
+from authorizerd.management.plan.document import PlanCheck, encode_plan
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.cli.change.acl_servers import MemoryServer, new_plan, some_acls

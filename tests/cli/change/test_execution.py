@@ -10,11 +10,11 @@ import trio
 from trio.testing import MockClock
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.changes import AclRequest
-from authorizerd.acl.plan.document import Plan
 from authorizerd.cli.change.apply_server import Answered, Listed, Unanswered
 from authorizerd.cli.change.execution import ATTEMPTS_MAX, Done, Ending, Execution
 from authorizerd.cli.errors import CommandError
+from authorizerd.management.plan.changes import AclRequest
+from authorizerd.management.plan.document import Plan
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.cli.change.acl_servers import (
     Answer,

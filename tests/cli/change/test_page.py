@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 import yaml
 
-from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.plan.document import Plan
-from authorizerd.acl.plan.selector import Managed
+from authorizerd.management.formats.catalogue import FORMATS
+from authorizerd.management.plan.document import Plan
+from authorizerd.management.plan.selector import Managed
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = (ROOT / "docs/change.md").read_text()

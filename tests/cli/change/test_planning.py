@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.changes import AclChanges
-from authorizerd.acl.plan.document import Plan, PlanSettings, decode_plan
-from authorizerd.acl.plan.state import digest_acls
 from authorizerd.cli.broker_acls import BrokerAnswer
 from authorizerd.cli.main import main
+from authorizerd.management.formats.listing import format_acls
+from authorizerd.management.plan.changes import AclChanges
+from authorizerd.management.plan.document import Plan, PlanSettings, decode_plan
+from authorizerd.management.plan.state import digest_acls
 from tests.support.acls import KNOWN_SETTINGS, acl, snapshot_of
 from tests.support.log_files import added, write_log
 

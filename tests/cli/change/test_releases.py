@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl
 from authorizerd.cli.change import releases
 from authorizerd.cli.main import main
+from authorizerd.management.formats.listing import format_acls
 from tests.support.acls import acl
 
 ALICE = acl("User:alice", "READ", topic="orders")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.document import Plan, PlanCheck, decode_plan
-from authorizerd.acl.plan.names import parse_acl
-from authorizerd.acl.plan.traffic import TrafficCount, TrafficEvidence
 from authorizerd.cli.main import main
+from authorizerd.management.formats.listing import format_acls
+from authorizerd.management.plan.document import Plan, PlanCheck, decode_plan
+from authorizerd.management.plan.names import parse_acl
+from authorizerd.management.plan.traffic import TrafficCount, TrafficEvidence
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.local.traffic import LogEngine
 from authorizerd.replay.plans import IngestPlan, WhatIfPlan

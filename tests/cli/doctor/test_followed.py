@@ -26,7 +26,7 @@ from authorizerd.cli.doctor.followed import (
     read_copied_cluster,
 )
 from authorizerd.config.configuration import parse
-from authorizerd.config.follow import FollowSettings, LogIn, Server, SourceKind, Writes
+from authorizerd.config.follow.settings import FollowSettings, LogIn, Server, SourceKind, Writes
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import ConnectionFailedError
 from authorizerd.metadata.copy_directory import CopyMark, write_mark

@@ -11,7 +11,7 @@ from authorizerd.acl.release_in_force import UNKNOWN_RELEASE
 from authorizerd.cli.doctor.finding import Level
 from authorizerd.cli.doctor.log import ask_brokers, examine_releases
 from authorizerd.config.configuration import Configuration, parse
-from authorizerd.config.follow import FollowSettings, Server, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
 from authorizerd.image.changes import FeatureLevel
 from tests.support.foreign_records import node
 from tests.support.log_files import write_log

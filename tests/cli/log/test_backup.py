@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.main import main
-from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.backups.backup_reader import read_backup
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.meta_properties import MetaProperties, write_meta_properties
 from authorizerd.metadata.storage import DISK

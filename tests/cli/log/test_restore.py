@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.cli.main import main
-from authorizerd.metadata.backup import Backup
+from authorizerd.metadata.backups.backup import Backup
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.storage import DISK

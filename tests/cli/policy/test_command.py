@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.formats.listing import format_acls
-from authorizerd.acl.formats.unread import LIST_STEP
 from authorizerd.cli.main import main
+from authorizerd.management.formats.catalogue import FORMATS
+from authorizerd.management.formats.listing import format_acls
+from authorizerd.management.formats.unread import LIST_STEP
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.log_files import added, write_log

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.policy.sentence import read_sentence
-from authorizerd.acl.policy.words import Assertion
 from authorizerd.cli.policy.document import FILE_BYTES_MAX, read_policy, read_policy_file
 from authorizerd.cli.policy.faults import FAULTS_SHOWN_MAX, FaultyFileError
+from authorizerd.management.policy.sentence import read_sentence
+from authorizerd.management.policy.words import Assertion
 
 yaml_like = st.text(" :-[]{},&*!|>'\"\n#ab", max_size=30)
 ROOT = Path(__file__).parents[3]

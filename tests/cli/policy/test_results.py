@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS, KnownSettings
 from authorizerd.acl.model import Acl
-from authorizerd.acl.policy.judging import judge
-from authorizerd.acl.policy.sentence import read_sentence
-from authorizerd.acl.policy.words import Assertion
 from authorizerd.cli.policy.document import PolicyTest
 from authorizerd.cli.policy.results import Result, run_tests
-from tests.acl.policy.assertions import EVERY_PRINCIPAL, SUPER_USER
-from tests.acl.policy.strategies import acls, assertions
+from authorizerd.management.policy.judging import judge
+from authorizerd.management.policy.sentence import read_sentence
+from authorizerd.management.policy.words import Assertion
+from tests.management.policy.assertions import EVERY_PRINCIPAL, SUPER_USER
+from tests.management.policy.strategies import acls, assertions
 from tests.support.acls import acl, snapshot_of
 
 NOBODY = frozenset[str]()

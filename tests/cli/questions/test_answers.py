@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.cli.output import align
+from authorizerd.management.formats.catalogue import FORMATS
 from tests.cli.questions.small_log import answer, ask, document, write_small_log
 from tests.support.acls import acl
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.cli.main import main
+from authorizerd.management.formats.listing import format_acls
 from tests.cli.questions.small_log import ACLS
 from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.log_files import added, removed, write_log

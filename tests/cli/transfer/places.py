@@ -9,11 +9,11 @@ from typing import Final
 
 import trio
 
-from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.management.formats.catalogue import FORMATS
 from tests.support.acls import acl
 from tests.support.daemon_process import SECONDS_MAX
 from tests.support.log_files import METADATA_VERSION, added, read_acls, write_checkpoint, write_log

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 import trio
 
-from authorizerd.acl.batches import split_batches
 from authorizerd.acl.model import Acl
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader
@@ -23,6 +22,7 @@ from authorizerd.cli.transfer.cluster_place import (
 from authorizerd.cli.transfer.model import AclsFound, Written
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.client import ClientSettings, KafkaClient
+from authorizerd.management.batches import split_batches
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest

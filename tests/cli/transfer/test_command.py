@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.formats.listing import format_acls
-from authorizerd.acl.formats.model import Loss
 from authorizerd.acl.model import Acl
 from authorizerd.cli.main import main
 from authorizerd.cli.transfer.command import describe_losses
+from authorizerd.management.formats.listing import format_acls
+from authorizerd.management.formats.model import Loss
 from tests.support.acls import acl
 from tests.support.daemon_process import write_config
 from tests.support.log_files import added, read_acls, removed, write_log

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.cli.main import main
+from authorizerd.management.formats.catalogue import FORMATS
 from tests.cli.transfer.places import (
     ODD,
     change_cluster,

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
 from authorizerd.acl.model import Acl
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.transfer.model import AclsFound, Draft, Kind, Locator
 from authorizerd.cli.transfer.text_place import TextSource, TextTarget
+from authorizerd.management.formats.catalogue import FORMATS
+from authorizerd.management.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
 from authorizerd.metadata.storage import Storage
 from tests.support.acls import acl
 from tests.support.recording_storage import RecordingStorage

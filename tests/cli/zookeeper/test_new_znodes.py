@@ -7,7 +7,6 @@ from hashlib import sha1
 
 import pytest
 
-from authorizerd.acl.zookeeper.export import Target, list_parents
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import (
     ALL,
@@ -22,6 +21,7 @@ from authorizerd.cli.zookeeper.options import (
     is_open,
 )
 from authorizerd.cli.zookeeper.settings import Login
+from authorizerd.management.zookeeper.export import Target, list_parents
 from tests.support.acls import acl
 from tests.support.jute import Op
 from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.zookeeper.export import Target, list_parents
-from authorizerd.acl.zookeeper.paths import Pattern, pattern_path
-from authorizerd.acl.zookeeper.znode import write_acls
 from authorizerd.cli.main import main
+from authorizerd.management.zookeeper.export import Target, list_parents
+from authorizerd.management.zookeeper.paths import Pattern, pattern_path
+from authorizerd.management.zookeeper.znode import write_acls
 from tests.end_to_end.documents import ROOT, blocks_of, commands_of
 from tests.support.acls import acl
 from tests.support.scripted_zookeeper import running_zookeeper

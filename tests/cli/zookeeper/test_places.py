@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import trustme
 
-from authorizerd.acl.formats.catalogue import FORMATS
-from authorizerd.acl.formats.listing import read_listing
 from authorizerd.acl.model import Acl
 from authorizerd.cli.main import main
 from authorizerd.cli.zookeeper.session import Check, Create, Outcome, Session, SetData
+from authorizerd.management.formats.catalogue import FORMATS
+from authorizerd.management.formats.listing import read_listing
 from tests.support.acls import acl
 from tests.support.jute import Op
 from tests.support.log_files import added, write_log

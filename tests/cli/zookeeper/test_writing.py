@@ -9,19 +9,19 @@ from functools import partial
 import pytest
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.zookeeper.broker_version import BrokerVersion
-from authorizerd.acl.zookeeper.export import (
-    JUTE_MAX_BUFFER,
-    REQUEST_OVERHEAD,
-    list_parents,
-)
-from authorizerd.acl.zookeeper.znode import write_acls
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.reading import read_all, warn_of_owner
 from authorizerd.cli.zookeeper.session import open_session
 from authorizerd.cli.zookeeper.settings import ZooKeeperSettings, parse_address
 from authorizerd.cli.zookeeper.writing import ATTEMPTS_MAX, AclWriter, Added
+from authorizerd.management.zookeeper.broker_version import BrokerVersion
+from authorizerd.management.zookeeper.export import (
+    JUTE_MAX_BUFFER,
+    REQUEST_OVERHEAD,
+    list_parents,
+)
+from authorizerd.management.zookeeper.znode import write_acls
 from tests.support.acls import acl
 from tests.support.jute import Op
 from tests.support.scripted_zookeeper import Fate, ScriptedZooKeeper, running_zookeeper

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from authorizerd.actors.audit_log import PartialWriteError
 from authorizerd.daemon.audit.file import AuditFile, count_whole_lines
-from authorizerd.daemon.audit.turns import AuditTurns
+from authorizerd.daemon.audit.lock import AuditLock
 
 WRITERS = 3
 BATCHES = 60
@@ -53,7 +53,7 @@ async def test_lines_are_appended(tmp_path: Path) -> None:
     """The earlier content stays. Only owner and group can read the file."""
     path = tmp_path / "audit.log"
     for lines in ([b"one", b"two"], [b"three"]):
-        file = AuditFile(str(path), AuditTurns())
+        file = AuditFile(str(path), AuditLock())
         await file.write(lines)
         file.close()
     assert path.read_bytes() == b"one\ntwo\nthree\n"
@@ -64,7 +64,7 @@ async def test_lines_are_appended(tmp_path: Path) -> None:
 async def test_a_line_torn_by_a_full_disk_is_written_again(tmp_path: Path, room: int) -> None:
     """Wherever it was torn, every line is written once, whole and in order."""
     path, disk, lines = tmp_path / "audit.log", Disk(room), [b"one", b"two", b"four"]
-    file = AuditFile(str(path), AuditTurns(), disk.write)
+    file = AuditFile(str(path), AuditLock(), disk.write)
     written = await written_until_full(file, lines)
     assert written == sum(end - 1 <= room for end in (4, 8, 13))
     with pytest.raises(OSError, match="No space left"):
@@ -81,7 +81,7 @@ async def test_a_line_torn_by_a_full_disk_is_written_again(tmp_path: Path, room:
 async def test_a_write_without_lines_ends_a_torn_line_once(tmp_path: Path) -> None:
     """Such a write shows whether the disk has room again."""
     path, disk = tmp_path / "audit.log", Disk(2)
-    file = AuditFile(str(path), AuditTurns(), disk.write)
+    file = AuditFile(str(path), AuditLock(), disk.write)
     await written_until_full(file, [b"one"])
     with pytest.raises(OSError, match="No space left"):
         await file.write([])
@@ -96,7 +96,7 @@ async def test_a_line_torn_by_another_process_is_ended(tmp_path: Path) -> None:
     """For example, the other process was killed."""
     path = tmp_path / "audit.log"
     path.write_bytes(b"to")
-    file = AuditFile(str(path), AuditTurns())
+    file = AuditFile(str(path), AuditLock())
     await file.write([b"one"])
     with path.open("ab") as other:
         other.write(b"torn")
@@ -108,7 +108,7 @@ async def test_a_line_torn_by_another_process_is_ended(tmp_path: Path) -> None:
 async def test_a_moved_file_is_noticed_without_a_signal(tmp_path: Path) -> None:
     """Logrotate may create the new file or not. A write without lines creates it, too."""
     path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
-    file = AuditFile(str(path), AuditTurns())
+    file = AuditFile(str(path), AuditLock())
     await file.write([b"one"])
     path.rename(old)
     path.touch(0o600)  # as logrotate makes it
@@ -133,7 +133,7 @@ async def test_a_move_between_check_and_write_loses_nothing(tmp_path: Path) -> N
             path.rename(old)
         return os.write(file, data)
 
-    file = AuditFile(str(path), AuditTurns(), move_then_write)
+    file = AuditFile(str(path), AuditLock(), move_then_write)
     await file.write([b"one", b"two"])
     await file.write([b"three"])
     file.close()
@@ -144,7 +144,7 @@ async def test_a_move_between_check_and_write_loses_nothing(tmp_path: Path) -> N
 async def test_a_truncated_file_begins_with_a_whole_line(tmp_path: Path) -> None:
     """Logrotate's copytruncate: the next lines begin at offset 0."""
     path = tmp_path / "audit.log"
-    file = AuditFile(str(path), AuditTurns())
+    file = AuditFile(str(path), AuditLock())
     await file.write([b"one", b"two"])
     shutil.copy(path, tmp_path / "audit.log.1")
     os.truncate(path, 0)
@@ -161,7 +161,7 @@ async def test_all_lines_of_one_write_are_one_call(tmp_path: Path) -> None:
         calls.append(bytes(data))
         return os.write(file, data)
 
-    file = AuditFile(str(tmp_path / "audit.log"), AuditTurns(), write)
+    file = AuditFile(str(tmp_path / "audit.log"), AuditLock(), write)
     await file.write([b"%d" % number for number in range(5000)])
     file.close()
     assert len(calls) == 1
@@ -169,7 +169,7 @@ async def test_all_lines_of_one_write_are_one_call(tmp_path: Path) -> None:
 
 async def test_other_processes_wait_during_a_write(tmp_path: Path) -> None:
     """Otherwise a process could append to a torn line."""
-    turns = AuditTurns()
+    turns = AuditLock()
     answers: list[bool] = []
 
     def write(file: int, data: bytes | memoryview) -> int:
@@ -183,7 +183,7 @@ async def test_other_processes_wait_during_a_write(tmp_path: Path) -> None:
     file.close()
 
 
-def _other_process_may_write(turns: AuditTurns) -> bool:
+def _other_process_may_write(turns: AuditLock) -> bool:
     """Return True if another process could take the lock now."""
     code = "import fcntl, sys; fcntl.lockf(int(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
     done = subprocess.run(
@@ -223,7 +223,7 @@ def locked_file(tmp_path: Path) -> Iterator[Path]:
 async def test_a_reader_of_the_file_cannot_delay_a_write(locked_file: Path, tmp_path: Path) -> None:
     """Its locks on the file have no effect."""
     path = tmp_path / locked_file.name
-    file = AuditFile(str(path), AuditTurns())
+    file = AuditFile(str(path), AuditLock())
     with trio.fail_after(SECONDS_MAX):
         await file.write([b"one"])
     file.close()
@@ -242,7 +242,7 @@ async def test_a_hanging_write_is_abandoned(tmp_path: Path) -> None:
         done.set()
         return size
 
-    file = AuditFile(str(path), AuditTurns(), write)
+    file = AuditFile(str(path), AuditLock(), write)
     with trio.fail_after(SECONDS_MAX):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(file.write, [b"one"])
@@ -256,7 +256,7 @@ async def test_a_hanging_write_is_abandoned(tmp_path: Path) -> None:
 
 async def test_reopening_opens_the_path_again(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
-    file = AuditFile(str(path), AuditTurns())
+    file = AuditFile(str(path), AuditLock())
     descriptors = _descriptors_of(path)
     file.reopen()
     await file.write([b"one"])
@@ -285,7 +285,7 @@ async def test_a_path_that_cannot_be_reopened_is_an_error_until_it_can(
     """No line goes to a file elsewhere."""
     folder, path = tmp_path / "logs", tmp_path / "logs" / "audit.log"
     folder.mkdir()
-    file = AuditFile(str(path), AuditTurns())
+    file = AuditFile(str(path), AuditLock())
     folder.rename(tmp_path / "moved")
     with pytest.raises(FileNotFoundError):
         await file.write([b"one"])
@@ -317,7 +317,7 @@ def test_a_line_without_its_line_feed_counts_as_whole(lines: list[bytes], size: 
 _WRITER = """
 import errno, os, sys, time
 from authorizerd.daemon.audit.file import AuditFile
-from authorizerd.daemon.audit.turns import AuditTurns
+from authorizerd.daemon.audit.lock import AuditLock
 
 path, name, calls, turns = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 is_full = False
@@ -331,7 +331,7 @@ def write(file, data):  # a disk that is often full within a line
     is_full = calls % 3 == 0 and len(data) > 1
     return os.write(file, data[: len(data) // 2] if is_full else data)
 
-file = AuditFile(path, AuditTurns(turns), write)
+file = AuditFile(path, AuditLock(turns), write)
 for batch in range(60):
     while batch == 30 and not os.path.exists(path + ".0001"):
         time.sleep(0.001)  # the first half of the lines is enough for a rotation
@@ -350,7 +350,7 @@ def test_several_processes_write_whole_lines_across_rotations(tmp_path: Path) ->
     """Each line is written once, in its process's order, while disks fill and files are moved."""
     path = tmp_path / "audit.log"
     root = str(Path(__file__).parents[3])
-    turns = AuditTurns().descriptor
+    turns = AuditLock().descriptor
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(path), f"w{number}", str(number), str(turns)],

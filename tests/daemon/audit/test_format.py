@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.audit import AuditLevel, audit_message
-from authorizerd.acl.audit_mask import Masker, Masking
+from authorizerd.acl.audit.line import AuditLevel, audit_message
+from authorizerd.acl.audit.mask import Masker, Masking
 from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl, UnjudgeableAcl
 from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent

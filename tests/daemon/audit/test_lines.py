@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audited_caller import AuditedCaller
+from authorizerd.acl.audit.caller import AuditedCaller
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import (
     DEFAULT_DENY,
     Decision,

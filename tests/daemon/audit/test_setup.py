@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY
 from authorizerd.acl.model import Question
 from authorizerd.actors.audit_log import AuditEvent

@@ -17,8 +17,8 @@ import pytest
 import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
+from authorizerd.daemon.audit.lock import AuditLock
 from authorizerd.daemon.audit.stream import AuditStream
-from authorizerd.daemon.audit.turns import AuditTurns
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ async def test_lines_are_written_in_blocks(pipe: tuple[int, int]) -> None:
         sizes.append(len(data))
         return os.write(descriptor, data)
 
-    stream = AuditStream(pipe[1], AuditTurns(), is_ours=False, write=write)
+    stream = AuditStream(pipe[1], AuditLock(), is_ours=False, write=write)
     lines = [b"x" * 99] * 100 + [b"y" * 10_000] + [b"z"]
     await stream.write([])
     await stream.write(lines)
@@ -71,7 +71,7 @@ async def test_lines_are_written_in_blocks(pipe: tuple[int, int]) -> None:
 async def test_a_stuck_reader_does_not_block_the_event_loop(pipe: tuple[int, int]) -> None:
     """Other tasks run. Once the reader reads again, it gets all lines."""
     size = fill(pipe[1])
-    stream = AuditStream(pipe[1], AuditTurns(), is_ours=False)
+    stream = AuditStream(pipe[1], AuditLock(), is_ours=False)
     turns = 0
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.write, [b"one", b"two"])
@@ -88,7 +88,7 @@ async def test_a_cancelled_write_abandons_its_thread(
 ) -> None:
     """A stuck reader cannot prevent the daemon's end."""
     fill(pipe[1])
-    stream = AuditStream(pipe[1], AuditTurns(), is_ours=False)
+    stream = AuditStream(pipe[1], AuditLock(), is_ours=False)
     with trio.fail_after(10), trio.move_on_after(0.01) as scope:
         await stream.write([b"one"])
     assert scope.cancelled_caught
@@ -108,7 +108,7 @@ def _wait_until_idle(stream: AuditStream) -> None:
 async def test_a_closed_pipe_is_an_error(pipe: tuple[int, int]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    stream = AuditStream(writing, AuditTurns(), is_ours=True)
+    stream = AuditStream(writing, AuditLock(), is_ours=True)
     with pytest.raises(PartialWriteError, match="Broken pipe") as broken:
         await stream.write([b"one"])
     assert broken.value.lines_written == 0
@@ -118,7 +118,7 @@ async def test_a_closed_pipe_is_an_error(pipe: tuple[int, int]) -> None:
 
 
 async def test_a_full_device_is_an_error() -> None:
-    stream = AuditStream(os.open("/dev/full", os.O_WRONLY), AuditTurns(), is_ours=True)
+    stream = AuditStream(os.open("/dev/full", os.O_WRONLY), AuditLock(), is_ours=True)
     with pytest.raises(OSError, match="No space left"):
         await stream.write([b"one"])
     stream.close()
@@ -137,7 +137,7 @@ async def test_a_torn_line_is_ended_before_the_next(pipe: tuple[int, int], room:
         return size
 
     lines = [b"one", b"two"]
-    stream = AuditStream(pipe[1], AuditTurns(), is_ours=False, write=write)
+    stream = AuditStream(pipe[1], AuditLock(), is_ours=False, write=write)
     with pytest.raises(PartialWriteError) as cut:
         await stream.write(lines)
     room = 1000
@@ -151,8 +151,8 @@ async def test_a_torn_line_is_ended_before_the_next(pipe: tuple[int, int], room:
 _WRITER = """
 import sys
 from authorizerd.daemon.audit.stream import AuditStream
-from authorizerd.daemon.audit.turns import AuditTurns
-stream = AuditStream(1, AuditTurns(int(sys.argv[2])), is_ours=False)
+from authorizerd.daemon.audit.lock import AuditLock
+stream = AuditStream(1, AuditLock(int(sys.argv[2])), is_ours=False)
 for number in range(20):
     stream._send([b"<%s %d %s>" % (sys.argv[1].encode(), number, b"x" * 30_000)] * 2)
 """
@@ -162,7 +162,7 @@ def test_long_lines_of_several_processes_are_whole() -> None:
     """They take turns, because a pipe mixes writes above its limit."""
     reading, writing = os.pipe()
     root = str(Path(__file__).parents[3])
-    turns = AuditTurns().descriptor
+    turns = AuditLock().descriptor
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", _WRITER, f"p{number}", str(turns)],
@@ -201,7 +201,7 @@ async def test_standard_output_may_be_a_file_or_a_socket(
 ) -> None:
     """A service manager, for example, passes a socket."""
     descriptor, written = make(tmp_path)
-    stream = AuditStream(descriptor, AuditTurns(), is_ours=True)
+    stream = AuditStream(descriptor, AuditLock(), is_ours=True)
     await stream.write([b"one"])
     await stream.write([b"two"])
     assert written() == b"one\ntwo\n"

@@ -14,10 +14,10 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.console.requests import COOKIE
 from authorizerd.daemon.console.setup import new_console
 from authorizerd.daemon.decision_servers import new_decision_handler
-from authorizerd.daemon.decisions.watchers import Watchers
-from authorizerd.daemon.telemetry.measured import Measured
+from authorizerd.daemon.process.utc_time import now_ms
+from authorizerd.daemon.queries.watchers import Watchers
+from authorizerd.daemon.telemetry.metric_sources import MetricSources
 from authorizerd.daemon.telemetry.readiness import Readiness
-from authorizerd.daemon.utc_time import now_ms
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import Place
@@ -54,7 +54,7 @@ class ConsolePlace(Place):
             configuration, self.authorizer, self.callers, Watchers(AclJournal(1), 8), queries
         )
         # Only the pages about the daemon itself use more; tests/end_to_end visits them.
-        measured = cast(Measured, SimpleNamespace(authorizer=self.authorizer))
+        measured = cast(MetricSources, SimpleNamespace(authorizer=self.authorizer))
         no_readiness = cast(Readiness, None)
         self.console = new_console(
             configuration, self.callers, self.decisions, no_readiness, measured, {}, queries

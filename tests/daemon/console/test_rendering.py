@@ -10,10 +10,10 @@ import pytest
 import trio
 from jinja2 import UndefinedError
 
-from authorizerd.acl.formats.listing import write
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.daemon.console.rendering import render
 from authorizerd.daemon.queries.tables import CUT_CHARACTERS, cut
+from authorizerd.management.formats.listing import write
 from tests.daemon.console.console_place import ACLS, EXPLAIN, PLAN, WHAT, WHO, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl

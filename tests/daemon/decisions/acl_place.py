@@ -12,10 +12,10 @@ from authorizerd.acl.model import Acl, AclAdded, Change, ChangeBatch
 from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
-from authorizerd.daemon.decisions.acl_list import ACLS_PATH, AclListHandler
-from authorizerd.daemon.decisions.acl_watch import WATCH_PATH, AclWatchHandler
 from authorizerd.daemon.decisions.callers import Callers
-from authorizerd.daemon.decisions.watchers import Watchers
+from authorizerd.daemon.queries.acl_list import ACLS_PATH, AclListHandler
+from authorizerd.daemon.queries.acl_watch import WATCH_PATH, AclWatchHandler
+from authorizerd.daemon.queries.watchers import Watchers
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.http.streamed import StreamedResponse
 from tests.daemon.decision_place import PROXY, ROOT, TOKENS, settings_of

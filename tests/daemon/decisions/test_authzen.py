@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import trio
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.actors.published import Published

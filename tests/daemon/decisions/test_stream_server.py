@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.acl.audit import AuditLevel
-from authorizerd.acl.audit_filter import AuditRules
+from authorizerd.acl.audit.filter import AuditRules
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.model import (
     OPERATIONS,
     RESOURCE_TYPES,

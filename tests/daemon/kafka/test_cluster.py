@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 import trio
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.model import Operation, PermissionType, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED, SUPPORTED, bit_field
 from authorizerd.acl.steps import ITEMS_PER_CHUNK

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.acl.audited_caller import AuditedCaller
+from authorizerd.acl.audit.caller import AuditedCaller
 from authorizerd.acl.errors import NotReadyError
 from authorizerd.acl.model import Acl, AclFilter, Operation, PermissionType, ResourceType
 from authorizerd.acl.steps import finish

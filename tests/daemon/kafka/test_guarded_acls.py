@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from authorizerd.acl.change_guard import ANY_OFFSET
+from authorizerd.acl.expected_offset import ANY_OFFSET
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import Deleted

@@ -10,7 +10,7 @@ import trio.testing
 
 from authorizerd.config.alterations import AlterOperation
 from authorizerd.config.configuration import Configuration
-from authorizerd.config.dynamic import GUARDED
+from authorizerd.config.dynamic import SUPER_USER_ONLY_KEYS
 from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.protocol.kafka.api import ApiKey
@@ -217,7 +217,7 @@ async def test_only_a_super_user_may_alter_audit_filters(nursery: trio.Nursery) 
 async def test_guarded_values_are_parsed_for_super_users_only(nursery: trio.Nursery) -> None:
     """Long lists take many milliseconds to parse, so nobody else may cause that."""
     service = await start(nursery, MAY_ALTER, plug_in=QuarantineAuthorizer)
-    keys = *sorted(GUARDED), PLUGGED
+    keys = *sorted(SUPER_USER_ONLY_KEYS), PLUGGED
     for key in keys:
         refused = guarded(key)
         unfit = altered((key, SET, "\0:;,:"))

@@ -10,7 +10,7 @@ import trio.testing
 
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
-from authorizerd.daemon.net.places import IDLE_SECONDS_MIN
+from authorizerd.daemon.net.open_connections import IDLE_SECONDS_MIN
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode

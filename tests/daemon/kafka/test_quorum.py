@@ -10,7 +10,7 @@ import trio
 
 from authorizerd.acl.model import Acl, Operation, PermissionType, ResourceType
 from authorizerd.acl.steps import finish
-from authorizerd.daemon.utc_time import now_ms
+from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode

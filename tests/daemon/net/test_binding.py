@@ -12,7 +12,7 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.net import binding
 from authorizerd.daemon.net.binding import SocketFile, bind, bind_unix, listen_at
 from authorizerd.protocol.worker_feed import (
-    Place,
+    WorkerAddress,
 )
 
 KEY = "authorizerd.decision.http"
@@ -232,7 +232,7 @@ async def test_workers_accept_from_the_inherited_unix_socket(tmp_path: Path) -> 
     endpoint = await bind_unix(tmp_path / "stream", KEY)
     place = endpoint.place("decision_stream")
     [descriptor] = place.descriptors
-    [listener] = await listen_at(Place(place.name, descriptors=(os.dup(descriptor),)))
+    [listener] = await listen_at(WorkerAddress(place.name, descriptors=(os.dup(descriptor),)))
     async with await trio.open_unix_socket(tmp_path / "stream"), await listener.accept():
         pass
     await listener.aclose()

@@ -18,7 +18,7 @@ from authorizerd.daemon.net.accepting import ACCEPT_DELAY_SECONDS_MAX
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
-from authorizerd.daemon.net.places import IDLE_SECONDS_MIN, STALL_SECONDS_MIN
+from authorizerd.daemon.net.open_connections import IDLE_SECONDS_MIN, STALL_SECONDS_MIN
 from authorizerd.tls.server import Identity, TlsServer
 from authorizerd.tls.stream import Working
 from tests.daemon.http_service import MemoryListener

@@ -12,9 +12,9 @@ import pytest
 import trio
 import trio.testing
 
-from authorizerd.daemon.gc_control import automatic_collection_off
 from authorizerd.daemon.net import selector as module
 from authorizerd.daemon.net.selector import EVENTS_MAX, Selector
+from authorizerd.daemon.process.gc_control import automatic_collection_off
 
 LARGE = bytes(16 * 1024 * 1024)
 """More than a socket takes."""

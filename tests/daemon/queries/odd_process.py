@@ -16,7 +16,7 @@ from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.daemon.queries import children
 from authorizerd.daemon.queries.answers import Answering
 from authorizerd.daemon.queries.children import Work
-from authorizerd.daemon.queries.past import PastReader
+from authorizerd.daemon.queries.past_state import PastReader
 from authorizerd.daemon.queries.process import run_query_process
 from authorizerd.daemon.queries.replica import ReplicatedState
 from authorizerd.protocol.decisions.page_tokens import PageTokens

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
-from authorizerd.acl.formats.catalogue import PASTED_FORMATS
-from authorizerd.acl.formats.listing import write
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.daemon.audit.lines import Recorded
@@ -19,6 +17,8 @@ from authorizerd.daemon.queries.candidates import (
     judge,
     read_candidates,
 )
+from authorizerd.management.formats.catalogue import PASTED_FORMATS
+from authorizerd.management.formats.listing import write
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from tests.support.acls import acl, snapshot_of

@@ -10,10 +10,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import Published
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.image.cluster import EMPTY_IMAGE

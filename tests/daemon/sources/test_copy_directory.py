@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.sources.copy_directory import (
     claim_copy_directory,

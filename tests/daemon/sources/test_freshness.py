@@ -8,10 +8,10 @@ import trio
 
 from authorizerd.actors.published_state import STOPPED
 from authorizerd.actors.record_applier import Message, Renew, Suspend
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.telemetry.measured import Scrape
+from authorizerd.daemon.telemetry.metric_sources import Scrape
 from authorizerd.daemon.telemetry.source_metrics import SOURCE_METRICS
 
 STALE_SECONDS = 10

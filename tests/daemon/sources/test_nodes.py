@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from authorizerd.config.follow import FollowSettings, LogIn, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, LogIn, SourceKind
 from authorizerd.config.tls import TlsSettings
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.remedies import missing_right, remedy

@@ -15,7 +15,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import AclAdded, Change, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset
 from authorizerd.actors.errors import UpdateRefusedError

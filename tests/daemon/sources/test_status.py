@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.sources.status import OTHER_REASON, REASONS_MAX, SourceStatus
 
 

@@ -10,7 +10,7 @@ import trio
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY
 from authorizerd.acl.model import AclAdded, ChangeBatch, Operation, Question, ResourceType
 from authorizerd.acl.release_in_force import ReleaseInForce
@@ -22,7 +22,7 @@ from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.plugged_authorizer import PluggedAuthorizer
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Suspend
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
-from authorizerd.config.follow import SourceKind
+from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.decisions.callers import Callers
 from authorizerd.daemon.decisions.opa import HEALTH_PATH, OpaHandler
 from authorizerd.daemon.sources.source import Source

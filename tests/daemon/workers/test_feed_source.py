@@ -13,7 +13,7 @@ from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.actors.published import Published
 from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Suspend
-from authorizerd.daemon.workers.feed_source import FeedSource, Follower
+from authorizerd.daemon.workers.feed_source import FeedSource, WorkerActions
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.worker_changes import (
@@ -39,7 +39,7 @@ from tests.support.log_files import added
 SILENCE_SECONDS = 20
 
 
-class Told(Follower):
+class Told(WorkerActions):
     """Record the orders; a drain waits until the test releases it."""
 
     def __init__(self) -> None:

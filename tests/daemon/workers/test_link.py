@@ -14,7 +14,7 @@ from trio.testing import (
     wait_all_tasks_blocked,
 )
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.daemon.workers import link as worker_link

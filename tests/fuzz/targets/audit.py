@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 import pyarrow
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import DEFAULT_DENY, Decision, MatchingAcl
 from authorizerd.acl.model import Question
 from authorizerd.actors.audit_log import AuditEvent

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certificate
 
-from authorizerd.config.principal_mapping import PrincipalMapping
+from authorizerd.config.principals.mapping import PrincipalMapping
 from authorizerd.config.tls import ClientAuth, Store, TlsSettings
 from authorizerd.kafka_client.certificate_faults import read_host_names
 from authorizerd.tls.client_hello import ClientHelloCheck

@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import cache
 from typing import Final
 
-from authorizerd.acl.formats.catalogue import FORMATS
 from authorizerd.cli.acls.arguments import check_arguments, parse_arguments
 from authorizerd.cli.acls.connection_settings import read_settings
 from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
@@ -21,6 +20,7 @@ from authorizerd.cli.shell.tree import Folder, compile_glob, folder_of, table_of
 from authorizerd.cli.transfer.model import Kind, LocatorError, parse_locator
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.settings import parse_address
+from authorizerd.management.formats.catalogue import FORMATS
 from tests.fuzz.target import (
     LINES_IN_THREAD_MAX,
     OWN_CHARACTERS_MAX,

@@ -13,17 +13,17 @@ from authorizerd.acl.errors import PastMismatchError
 from authorizerd.cli.shell.commands import Shell
 from authorizerd.cli.shell.log_tree import log_tree, read_contents
 from authorizerd.image.errors import ChangeError
-from authorizerd.metadata.backup_reader import read_backup
+from authorizerd.metadata.backups.backup_reader import read_backup
 from authorizerd.metadata.copy_directory import read_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, check_names
 from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
-from authorizerd.metadata.history import read_history
+from authorizerd.metadata.inspection.repair import plan_repair
 from authorizerd.metadata.log_end import LogEnd
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.meta_properties import is_cluster_id, read_meta_properties
-from authorizerd.metadata.past import read_past
+from authorizerd.metadata.past.history import read_history
+from authorizerd.metadata.past.past_log import read_past
 from authorizerd.metadata.quorum_state import check_sole_voter
-from authorizerd.metadata.repair import plan_repair
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import (
     HEADER_SIZE,

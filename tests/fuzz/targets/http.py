@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 
 from authorizerd.acl.steps import Steps
 from authorizerd.daemon.console import sessions
-from authorizerd.daemon.decisions.acl_watch import WATCH_PATH
 from authorizerd.daemon.decisions.opa import HEALTH_PATH
 from authorizerd.daemon.http.api_document import OPENAPI_PATH
+from authorizerd.daemon.queries.acl_watch import WATCH_PATH
 from authorizerd.protocol.decisions.acl_filters import (
     QueryError,
     parse_query,

@@ -11,14 +11,14 @@ from typing import Any, Final
 import trio
 
 from authorizerd.acl.steps import Steps, finish
-from authorizerd.daemon.kafka.authentication import SaslExchange
 from authorizerd.daemon.kafka.errors import (
     AuthenticationError,
     OutOfTurnError,
     SessionExpiredError,
 )
-from authorizerd.daemon.kafka.sasl_plain import authenticate_plain
-from authorizerd.daemon.kafka.sasl_scram import ScramExchange
+from authorizerd.daemon.kafka.login.authentication import SaslExchange
+from authorizerd.daemon.kafka.login.sasl_plain import authenticate_plain
+from authorizerd.daemon.kafka.login.sasl_scram import ScramExchange
 from authorizerd.kafka_client import scram
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import APIS, ApiKey

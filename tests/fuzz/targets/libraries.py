@@ -44,11 +44,11 @@ from authorizerd.protocol.worker_feed import (
     Files,
     Listen,
     Order,
-    Place,
     Stores,
     TakeChanges,
     TakeFiles,
     TakeSettings,
+    WorkerAddress,
     encode_message,
     order_reader,
     report_reader,
@@ -210,7 +210,7 @@ def _stream_seeds() -> Iterator[bytes]:
 
 def _feed_seeds() -> Iterator[bytes]:
     stores = Stores({"ssl.keystore.password": SECRET}, (b"chain",), SECRET.encode(), (b"ca",))
-    place = Place("http", ((2, "127.0.0.1", 0, 0, 0),), (7,))
+    place = WorkerAddress("http", ((2, "127.0.0.1", 0, 0, 0),), (7,))
     begin = Begin(0, {"a": SECRET}, (place,), SECRET.encode(), 9, stores, SECRET.encode())
     files = TakeFiles(1, Files(SECRET, b"", stores))
     orders: list[Order] = [begin, TakeSettings(3, {"b": SECRET}), Listen(4)]

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.decoding_errors import DECODING_ERRORS
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 from authorizerd.replay.acl_set import AclSet, DatedAcl
 from authorizerd.replay.ingest.commit import (
     Commit,

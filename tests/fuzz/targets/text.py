@@ -9,15 +9,8 @@ from typing import Final
 
 from authorizerd.acl.as_of import parse_as_of
 from authorizerd.acl.errors import InvalidAsOfError
-from authorizerd.acl.formats.catalogue import DOCUMENT_SUFFIXES, FORMATS, read_acl_text
-from authorizerd.acl.formats.model import AclTextError
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.document import decode_plan, encode_plan
-from authorizerd.acl.plan.errors import PlanError
-from authorizerd.acl.policy.sentence import SentenceError, read_sentence
-from authorizerd.acl.zookeeper.paths import Pattern, parse_path, pattern_path
-from authorizerd.acl.zookeeper.znode import read_acls, write_acls
 from authorizerd.cli.policy.document import read_policy
 from authorizerd.cli.policy.faults import FAULTS_SHOWN_MAX, FaultyFileError
 from authorizerd.config.configuration import parse
@@ -28,10 +21,17 @@ from authorizerd.config.errors import (
 )
 from authorizerd.config.jaas import parse_log_in, parse_login_options, parse_plain_users
 from authorizerd.config.keys import KEYS
-from authorizerd.config.principal_mapping import PrincipalMapping
+from authorizerd.config.principals.mapping import PrincipalMapping
 from authorizerd.config.properties import parse_properties
 from authorizerd.config.tokens import new_token, parse_tokens
 from authorizerd.daemon.queries.candidates import read_candidates
+from authorizerd.management.formats.catalogue import DOCUMENT_SUFFIXES, FORMATS, read_acl_text
+from authorizerd.management.formats.model import AclTextError
+from authorizerd.management.plan.document import decode_plan, encode_plan
+from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.policy.sentence import SentenceError, read_sentence
+from authorizerd.management.zookeeper.paths import Pattern, parse_path, pattern_path
+from authorizerd.management.zookeeper.znode import read_acls, write_acls
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from tests.fuzz.target import (
     LINES_IN_THREAD_MAX,
@@ -186,7 +186,7 @@ def _acl_texts() -> Iterator[bytes]:
     yield from _blocks("yaml")
     yield (ROOT / "ops/example/desired.yaml").read_bytes()
     for name in ("julie", "gitops", "strimzi"):
-        source = (ROOT / f"tests/acl/formats/test_{name}.py").read_text()
+        source = (ROOT / f"tests/management/formats/test_{name}.py").read_text()
         yield from (text.encode() for text in re.findall(r'"""\n(.*?)"""', source, re.DOTALL)[:3])
 
 
@@ -213,16 +213,16 @@ def _check_plan(data: bytes) -> None:
 
 @cache
 def _plan() -> bytes:
-    from authorizerd.acl.plan.changes import make_changes
-    from authorizerd.acl.plan.document import (
+    from authorizerd.management.plan.changes import make_changes
+    from authorizerd.management.plan.document import (
         Plan,
         PlanSettings,
         PlanSource,
         State,
         name_steps,
     )
-    from authorizerd.acl.plan.selector import Selector
-    from authorizerd.acl.plan.state import change_digest, digest_acls
+    from authorizerd.management.plan.selector import Selector
+    from authorizerd.management.plan.state import change_digest, digest_acls
 
     selector, digest = Selector(None), digest_acls(_ACLS[:2])
     changes = make_changes(_ACLS[:2], _ACLS[1:], selector)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow
 
-from authorizerd.acl.builder import build
 from authorizerd.acl.decision import AuthorizerSettings, authorize
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.replay.ingest.parse.event import Event
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import AclAdded
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import read_changes

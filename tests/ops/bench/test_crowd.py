@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Acl, PatternType, PermissionType, ResourceType
 from ops.bench.crowd import GREATEST, crowd
 from ops.bench.decisions import collect_answers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import PatternType
 from ops.bench.decisions import (
     DisagreementError,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.releases import RULES_4_4
 from authorizerd.acl.snapshot import with_rules
 from ops.bench.decisions import collect_answers

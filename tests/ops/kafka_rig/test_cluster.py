@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from authorizerd.config.configuration import parse_values
-from authorizerd.config.follow import LogIn, SourceKind
+from authorizerd.config.follow.settings import LogIn, SourceKind
 from authorizerd.config.properties import parse_properties
 from ops.kafka_rig.cluster import Cluster
 from ops.kafka_rig.cluster_settings import FOLLOWER, POLLER, ClusterSettings

@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given
 
-from authorizerd.acl.audit import audit_message
+from authorizerd.acl.audit.line import audit_message
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType

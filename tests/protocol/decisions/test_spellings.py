@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.letter_case import ascii_lower
 from authorizerd.acl.model import OPERATIONS, Operation
+from authorizerd.acl.text.letter_case import ascii_lower
 from authorizerd.protocol.decisions.spellings import Spellings
 
 BY_NAME = {Operation(code).name: code for code in OPERATIONS}

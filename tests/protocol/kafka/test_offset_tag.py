@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.change_guard import ANY_OFFSET, OFFSET_MAX
+from authorizerd.acl.expected_offset import ANY_OFFSET, OFFSET_MAX
 from authorizerd.acl.model import AclFilter
 from authorizerd.acl.steps import finish
 from authorizerd.protocol import primitives as wire

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from authorizerd.acl.decoding_errors import DECODING_ERRORS
 from authorizerd.acl.model import Operation, ResourceType
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 from authorizerd.replay.ingest.parse.event import UNKNOWN_LEVEL, Event, Reason
 from authorizerd.replay.ingest.parse.times import find_head
 

@@ -16,8 +16,8 @@ from datetime import tzinfo
 from functools import lru_cache
 from typing import Final
 
-from authorizerd.acl.audited_caller import remove_caller
-from authorizerd.acl.letter_case import ascii_upper
+from authorizerd.acl.audit.caller import remove_caller
+from authorizerd.acl.text.letter_case import ascii_upper
 from authorizerd.replay.ingest.parse.event import (
     SEPARATOR,
     UNKNOWN_HOST,

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from authorizerd.acl.decoding_errors import DECODING_ERRORS
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 from authorizerd.replay.ingest.parse.cloud_event import parse_cloud_event
 from authorizerd.replay.ingest.parse.event import (
     LINE_BYTES_MAX,

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow
 import pyarrow.compute as compute
 
-from authorizerd.acl.audited_caller import CALLER_GROUP, SAMPLE_RATE_GROUP
+from authorizerd.acl.audit.caller import CALLER_GROUP, SAMPLE_RATE_GROUP
 from authorizerd.replay.ingest.parse.beginnings import ONE_TIME
 from authorizerd.replay.ingest.parse.event import UNKNOWN_HOST
 from authorizerd.replay.ingest.parse.kafka_line import (

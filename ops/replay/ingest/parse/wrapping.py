@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from authorizerd.acl.decoding_errors import DECODING_ERRORS
+from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 from authorizerd.replay.ingest.parse.event import Reason
 from authorizerd.replay.ingest.parse.explanations import EXPLANATIONS
 from authorizerd.replay.ingest.parse.kafka_line import PRINCIPAL

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import Decision, NamedRule
-from authorizerd.acl.formats.listing import write
 from authorizerd.acl.model import Operation, Question, ResourceType
 from authorizerd.actors.audit_log import AuditEvent
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.daemon.audit.format import format_kafka
+from authorizerd.management.formats.listing import write
 from tests.daemon.console.console_place import PLAN, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.daemon.decision_place import OTHER, PROXY, cluster_action

@@ -24,7 +24,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.record_applier import Message, RecordApplier
-from authorizerd.config.follow import FollowSettings, Server, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
 from authorizerd.daemon.sources.brokers import listing_copy, machine
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS, Acknowledged
 from authorizerd.daemon.sources.brokers.exchange import Exchange

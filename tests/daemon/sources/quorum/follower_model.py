@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec.structs import replace
 
-from authorizerd.config.follow import Server
+from authorizerd.config.follow.settings import Server
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import (

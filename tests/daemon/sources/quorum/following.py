@@ -9,7 +9,7 @@ import trio
 
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.actors.record_applier import Message, RecordApplier
-from authorizerd.config.follow import FollowSettings, Server, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.quorum.source import QuorumSource

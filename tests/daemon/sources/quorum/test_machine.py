@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from authorizerd.config.follow import Server
+from authorizerd.config.follow.settings import Server
 from authorizerd.daemon.sources.quorum.contact import ELECTION_QUESTIONS, OLD_EPOCH_SECONDS
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
 from authorizerd.daemon.sources.quorum.machine import FETCH_WAIT_MS, SHORT_WAIT_MS, Machine

@@ -19,7 +19,7 @@ from authorizerd.daemon.sources.quorum import machine
 from authorizerd.daemon.sources.quorum.feed import Feed
 from authorizerd.daemon.sources.quorum.link import BATCHES_PER_EVENT, Link
 from authorizerd.daemon.sources.quorum.machine import Machine
-from authorizerd.daemon.sources.quorum.messages import Event, FetchAnswered, Turn
+from authorizerd.daemon.sources.quorum.messages import Event, FetchAnswered, Reaction
 from authorizerd.image.changes import TopicAdded
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
@@ -235,7 +235,7 @@ async def test_a_long_answer_is_handled_in_parts(
     parts: list[tuple[int, int]] = []
     step = Machine.step
 
-    def count(self: Machine, event: Event, now: float) -> Turn:
+    def count(self: Machine, event: Event, now: float) -> Reaction:
         if isinstance(event, FetchAnswered) and event.batches:
             parts.append((len(event.batches), event.answer.high_watermark))
         return step(self, event, now)

@@ -20,7 +20,7 @@ from authorizerd.acl.updates import AclTail, Deleted, plan_creations, plan_delet
 from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published
-from authorizerd.config.follow import FollowSettings, LogIn, Server, SourceKind, Writes
+from authorizerd.config.follow.settings import FollowSettings, LogIn, Server, SourceKind, Writes
 from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates
 from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.kafka_client.address import Address

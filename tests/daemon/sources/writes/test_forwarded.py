@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from authorizerd.acl.model import AclFilter
 from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
-from authorizerd.config.follow import LogIn, SourceKind, Writes
+from authorizerd.config.follow.settings import LogIn, SourceKind, Writes
 from authorizerd.daemon.sources.remedies import missing_alter
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode

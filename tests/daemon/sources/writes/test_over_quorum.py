@@ -15,7 +15,7 @@ import trio
 
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
-from authorizerd.config.follow import FollowSettings, SourceKind, Writes
+from authorizerd.config.follow.settings import FollowSettings, SourceKind, Writes
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.writes.destination import QuorumDestination
 from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates

@@ -12,7 +12,7 @@ from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.actors.updates import ClusterPlan, Updates
-from authorizerd.config.follow import FollowSettings, Server, SourceKind, Writes
+from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind, Writes
 from authorizerd.daemon.kafka.cluster_updates import Results, change_cluster
 from authorizerd.daemon.sources.writes.refused import RefusedUpdates
 from authorizerd.image.cluster import ClusterImage

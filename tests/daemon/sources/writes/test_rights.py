@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.actors.authorizer import Authentication, RequestContext
-from authorizerd.config.follow import FollowSettings, Privileged, SourceKind
+from authorizerd.config.follow.settings import FollowSettings, Privileged, SourceKind
 from authorizerd.daemon.sources.writes.rights import ForwardingRights
 
 ALICE = "User:alice"

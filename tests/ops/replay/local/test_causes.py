@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from authorizerd.acl.decision import is_allowed
 from authorizerd.acl.model import Acl, Operation, Question, ResourceType
-from authorizerd.acl.plan.names import parse_acl
 from authorizerd.acl.releases import Release
+from authorizerd.management.plan.names import parse_acl
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local.causes import (
     OF_RESOURCE_MAX,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.names import parse_acl
-from authorizerd.acl.plan.traffic import TrafficChange, TrafficCount, TrafficEvidence
+from authorizerd.management.plan.names import parse_acl
+from authorizerd.management.plan.traffic import TrafficChange, TrafficCount, TrafficEvidence
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.local.evidence import judge_traffic
 from authorizerd.replay.local.traffic import read_traffic
@@ -25,7 +25,7 @@ class Blocker:
             raise ModuleNotFoundError(f"{name} is not part of the base install", name=name)
 
 sys.meta_path.insert(0, Blocker())
-from authorizerd.acl.builder import build
+from authorizerd.acl.index.builder import build
 from authorizerd.acl.decision import AuthorizerSettings
 from authorizerd.replay.acl_set import AclSet, digest_of
 from authorizerd.replay.local.evidence import judge_traffic

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import msgspec
 
-from authorizerd.acl.formats.listing import format_acls
 from authorizerd.acl.model import Acl
-from authorizerd.acl.plan.document import decode_plan
 from authorizerd.cli.main import main as authorizerd
+from authorizerd.management.formats.listing import format_acls
+from authorizerd.management.plan.document import decode_plan
 from authorizerd.replay.acls.reading import read_acl_source
 from authorizerd.replay.ingest.report import decode_ingested
 from authorizerd.replay.local.traffic import LogEngine, read_traffic

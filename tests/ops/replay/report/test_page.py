@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.report.difference_findings import assess_difference
 from authorizerd.replay.report.differences import Change, compare
 from authorizerd.replay.report.findings import assess

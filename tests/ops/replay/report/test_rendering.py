@@ -10,7 +10,7 @@ from hypothesis import given
 from jinja2 import UndefinedError
 from markupsafe import Markup
 
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.report.rendering import (
     CHARACTERS_MAX,
     ENVIRONMENT,

@@ -4,8 +4,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.acl.formats.document import read_document
 from authorizerd.acl.model import Acl, Operation, ResourceType
+from authorizerd.management.formats.document import read_document
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.text import encode_json

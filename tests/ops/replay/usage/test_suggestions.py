@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, PermissionType, Question, ResourceType
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.replay.acl_set import AclSet
 from authorizerd.replay.judging.index import AclIndex
 from authorizerd.replay.judging.report import Count

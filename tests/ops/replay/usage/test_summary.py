@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from authorizerd.acl.kafka_acls import entry_arguments, why_inexpressible
 from authorizerd.acl.model import CLUSTER_NAME, Acl, Operation, ResourceType
-from authorizerd.acl.printable import escape_unprintable
+from authorizerd.acl.text.kafka_acls import entry_arguments, why_inexpressible
+from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acls.arguments import parse_arguments
 from authorizerd.cli.acls.errors import KafkaAclsError, UsageError
 from authorizerd.cli.acls.plan import Addition, Removal, make_plan

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from authorizerd.acl.audit import audit_message
+from authorizerd.acl.audit.line import audit_message
 from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl, Rule
 from authorizerd.acl.model import Acl, Question
 from authorizerd.replay.ingest.parse.event import Event, Reason

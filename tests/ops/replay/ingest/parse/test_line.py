@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from authorizerd.acl.audit import AuditLevel
+from authorizerd.acl.audit.line import AuditLevel
 from authorizerd.acl.decision import Decision, DefaultRule, MatchingAcl
 from authorizerd.acl.model import Acl, Question
 from authorizerd.actors.audit_log import AuditEvent

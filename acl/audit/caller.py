@@ -1,0 +1,110 @@
+"""The caller of an audited decision, and the group that names it in a line in Kafka's format.
+
+**Invariant:** nothing that a client chooses can end or imitate the group. What the client sends is
+left out unless it has exactly the expected form. A line in which the beginning of a group stands
+elsewhere than in its place has no single reading.
+
+Source: W3C Trace Context (traceparent).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from authorizerd.acl.audit.line import LOGGER_NAME
+
+UNIX_ADDRESS: Final = "unix"
+"""The address of a client that is connected by a Unix socket."""
+REQUEST_ID_MAX: Final = 128
+
+_REQUEST_ID: Final = re.compile(rb"[!-~]{1,%d}" % REQUEST_ID_MAX)
+_TRACEPARENT: Final = re.compile(
+    rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
+_ENCODED: Final = "[!-Z^-~]"  # visible ASCII without brackets and the backslash
+CALLER_GROUP: Final = (
+    rf"\[knownBy=[A-Za-z]{{1,20}}(?: caller={_ENCODED}*)? address={_ENCODED}{{1,200}}"
+    rf"(?: requestId={_ENCODED}{{1,400}})?(?: traceparent=[0-9a-f-]{{55}})?\]"
+)
+"""The group, for Python's ``re`` and Arrow's RE2."""
+SAMPLE_RATE_GROUP: Final = r"\[sampleRate=[0-9.e+-]{1,20}\]"
+_LOGGER: Final = f"({LOGGER_NAME})"
+_MARKER: Final = f"{_LOGGER} [knownBy="
+_ending: Final = re.compile(rf"( {CALLER_GROUP})(?: {SAMPLE_RATE_GROUP})?[\r\n]*")
+_plain: Final = re.compile(r"[!-$&-Z^-~]+")
+_SAFE: Final = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, "%[]\\")))
+
+
+class AuditedCaller(msgspec.Struct, frozen=True, gc=False):
+    """The caller that asked for a decision.
+
+    ``known_by`` says how the daemon knows the principal: ``token``, ``certificate`` or ``trusted``
+    at a decision port, else a value of ``Authentication``. ``principal`` is None for a trusted
+    caller. ``address`` is an IP address, or ``UNIX_ADDRESS``. The last two are those of the
+    request's headers, None if they were not sent, or not in the expected form.
+    """
+
+    known_by: str
+    principal: str | None
+    address: str
+    request_id: str | None = None
+    traceparent: str | None = None
+
+
+class Requester(Protocol):
+    """The sender of a request. What the audit needs of it is read only if a line is written."""
+
+    def audited(self) -> AuditedCaller:
+        """Return what an audit line says about it."""
+
+
+def read_request_id(value: bytes | None) -> str | None:
+    """Return the ``X-Request-ID`` if it is up to 128 visible ASCII characters, else None.
+
+    A repeated header has a blank after the comma that joins its values, so it is left out.
+    """
+    return value.decode() if value is not None and _REQUEST_ID.fullmatch(value) else None
+
+
+def read_traceparent(value: bytes | None) -> str | None:
+    """Return the ``traceparent`` if it has the form of version 00, else None."""
+    return value.decode() if value is not None and _TRACEPARENT.fullmatch(value) else None
+
+
+def format_caller(caller: AuditedCaller) -> str:
+    """Return the group, for a line in Kafka's format."""
+    group = f"[knownBy={caller.known_by}"
+    if caller.principal is not None:
+        group = f"{group} caller={_encode(caller.principal)}"
+    group = f"{group} address={_encode(caller.address)}"
+    if caller.request_id is not None:
+        group = f"{group} requestId={_encode(caller.request_id)}"
+    if caller.traceparent is not None:
+        group = f"{group} traceparent={caller.traceparent}"
+    return f"{group}]"
+
+
+def remove_caller(line: str) -> tuple[str, bool] | None:
+    """Return a line in Kafka's format without its caller, and True if it had one.
+
+    Return None if a name in it may imitate a caller.
+    """
+    groups = line.count(_MARKER)
+    if not groups:
+        return line, False
+    begin = line.index(_MARKER) + len(_LOGGER)
+    found = _ending.fullmatch(line, begin)
+    if groups > 1 or found is None:
+        return None
+    return line[:begin] + line[found.end(1) :], True
+
+
+def _encode(text: str) -> str:
+    """Percent-encode all but visible ASCII, and ``%``, brackets and the backslash."""
+    if _plain.fullmatch(text):
+        return text
+    return quote(text, safe=_SAFE, errors="surrogatepass")

@@ -1,0 +1,107 @@
+"""The rules of one principal for ranges of addresses, by network.
+
+A question looks up one network for each distinct prefix length, however many ranges there are. A
+network's leaf counts the rules of all hosts that are the same network: ``10.0.0.0/8`` and
+``10.1.2.3/8`` are two ACLs. Their texts are kept, because a decision's rule is one ACL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from authorizerd.acl.host_ranges import HostRange, mark_address
+from authorizerd.acl.index.tables import EMPTY, Table, delete_entry, set_entry
+from authorizerd.acl.model import Acl
+from authorizerd.acl.patterns import NO_PATTERNS, Patterns, add_weight, look_up
+
+
+class Network(msgspec.Struct, frozen=True, gc=False):
+    """The rules for one network.
+
+    Attributes:
+        patterns: sums of ``acl.index.bits.Weights.in_range``.
+        hosts: the texts that are this network, and the number of ACLs of each.
+    """
+
+    patterns: Patterns
+    hosts: Table[str, int]
+
+
+class Ranges(msgspec.Struct, frozen=True, gc=False):
+    """The rules for ranges.
+
+    Attributes:
+        networks: by ``HostRange.key``.
+        counts: the number of networks by shift, IPv4 and IPv6 apart.
+        ipv4_shifts, ipv6_shifts: the keys of ``counts``, sorted.
+    """
+
+    networks: Table[int, Network]
+    counts: Table[tuple[bool, int], int]
+    ipv4_shifts: tuple[int, ...]
+    ipv6_shifts: tuple[int, ...]
+
+    def __contains__(self, host: str | None) -> bool:
+        """Return True if a range contains ``host``, or if that is None, which is unknown."""
+        return host is None or any(True for _ in self.find_networks(host))
+
+    def find_networks(self, host: str) -> Iterator[Network]:
+        """Yield the networks that contain an address."""
+        marked = mark_address(host)
+        if marked is not None:
+            networks = self.networks
+            for shift in self.ipv6_shifts if ":" in host else self.ipv4_shifts:
+                network = networks.get(marked >> shift)
+                if network is not None:
+                    yield network
+
+    def find_hosts(self, host: str) -> Iterator[str]:
+        """Yield the hosts of ACLs that are a range with this address."""
+        for network in self.find_networks(host):
+            yield from network.hosts
+
+    def look_up(self, host: str, name: str) -> int:
+        """Return the sums of all rules that match an address and a resource name, joined by OR."""
+        bits = 0
+        for network in self.find_networks(host):
+            bits |= look_up(network.patterns, name)
+        return bits
+
+
+NO_RANGES: Final = Ranges(EMPTY, EMPTY, (), ())
+NO_NETWORK: Final = Network(NO_PATTERNS, EMPTY)
+
+
+def change_range(ranges: Ranges, addresses: HostRange, acl: Acl, weight: int, sign: int) -> Ranges:
+    """Return ``ranges`` with one more ACL (``sign`` 1), or one less (-1).
+
+    Args:
+        addresses: the host of ``acl``.
+        weight: ``acl.index.bits.Weights.in_range``, not 0.
+    """
+    before = ranges.networks.get(addresses.key, NO_NETWORK)
+    patterns = add_weight(before.patterns, acl.pattern_type, acl.resource_name, sign * weight)
+    host = acl.host
+    count = before.hosts.get(host, 0) + sign
+    if patterns is NO_PATTERNS:
+        networks = delete_entry(ranges.networks, addresses.key)
+    else:
+        hosts = set_entry(before.hosts, host, count) if count else delete_entry(before.hosts, host)
+        networks = set_entry(ranges.networks, addresses.key, Network(patterns, hosts))
+    if not networks:
+        return NO_RANGES
+    if len(networks) == len(ranges.networks):
+        return Ranges(networks, ranges.counts, ranges.ipv4_shifts, ranges.ipv6_shifts)
+    length = addresses.is_ipv6, addresses.shift
+    count = ranges.counts.get(length, 0) + sign
+    counts = (
+        set_entry(ranges.counts, length, count) if count else delete_entry(ranges.counts, length)
+    )
+    if len(counts) == len(ranges.counts):
+        return Ranges(networks, counts, ranges.ipv4_shifts, ranges.ipv6_shifts)
+    ipv4 = tuple(sorted(shift for is_ipv6, shift in counts if not is_ipv6))
+    ipv6 = tuple(sorted(shift for is_ipv6, shift in counts if is_ipv6))
+    return Ranges(networks, counts, ipv4, ipv6)

@@ -1,0 +1,1 @@
+"""From a certificate's distinguished name to a principal."""

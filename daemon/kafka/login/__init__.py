@@ -1,0 +1,1 @@
+"""How a client of a Kafka listener proves who it is."""

@@ -1,0 +1,112 @@
+"""What every format reads and writes, and the losses in between.
+
+**Invariant:** nothing is lost in silence. What a text says and ACLs cannot is a ``Loss`` of the
+reading; an ACL that a format cannot say is a ``Loss`` of the writing, and is not in the text.
+Reading a written text returns all other ACLs, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from authorizerd.acl.model import Acl
+from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.management.plan.selector import Managed, Selector
+
+
+class AclTextError(Exception):
+    """A text that cannot be read as ACLs: every function that reads or checks one raises it.
+
+    ``place`` is, for example, ``line 7`` or ``acls[3].operation``. ``key`` is the key of a mapping
+    at this place that the error is about.
+    """
+
+    def __init__(self, place: str, reason: str, *, key: str | None = None) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+        self.key = key
+
+    def __str__(self) -> str:
+        """Return ``place: reason`` on one line, whatever the text contains."""
+        return escape_unprintable(f"{self.place}: {self.reason}")
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Something that the other side cannot say.
+
+    Attributes:
+        acl: the ACL that is lost; None for a part of a text that is not an ACL.
+        reason: why, as a sentence; it names the place in a text.
+        is_document: True if nothing was read of a whole document or resource.
+    """
+
+    acl: Acl | None
+    reason: str
+    is_document: bool = False
+
+    def __str__(self) -> str:
+        """Return one line, whatever the names contain."""
+        text = self.reason if self.acl is None else f"{self.acl}: {self.reason}"
+        return escape_unprintable(text)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The ACLs that a text manages: those of some principals, single ones, and those of entries."""
+
+    principals: frozenset[str] = frozenset()
+    acls: frozenset[Acl] = frozenset()
+    entries: tuple[Managed, ...] = ()
+
+    def includes(self, acl: Acl) -> bool:
+        """Return True if the text manages ``acl``, whether or not it contains it."""
+        return (
+            acl.principal in self.principals
+            or acl in self.acls
+            or (bool(self.entries) and Selector(self.entries).manages(acl))
+        )
+
+
+class AclsRead(msgspec.Struct, frozen=True):
+    """The ACLs of a text, and its losses.
+
+    Attributes:
+        acls: in the order of the text, without repeats.
+        losses: what the text says and Kafka's ACLs cannot. An ACL that is read with a code UNKNOWN
+            is in ``acls`` and here, because its true code is unknown.
+        scope: what the text manages, for example all ACLs of the KafkaUsers in it. None for
+            everything: an ACL that is not in the text should not exist. A text that neither has
+            an ACL nor says that there are none manages nothing.
+    """
+
+    acls: tuple[Acl, ...]
+    losses: tuple[Loss, ...] = ()
+    scope: Scope | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing was read: no ACL, and nothing that says that there are none."""
+        return not self.acls and self.scope == Scope()
+
+    def justifies_removal(self, acl: Acl) -> bool:
+        """Return True if no part of the text that is lost can grant or deny as ``acl`` does."""
+        return not self.losses or self.scope is None or self.scope.includes(acl)
+
+
+class AclsWritten(msgspec.Struct, frozen=True):
+    """A text with all ACLs except those of ``losses``."""
+
+    text: str
+    losses: tuple[Loss, ...] = ()
+
+
+class Format(NamedTuple):
+    """A format of ACLs in text. ``read`` raises AclTextError."""
+
+    name: str
+    help: str
+    read: Callable[[str], AclsRead]
+    write: Callable[[Sequence[Acl]], AclsWritten]

@@ -1,0 +1,138 @@
+"""The changes that turn the ACLs in force into desired ones.
+
+They are made in four steps, because one request of Kafka either creates or deletes: create DENY,
+create ALLOW, delete ALLOW, delete DENY.
+
+**Invariant:** after any part of any step, nobody may do anything that both the state before and
+the state after the plan deny. Until the old ALLOWs are gone, the DENYs of both states are present;
+and as long as any old ACL is missing, all new ones are present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import astuple
+
+from authorizerd.acl.errors import InvalidAclError
+from authorizerd.acl.model import Acl
+from authorizerd.acl.snapshot import is_grant
+from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
+from authorizerd.acl.validation import validate_new_acl, validate_resource
+from authorizerd.management.batches import split_batches
+from authorizerd.management.plan.errors import PlanError
+from authorizerd.management.plan.names import has_known_codes
+from authorizerd.management.plan.selector import Selector
+
+StepName: TypeAlias = Literal["create_deny", "create_allow", "delete_allow", "delete_deny"]
+STEPS: Final[tuple[StepName, ...]] = ("create_deny", "create_allow", "delete_allow", "delete_deny")
+"""The steps in their order."""
+
+
+class AclChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """The ACLs of each step, sorted. No ACL is in two steps."""
+
+    create_deny: tuple[Acl, ...] = ()
+    create_allow: tuple[Acl, ...] = ()
+    delete_allow: tuple[Acl, ...] = ()
+    delete_deny: tuple[Acl, ...] = ()
+
+    @property
+    def created(self) -> tuple[Acl, ...]:
+        """The ACLs to create, in the order of their creation."""
+        return self.create_deny + self.create_allow
+
+    @property
+    def deleted(self) -> tuple[Acl, ...]:
+        """The ACLs to delete, in the order of their deletion."""
+        return self.delete_allow + self.delete_deny
+
+    @property
+    def count(self) -> int:
+        """The number of all changes."""
+        return len(self.created) + len(self.deleted)
+
+    def acls_of(self, step: StepName) -> tuple[Acl, ...]:
+        """Return the ACLs of a step."""
+        acls: tuple[Acl, ...] = getattr(self, step)
+        return acls
+
+
+class AclRequest(msgspec.Struct, frozen=True):
+    """ACLs of one step that one request creates or deletes."""
+
+    step: StepName
+    acls: tuple[Acl, ...]
+
+    @property
+    def is_creation(self) -> bool:
+        """Whether the request creates the ACLs. Otherwise it deletes them."""
+        return self.step.startswith("create")
+
+
+def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selector) -> AclChanges:
+    """Return the changes after which the managed ACLs are the desired ones.
+
+    A present ACL with a code that this version does not know is never deleted. One that Kafka
+    cannot judge counts as a DENY, whatever its permission, because it denies everything to
+    everyone.
+
+    Raises:
+        PlanError: a desired ACL is outside the selector, or Kafka would refuse to create it.
+    """
+    wanted = dict.fromkeys(desired)
+    _check_desired(wanted, selector)
+    held = set(present)
+    created = sorted((acl for acl in wanted if acl not in held), key=astuple)
+    deleted = sorted(
+        (
+            acl
+            for acl in held
+            if acl not in wanted and has_known_codes(acl) and selector.manages(acl)
+        ),
+        key=astuple,
+    )
+    return AclChanges(
+        create_deny=tuple(acl for acl in created if not is_grant(acl)),
+        create_allow=tuple(acl for acl in created if is_grant(acl)),
+        delete_allow=tuple(acl for acl in deleted if is_grant(acl)),
+        delete_deny=tuple(acl for acl in deleted if not is_grant(acl)),
+    )
+
+
+def _check_desired(desired: Iterable[Acl], selector: Selector) -> None:
+    outside: list[Acl] = []
+    for acl in desired:
+        try:
+            validate_resource(acl)
+            validate_new_acl(acl)
+        except InvalidAclError as error:
+            raise PlanError(
+                "", f"Kafka would refuse to create the desired {acl}: {error}"
+            ) from error
+        if not selector.manages(acl):
+            outside.append(acl)
+    if outside:
+        more = f", and {len(outside) - 1} more" if len(outside) > 1 else ""
+        raise PlanError(
+            "",
+            f"the plan does not manage the desired {outside[0]}{more}: select it too, or leave it "
+            "out of the desired ACLs",
+        )
+
+
+def change_acls(present: Iterable[Acl], changes: AclChanges) -> tuple[Acl, ...]:
+    """Return the ACLs after the changes: the present ones that stay, and then the created ones."""
+    deleted = set(changes.deleted)
+    return (*(acl for acl in present if acl not in deleted), *changes.created)
+
+
+def split_requests(
+    changes: AclChanges, *, acls_max: int = RECORDS_PER_REQUEST_MAX
+) -> Iterator[AclRequest]:
+    """Yield the requests of a plan in their order. Each has changes of one step."""
+    for step in STEPS:
+        for acls in split_batches(changes.acls_of(step), lambda acl: acl, acls_max=acls_max):
+            yield AclRequest(step, tuple(acls))

@@ -1,0 +1,1 @@
+"""Backups of a log: written, read, and restored."""

@@ -1,0 +1,1 @@
+"""Inspect a whole log, and repair it."""

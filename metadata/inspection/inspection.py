@@ -1,0 +1,367 @@
+"""Inspect a whole log directory: every segment, every checkpoint, and each against the others.
+
+**Invariant:** the inspection finds everything that a start would reject, and also faults that a
+start does not look for: in older segments and checkpoints, in epochs that no LeaderChange begins,
+and in checkpoints that differ from the log. It changes and locks nothing. After a fault in a
+segment, it skips the rest of that file, which would only repeat the fault. It continues with the
+next segment, and takes the ACLs from the next checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from authorizerd.acl.index.builder import SnapshotBuilder
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
+from authorizerd.image.errors import ChangeError
+from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
+from authorizerd.metadata.checkpoint import CheckpointReader, time_fault
+from authorizerd.metadata.copy_directory import MARK_NAME, read_mark
+from authorizerd.metadata.directory import (
+    OFFSET_MAX,
+    Checkpoint,
+    Segment,
+    find_files,
+    inspect_names,
+)
+from authorizerd.metadata.epochs import epoch_fault
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
+from authorizerd.metadata.inspection.findings import (
+    Fault,
+    FaultKind,
+    Finding,
+    Note,
+    Summary,
+    directory_fault,
+)
+from authorizerd.metadata.log import LogBatch
+from authorizerd.metadata.meta_properties import NAME as META_PROPERTIES_NAME
+from authorizerd.metadata.meta_properties import check_format_is_finished, read_meta_properties
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.storage import DISK, Storage
+from authorizerd.protocol.errors import DecodeError
+from authorizerd.protocol.records.batch import ControlType, RecordBatch, control_types
+from authorizerd.protocol.records.control import SnapshotHeader
+from authorizerd.protocol.records.fast_reader import Texts, read_records
+from authorizerd.protocol.records.leader_change import decode_leader_change
+
+
+class Inspection:
+    """One inspection of a log directory.
+
+    Iterate ``findings`` once; the other properties are valid then.
+    """
+
+    def __init__(self, log_dir: Path, storage: Storage = DISK) -> None:
+        self._log_dir: Final = log_dir
+        self._storage: Final = storage
+        self.summary: Final = Summary()
+        self.sound_checkpoints: Final[list[Checkpoint]] = []
+        self._pending: list[Checkpoint] = []
+        self._base_offsets: frozenset[int] = frozenset()
+        # The last contiguous run of offsets.
+        self._start = 0
+        self._end = 0
+        self._epoch: int | None = 0
+        self._last: RecordBatch | None = None
+        self._has_begun = False
+        self._is_interrupted = False
+        self._snapshot: AclSnapshot | None = EMPTY_SNAPSHOT
+        self._replay = Replay()
+        self._texts: Final = Texts()
+        self._uncovered: Segment | None = None
+
+    @property
+    def snapshot(self) -> AclSnapshot | None:
+        """The ACLs at the end of the log, or None if they are not known."""
+        return self._snapshot
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last one that is trusted."""
+        return self._end
+
+    @property
+    def last_epoch(self) -> int | None:
+        return self._epoch
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield the findings in log order. Blocks on the files.
+
+        Raises:
+            LogDirectoryError: there is no log.
+        """
+        files = find_files(self._log_dir, self._storage)
+        self.summary.was_shut_down_cleanly = files.was_shut_down_cleanly
+        self.summary.segments = len(files.segments)
+        self.summary.checkpoints = len(files.checkpoints)
+        if files.segments:
+            self.summary.first_offset = files.segments[0].base_offset
+        for path, reason, is_fault in inspect_names(self._log_dir, self._storage):
+            yield directory_fault(path, reason) if is_fault else Note(path, reason)
+        yield from self._of_meta_properties()
+        # Impossible offsets are left out: the inspection of names has reported them.
+        segments = [each for each in files.segments if each.base_offset <= OFFSET_MAX]
+        self._pending = [each for each in files.checkpoints if each.end_offset <= OFFSET_MAX]
+        self._base_offsets = frozenset(segment.base_offset for segment in segments)
+        for segment in segments:
+            yield from self._of_checkpoints_to(segment.base_offset)
+            yield from self._of_beginning(segment, is_first=segment == segments[0])
+            is_last = segment == segments[-1]
+            may_be_torn = is_last and not files.was_shut_down_cleanly
+            yield from self._of_segment(segment, may_be_torn=may_be_torn)
+        yield from self._of_checkpoints_to(None)
+        if self._uncovered is not None:
+            reason = (
+                f"the log begins at offset {self._uncovered.base_offset}, "
+                "and no valid checkpoint covers the offsets before it"
+            )
+            yield Fault(FaultKind.UNCOVERED, self._uncovered.path, 0, 0, reason)
+        elif not (self._end or self._is_interrupted or files.checkpoints):
+            reason = "the log contains no batch, although every log begins with one"
+            yield Fault(FaultKind.UNCOVERED, segments[-1].path, 0, 0, reason)
+
+    def _of_meta_properties(self) -> Iterator[Finding]:
+        path = self._log_dir / META_PROPERTIES_NAME
+        try:
+            check_format_is_finished(self._log_dir, self._storage)
+            mark = read_mark(self._log_dir, self._storage)
+            properties = read_meta_properties(self._log_dir, self._storage)
+        except LogDirectoryError as error:
+            yield directory_fault(path, str(error).removeprefix(f"{path}: "))
+            return
+        if mark is not None and properties is not None:
+            of = f"cluster {properties.cluster_id}" if properties.cluster_id else "a cluster"
+            reason = f"the log is a copy of {of} (authorizerd.source={mark.source})"
+            yield Note(self._log_dir / MARK_NAME, reason)
+        elif properties is None:
+            yield Note(path, "missing: the next start creates a cluster id")
+        elif properties.node_id < 0 or not properties.cluster_id:
+            found = f"{properties.node_id} and {properties.cluster_id!r}"
+            reason = f"expected a node.id of at least 0 and a cluster.id, found {found}"
+            yield directory_fault(path, reason)
+
+    def _of_beginning(self, segment: Segment, *, is_first: bool) -> Iterator[Finding]:
+        """Yield a fault if ``segment`` does not begin where the log before it ended."""
+        base_offset = segment.base_offset
+        if self._end != base_offset:
+            if is_first:
+                self._uncovered = segment
+            elif not self._is_interrupted:
+                reason = f"the segment begins at offset {base_offset}"
+                yield Fault(FaultKind.GAP, segment.path, 0, self._end, reason)
+            self._begin_run(base_offset, epoch=None, snapshot=None)
+        self._is_interrupted = False
+
+    def _begin_run(self, offset: int, *, epoch: int | None, snapshot: AclSnapshot | None) -> None:
+        self._start = self._end = offset
+        self._epoch = epoch
+        self._last = None
+        self._snapshot = snapshot
+        self._replay = Replay()
+
+    def _of_segment(self, segment: Segment, *, may_be_torn: bool) -> Iterator[Finding]:
+        position = 0
+        self._has_begun = True
+        try:
+            with BatchFile(segment.path, segment.base_offset, self._storage) as file:
+                while (placed := file.read(may_be_torn=may_be_torn)) is not None:
+                    self._check_order(placed)
+                    yield from self._of_batch(placed)
+                    yield from self._of_checkpoints_to(self._end)
+                    position = file.position
+        except MetadataLogError as error:
+            self._is_interrupted = True
+            self._snapshot = None
+            at, reason = position, str(error)
+            if isinstance(error, CorruptLogError):
+                at, reason = error.position, error.reason
+            kind = FaultKind.DAMAGE
+            yield Fault(kind, segment.path, at, self._end, reason, batch_position=position)
+            return
+        if file.torn_tail is not None:
+            tail = self.summary.torn_tail = file.torn_tail
+            yield Note(
+                tail.path,
+                f"at byte {tail.position}, log offset {self._end}: unfinished write of {tail.size} "
+                f"bytes, will be cut at the next start: {tail.reason}",
+            )
+
+    def _check_order(self, placed: PlacedBatch) -> None:
+        """Raise CorruptLogError if the batch cannot follow the previous one.
+
+        No CRC covers these fields.
+        """
+        batch = placed.batch
+        reason = None
+        if batch.base_offset != self._end:
+            reason = f"expected base offset {self._end}, found {batch.base_offset}"
+        elif batch.leader_epoch < (self._epoch or 0):
+            reason = f"epoch {batch.leader_epoch} follows the higher epoch {self._epoch or 0}"
+        if reason is not None:
+            raise CorruptLogError(placed.path, placed.position, self._end, reason)
+
+    def _of_batch(self, placed: PlacedBatch) -> Iterator[Finding]:
+        batch = placed.batch
+        self.summary.batches += 1
+        self.summary.records += batch.count
+        try:
+            if batch.is_control:
+                yield from self._of_control_batch(placed)
+            else:
+                yield from self._of_epoch(placed, begins_epoch=False)
+                self._apply(placed)
+        except DecodeError as error:
+            yield self._unfit(placed, error.reason, placed.position + error.position)
+        except CorruptLogError as error:
+            yield self._unfit(placed, error.reason, error.position)
+        except ChangeError as error:
+            yield self._unfit(placed, str(error), placed.position)
+        self._epoch = batch.leader_epoch
+        # Continue even after a fault, so that one fault does not cause others.
+        self._last = batch
+        self._end = batch.last_offset + 1
+
+    def _unfit(self, placed: PlacedBatch, reason: str, position: int) -> Fault:
+        """Return the fault of a batch with impossible records. After it, the ACLs are not known."""
+        self._snapshot = None
+        self._replay = Replay()
+        return Fault(
+            FaultKind.DAMAGE, placed.path, position, self._end, reason,
+            batch_position=placed.position,
+        )  # fmt: skip
+
+    def _of_control_batch(self, placed: PlacedBatch) -> Iterator[Finding]:
+        begins_epoch = ControlType.LEADER_CHANGE in list(control_types(placed.batch))
+        yield from self._of_epoch(placed, begins_epoch=begins_epoch)
+        change = decode_leader_change(placed.batch)
+        if change is not None and change.leader_id not in change.voters:
+            reason = f"a LeaderChange to node {change.leader_id}, which is not a voter"
+            yield self._unfit(placed, reason, placed.position)
+
+    def _of_epoch(self, placed: PlacedBatch, *, begins_epoch: bool) -> Iterator[Finding]:
+        """Yield a fault if the batch's epoch cannot follow the previous epoch."""
+        if self._epoch is None:
+            return
+        reason = epoch_fault(placed.batch.leader_epoch, self._epoch, begins_epoch=begins_epoch)
+        if reason is None:
+            return
+        right_epoch = self._epoch + begins_epoch
+        # The epoch is at byte 12 of a batch (`EPOCH_AT` of the repair).
+        yield Fault(
+            FaultKind.EPOCH, placed.path, placed.position + 12, self._end, reason,
+            batch_position=placed.position, right_epoch=right_epoch,
+        )  # fmt: skip
+
+    def _apply(self, placed: PlacedBatch) -> None:
+        """Apply the batch's changes. If the ACLs are not known, only read its records.
+
+        A log may begin within a transaction that a checkpoint covers.
+        """
+        if self._snapshot is None:
+            for _ in read_records(placed.batch, self._texts):
+                pass
+            return
+        log_batch = LogBatch(placed, placed.batch.last_offset, is_checkpoint=False)
+        for step in self._replay.steps(log_batch):
+            if step is not None:
+                self._snapshot = apply_changes(self._snapshot, step.changes)
+
+    def _of_checkpoints_to(self, end: int | None) -> Iterator[Finding]:
+        """Inspect the checkpoints that end at or before ``end``.
+
+        None inspects all that are left.
+        """
+        while self._pending and (end is None or self._pending[0].end_offset <= end):
+            checkpoint = self._pending.pop(0)
+            fault = self._checkpoint_fault(checkpoint)
+            if fault is None:
+                self.sound_checkpoints.append(checkpoint)
+            else:
+                yield fault
+
+    def _checkpoint_fault(self, checkpoint: Checkpoint) -> Fault | None:
+        """Return the fault of a checkpoint, or None.
+
+        If the checkpoint is sound, the inspection may take the ACLs from it.
+        """
+        path, position = checkpoint.path, 0
+        builder, replay = SnapshotBuilder(), Replay()
+        reader = CheckpointReader(checkpoint, self._storage)
+        last_offset = checkpoint.end_offset - 1
+        try:
+            for placed in reader.batches():
+                position = placed.position
+                for step in replay.steps(LogBatch(placed, last_offset, is_checkpoint=True)):
+                    if step is not None:
+                        builder.apply_changes(step.changes)
+        except CorruptLogError as error:
+            reason = error.reason
+            return Fault(FaultKind.CHECKPOINT, path, error.position, error.offset, reason)
+        except (LogDirectoryError, ChangeError) as error:
+            return Fault(FaultKind.CHECKPOINT, path, position, checkpoint.end_offset, str(error))
+        snapshot = builder.freeze(last_offset)
+        disagreement = self._disagreement(checkpoint, reader.header, snapshot)
+        if disagreement is not None:
+            return Fault(FaultKind.CHECKPOINT, path, 0, checkpoint.end_offset, disagreement)
+        if self._is_ahead(checkpoint):
+            reason = (
+                f"the log ends before it, at offset {self._end}: its name or the log's end is wrong"
+            )
+            return Fault(FaultKind.AHEAD, path, 0, self._end, reason)
+        self._adopt(checkpoint, snapshot)
+        return None
+
+    def _disagreement(
+        self, checkpoint: Checkpoint, header: SnapshotHeader | None, snapshot: AclSnapshot
+    ) -> str | None:
+        """Return how the checkpoint differs from the log, where the log still covers it."""
+        end = checkpoint.end_offset
+        if self._is_interrupted or not self._start <= end <= self._end:
+            return None
+        if end < self._end:
+            return "it does not end where a batch of the log ends"
+        if (end > self._start or not end) and checkpoint.epoch != self._epoch:
+            return (
+                f"its epoch is {checkpoint.epoch}, the log's at offset {end - 1} is {self._epoch}"
+            )
+        if self._replay.is_transaction_open:
+            return "it ends within a transaction"
+        reason = None if self._last is None else time_fault(header, self._last)
+        if reason is None and self._snapshot is not None:
+            reason = _difference(snapshot, self._snapshot)
+        return reason
+
+    def _is_ahead(self, checkpoint: Checkpoint) -> bool:
+        """Return True if the log ends before the checkpoint does.
+
+        A checkpoint with no log before it is not ahead. Nor is one at whose end a segment begins: a
+        node that fetches a checkpoint starts its log again there.
+        """
+        end = checkpoint.end_offset
+        is_behind_log = self._end < end and self._has_begun and not self._is_interrupted
+        return is_behind_log and end not in self._base_offsets
+
+    def _adopt(self, checkpoint: Checkpoint, snapshot: AclSnapshot) -> None:
+        """Continue from a checkpoint if the log itself does not determine the ACLs."""
+        end = checkpoint.end_offset
+        if end > self._end or self._is_interrupted:
+            self._begin_run(end, epoch=checkpoint.epoch, snapshot=snapshot)
+        elif end == self._end and self._snapshot is None:
+            self._snapshot = snapshot
+            self._epoch = checkpoint.epoch
+            self._replay = Replay()
+        if self._uncovered is not None and end >= self._uncovered.base_offset:
+            self._uncovered = None
+
+
+def _difference(checkpoint: AclSnapshot, log: AclSnapshot) -> str | None:
+    if checkpoint.acls == log.acls:  # one comparison in C, for the usual case
+        return None
+    for has, lacks, verb in ((log, checkpoint, "lacks"), (checkpoint, log, "has")):
+        for acl_id, acl in has.acls.items():
+            if lacks.acls.get(acl_id) != acl:
+                return f"its ACLs differ from the log's: it {verb} {acl} with id {acl_id.hex()}"
+    return None

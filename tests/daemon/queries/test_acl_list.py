@@ -1,0 +1,264 @@
+"""``/v1/acls``: all ACLs of one state, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.filters import accepts
+from authorizerd.acl.model import (
+    Acl,
+    AclAdded,
+    AclFilter,
+    AclRemoved,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
+from authorizerd.actors.published import Published
+from authorizerd.config.bounds import SEND_BYTES
+from authorizerd.daemon.errors import ClosingError
+from authorizerd.daemon.queries.acl_list import (
+    ACLS_PATH,
+    AclListHandler,
+)
+from authorizerd.daemon.queries.client import LISTING_SECONDS_MAX
+from authorizerd.protocol.http.messages import Request
+from authorizerd.protocol.http.streamed import StreamedResponse
+from tests.daemon.decision_place import OTHER, PROXY, Place, settings_of
+from tests.daemon.decisions.acl_place import DESCRIBE, DESCRIBE_ID, AclPlace, read_streamed
+from tests.daemon.local_queries import LocalQueries
+from tests.daemon.search_place import image_of
+from tests.support.acl_events import AclCopy, copy_of, shown, shown_id
+from tests.support.acls import acl
+from tests.support.strategies import HOSTS, PRINCIPALS, acls, resource_names
+
+
+def numbered(number: int, found: Acl) -> tuple[bytes, Acl]:
+    return number.to_bytes(16, "big"), found
+
+
+FILTERS = st.builds(
+    AclFilter,
+    resource_type=st.sampled_from([code for code in ResourceType if code]),
+    resource_name=st.none() | resource_names,
+    pattern_type=st.sampled_from([code for code in PatternType if code]),
+    principal=st.none() | st.sampled_from(PRINCIPALS),
+    host=st.none() | st.sampled_from(HOSTS),
+    operation=st.sampled_from([code for code in Operation if code]),
+    permission_type=st.sampled_from([code for code in PermissionType if code]),
+)
+
+
+def to_query(wanted: AclFilter, *, is_lower: bool) -> str:
+    texts = {
+        "resource_type": ResourceType(wanted.resource_type).name,
+        "resource_name": wanted.resource_name,
+        "pattern_type": PatternType(wanted.pattern_type).name,
+        "principal": wanted.principal,
+        "host": wanted.host,
+        "operation": Operation(wanted.operation).name,
+        "permission_type": PermissionType(wanted.permission_type).name,
+    }
+    names = ("resource_type", "pattern_type", "operation", "permission_type")
+    return urlencode(
+        {
+            name: text.lower() if is_lower and name in names else text
+            for name, text in texts.items()
+            if text is not None
+        }
+    )
+
+
+@given(held=st.lists(acls(), max_size=6, unique=True), wanted=FILTERS, is_lower=st.booleans())
+async def test_listing_has_exactly_the_acls_that_the_filter_matches(
+    tmp_path_factory: pytest.TempPathFactory, held: list[Acl], wanted: AclFilter, is_lower: bool
+) -> None:
+    async with trio.open_nursery() as nursery:
+        place = AclPlace(tmp_path_factory.mktemp("tokens"))
+        await place.load(nursery, *(numbered(number, each) for number, each in enumerate(held, 1)))
+        copy = AclCopy()
+        copy.begin_with(await place.list(to_query(wanted, is_lower=is_lower)))
+        assert copy.acls == {
+            shown_id(number.to_bytes(16, "big")): shown(each)
+            for number, each in enumerate(held, 1)
+            if accepts(wanted, each)
+        }
+        nursery.cancel_scope.cancel()
+
+
+async def test_listing_is_of_one_state(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Changes during the listing are not in it."""
+    place = AclPlace(tmp_path)
+    await place.load(nursery, *(numbered(n, acl(topic=f"t{n}")) for n in range(1, 2000)))
+    before = copy_of(place.applier.applied.newest)
+    response = await place.ask(ACLS_PATH)
+    assert isinstance(response, StreamedResponse)
+    parts: list[bytes] = []
+
+    async def send(data: bytes) -> None:
+        number = len(parts) + 1
+        await place.change(
+            AclRemoved(number.to_bytes(16, "big")),
+            AclAdded((5000 + number).to_bytes(16, "big"), acl(topic=f"new{number}")),
+        )
+        parts.append(data)
+
+    await response.write(send)
+    response.close()
+    assert len(parts) > 3
+    copy = AclCopy()
+    copy.begin_with(b"".join(parts))
+    assert (copy.offset, copy.acls) == (0, before)
+    assert copy_of(place.applier.applied.newest) != before
+
+
+async def test_memory_of_a_listing_is_bounded(nursery: trio.Nursery, tmp_path: Path) -> None:
+    """Parts stay small, whatever the ACLs' lengths and number."""
+    place = AclPlace(tmp_path)
+    name = "x" * 3000
+    await place.load(nursery, *(numbered(n, acl(topic=f"{name}{n}")) for n in range(1, 4000)))
+    response = await place.ask(ACLS_PATH)
+    assert isinstance(response, StreamedResponse)
+    sizes: list[int] = []
+
+    async def send(data: bytes) -> None:
+        sizes.append(len(data))
+
+    tracemalloc.start()
+    try:
+        await response.write(send)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        response.close()
+    assert sum(sizes) > 10_000_000
+    assert max(sizes) < SEND_BYTES + 10_000
+    assert peak < 1_000_000
+
+
+async def test_listing_that_takes_too_long_is_cut_off(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    """It keeps its state in memory."""
+    place = AclPlace(tmp_path)
+    await place.load(nursery, numbered(1, DESCRIBE))
+    response = await place.ask(ACLS_PATH)
+    assert isinstance(response, StreamedResponse)
+
+    async def send(data: bytes) -> None:
+        await trio.sleep(2 * LISTING_SECONDS_MAX)
+
+    with pytest.raises(ClosingError, match="took longer than"):
+        await response.write(send)
+    response.close()
+
+
+async def test_listing_ends_once_its_caller_may_not_read(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    place = AclPlace(tmp_path)
+    await place.load(nursery, numbered(1, DESCRIBE))
+    begun = await place.ask(ACLS_PATH, token="proxy.secret")
+    place.callers.reconfigure(settings_of())
+    with pytest.raises(ClosingError, match=r"authorizerd\.callers\.read does not list it"):
+        await read_streamed(begun)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("topic=x", "unknown parameter 'topic': expected one of resource_type, resource_name"),
+        ("operation=FLY", "operation: unknown value 'FLY': expected one of ANY, ALL, READ"),
+        ("operation=UNKNOWN", "operation: unknown value 'UNKNOWN'"),
+        ("resource_type=", "resource_type: unknown value ''"),
+        ("pattern_type=READ", "pattern_type: unknown value 'READ': expected one of ANY, MATCH"),
+        ("host=%80", "invalid query"),
+        ("&".join(f"a{number}=1" for number in range(20)), "invalid query"),
+    ],
+)
+async def test_invalid_filter_is_refused(
+    nursery: trio.Nursery, tmp_path: Path, query: str, expected: str
+) -> None:
+    place = AclPlace(tmp_path)
+    await place.load(nursery)
+    status, text = await place.refusal(ACLS_PATH, query)
+    assert status == 400
+    assert text.startswith(expected)
+
+
+async def test_caller_needs_the_right_to_read(nursery: trio.Nursery, tmp_path: Path) -> None:
+    place = AclPlace(tmp_path)
+    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
+    lines = (await place.list(token="proxy.secret")).splitlines()
+    assert json.loads(lines[1])["acl"] == shown(DESCRIBE)
+    assert await place.refusal(ACLS_PATH, token="other.secret") == (
+        403,
+        f"{OTHER} may not list or watch ACLs: authorizerd.callers.read does not list it\n",
+    )
+    assert (await place.refusal(ACLS_PATH, token=None))[0] == 401
+
+
+@pytest.mark.parametrize("takes_token", [False, True])
+async def test_listing_ends_once_the_right_is_gone(
+    takes_token: bool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """A slow reader could otherwise get the rest for minutes."""
+    place = AclPlace(tmp_path)
+    await place.load(nursery, *(numbered(n, acl(topic=f"t{n}")) for n in range(1, 2000)))
+    response = await place.ask(ACLS_PATH, token="proxy.secret")
+    assert isinstance(response, StreamedResponse)
+    parts: list[bytes] = []
+
+    async def send(data: bytes) -> None:
+        parts.append(data)
+        if takes_token:
+            assert place.file is not None
+            place.file.write_text("")
+            place.callers.prepare_reload()()
+        else:
+            place.callers.reconfigure(settings_of(ask=PROXY, search=PROXY))
+        await trio.lowlevel.checkpoint()
+
+    with pytest.raises(ClosingError, match="ended early"):
+        await response.write(send)
+    assert len(parts) == 1
+    response.close()
+
+
+async def test_callers_that_are_trusted_to_ask_may_not_list(nursery: trio.Nursery) -> None:
+    place = AclPlace(None)
+    await place.load(nursery, (DESCRIBE_ID, DESCRIBE))
+    status, text = await place.refusal(ACLS_PATH, token=None)
+    assert status == 403
+    assert "set authorizerd.tokens.file" in text
+
+
+async def test_nobody_lists_before_the_acls_are_loaded(tmp_path: Path) -> None:
+    place = AclPlace(tmp_path)
+    assert (await place.refusal(ACLS_PATH))[0] == 503
+
+
+async def test_nobody_lists_while_a_required_audit_cannot_be_written(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    queries = LocalQueries(place.snapshot, Published(image_of()))
+    handler = AclListHandler(place.authorizer, place.callers, queries)
+    headers = {b"authorization": b"Bearer root.secret"}
+    request = Request(
+        method="GET", path=ACLS_PATH, query="", headers=headers, body=b"", keep_alive=True
+    )
+    assert isinstance(await handler(request), StreamedResponse)
+    assert [line.partition(" from ")[0] for line in place.audit_log.lines] == [
+        "DEBUG Principal = User:root is Allowed operation = ANY"
+    ]
+    place.audit_log.is_refusing = True
+    assert (await handler(request)).status == 503

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import pytest
+
+from authorizerd.acl.model import Acl
+from authorizerd.management.formats.catalogue import (
+    FORMATS,
+    PASTED_FORMATS,
+    detect_format,
+    read_acl_text,
+)
+from authorizerd.management.formats.model import AclTextError, Loss, Scope
+from authorizerd.management.formats.unread import decode_text
+from tests.support.acls import acl
+
+
+@pytest.mark.parametrize(("suffix", "text", "expected"), [
+    (".yaml", "acls: []\n", "yaml"),
+    (".YML", "", "yaml"),
+    (".json", "{}", "json"),
+    (".JSON", "acls: []", "json"),
+    (".txt", "", "listing"),
+    ("", "\nCurrent ACLs for resource `x`\n", "listing"),
+    ("", "ACLs for principal `User:a`\n", "listing"),
+    ("", "acls:\n- principal: a\n", "yaml"),
+    ("", "acls: []\n", "yaml"),
+    ("", '  {"acls": []}\n', "json"),
+    ("", '{"path":"/kafka-acl","data":null}\n', "zookeeper"),
+    (".txt", "anything else\n", "listing"),
+    (".json", '\n{"principal": "User:a"}\n', "json-lines"),
+    ("", '{ "resource_type" :', "json-lines"),
+    ("", '{"acls": [{"principal": "User:a"}]}', "json"),
+    (".yaml", "---\n# users\napiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\n", "strimzi"),
+    (".json", '{"kind": "List", "apiVersion": "v1", "items": []}', "strimzi"),
+    ("", "apiVersion: v1\nkind: List\n", "strimzi"),
+    (".yml", "---\ncontext: c\nservices: x\n", "julie"),
+    (".yaml", "'context': c\n", "julie"),
+    (".yaml", "settings:\n  x: y\nservices:\n  a:\n", "kafka-gitops"),
+    (".yaml", "customUserAcls: {}\n", "kafka-gitops"),
+    (".yaml", "topics:\n  services: {}\n", "kafka-gitops"),
+    (".yaml", "settings:\n  files:\n    users: u.yaml\n", "kafka-gitops"),
+    ("", "SLF4J: x\nCurrent ACLs for resource `x`\n", "listing"),
+    ("", "\nPRINCIPAL   HOST  RESOURCE-TYPE  RESOURCE-NAME\n", "listing"),
+    ("", "KafkaPrincipal,ResourceType,PatternType\n", "csv"),
+    (".txt", '"Principal", ResourceType,PatternType\n', "csv"),
+    (".csv", "anything else\n", "csv"),
+    (".json", '{"format_version": "1.2", "kind": 1, "apiVersion": 2}', "terraform"),
+    (".json", '{"resource": {"kafka_acl": {}}}', "terraform"),
+    (".json", '{"resource": {"confluent_kafka_acl": {}}}', "terraform"),
+    (".json", '{"acls": [{"resource_name": "\\"context\\":"}]}', "json"),
+    (".yaml", "{acls: []}", "yaml"),
+])  # fmt: skip
+def test_suffix_or_content_decides_the_format(suffix: str, text: str, expected: str) -> None:
+    assert detect_format(text, suffix).name == expected
+
+
+def test_formats_are_found_by_their_name() -> None:
+    assert all(FORMATS[name].name == name for name in FORMATS)
+
+
+NAMES = "yaml, json, json-lines, listing, csv, strimzi, julie, kafka-gitops, terraform, zookeeper"
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "place"),
+    [
+        ("anything else\n", "", "line 1"),
+        ('[{"principal": "User:a"}]', "", "line 1"),
+        ('{"count": 2}\n{"count": 3}', "", "line 2"),
+        ("things: []\n", ".yaml", "line 1, column 9: document"),
+    ],
+)
+def test_error_of_a_text_like_no_format_names_the_formats(
+    text: str, suffix: str, place: str
+) -> None:
+    with pytest.raises(AclTextError) as refused:
+        read_acl_text(text, suffix)
+    assert refused.value.place == place
+    assert refused.value.reason.endswith(
+        f"; expected one of the formats {NAMES}; or pass the output of kafka-acls --list"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [("ACLs for principal `User:a`\nx\n", ""), ("acls: x\n", ""), ('{"host": 1}', "")],
+)
+def test_error_of_a_text_in_a_format_says_only_what_is_wrong(text: str, suffix: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        read_acl_text(text, suffix)
+    assert "formats" not in refused.value.reason
+
+
+@pytest.mark.parametrize(("text", "suffix", "step"), [
+    ('{"version": 4, "terraform_version": "1.9.0", "lineage": "a"}', ".tfstate", "show -json, and"),
+    ('{\n"lineage": "a", "terraform_version": "1.9.0"}', ".json", "run terraform show -json, and"),
+    ('resource "kafka_acl" "a" {\n  acl_host = "*"\n}\n', ".tf", "terraform plan -out tfplan &&"),
+    ('# a\nterraform {\n}\n', "", "terraform plan -out tfplan &&"),
+    ('module "a" { source = "./a" }\n', ".yaml", "terraform plan -out tfplan &&"),
+    ('{"@level":"info","@message":"x"}\n', ".json", "terraform plan -out tfplan &&"),
+    ("\nTerraform will perform the following actions:\n\n  # a.b\n", "", "terraform plan -out"),
+    ("\nOpenTofu used the selected providers to\n", ".txt", "terraform plan -out tfplan &&"),
+    ("PK\x03\x04\x14", "", "run terraform show -json FILE, and pass the output"),
+    ('{"version":1,"acls":[{"principal":"User:a"}]}', "", "--from zookeeper://HOST:PORT"),
+    ('{"acls":[{"principal":"User:a"}],"version":1}', ".json", "--from zookeeper://HOST:PORT"),
+    ("Adding ACLs for resource `ResourcePattern(x)`: \n", "", "pass the output of kafka-acls"),
+    ('{"topicPlans": [], "aclPlans": []}', ".json", "pass its state file"),
+    ("roles:\n  - name: a\n", ".yaml", "append it to its topology, after a line with ---"),
+    ("kind: KafkaUser\napiVersion: a\nmetadata: {{ .Values.a }}\n", ".yaml", "run helm template"),
+    ("{{- if .Values.a }}\nacls: []\n", ".yaml", "run helm template, and pass the output"),
+    *((text, suffix, "terraform plan -out tfplan &&") for text, suffix in (
+        ('\x1b[32m+\x1b[0m resource "a" "b" {\n', ""), ("# a\nacls = [\n  {},\n]\n", ".tfvars"),
+        ('include "root" {\n}\n', ".hcl"), ("import {\n  to = kafka_acl.a\n}\n", ".tf"),
+        ("inputs = {\n}\n", ".hcl"), ("Use:\n  # a\n  - resource \"kafka_acl\" \"a\" {\n", ""),
+    )),
+    *((text, suffix, "run pulumi up, and pass the output of kafka-acls") for text, suffix in (
+        ('{"steps": [{"urn": "urn:pulumi:a::b::kafka:index/acl:Acl::c"}]}', ".json"),
+        ('{"version": 3, "deployment": {"acls": 1}}', ".json"), ("name: acls\nruntime: yaml\n", ""),
+    )),
+    ("   Principal | Permission | Operation\n", "", "pass the output of kafka-acls --list"),
+    ("context: ${A}\nprojects: {}\n", ".yaml", "for example by envsubst"),
+])  # fmt: skip
+def test_error_of_a_text_that_needs_a_step_names_it(text: str, suffix: str, step: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        read_acl_text(text, suffix)
+    assert step in refused.value.reason
+
+
+@pytest.mark.parametrize(("data", "place", "step"), [
+    (b"PK\x03\x04\xff", "byte 4", "run terraform show -json FILE, and pass the output"),
+    (b"\x1f\x8b\x08\x00", "byte 1", "a file of gzip is not read: decompress it"),
+    ("acls: []".encode("utf-16"), "byte 0", "Out-File -Encoding utf8"),
+    (b"${A} \xff", "byte 5", "not valid UTF-8"),
+])  # fmt: skip
+def test_error_of_bytes_that_are_no_text_names_the_step(data: bytes, place: str, step: str) -> None:
+    with pytest.raises(AclTextError) as refused:
+        decode_text(data)
+    assert refused.value.place == place
+    assert step in refused.value.reason
+
+
+def test_text_may_begin_with_a_byte_order_mark() -> None:
+    assert decode_text(b"\xef\xbb\xbfacls: []") == "acls: []"
+
+
+def test_other_formats_than_the_accepted_ones_are_named() -> None:
+    with pytest.raises(AclTextError) as refused:
+        read_acl_text("acls: []", "", PASTED_FORMATS)
+    assert str(refused.value) == (
+        "line 1: expected one of the formats listing, json-lines, json, found yaml"
+    )
+
+
+def test_loss_is_one_line() -> None:
+    lost = acl("User:a\nb")
+    assert str(Loss(lost, "too long")).startswith("StandardAcl[resourceType=TOPIC")
+    assert str(Loss(lost, "too long")).endswith("]: too long")
+    assert str(Loss(None, "roles\n")) == "roles\\n"
+    assert "\n" not in str(Loss(lost, "too\nlong"))
+
+
+def test_scope_includes_all_acls_of_its_principals_and_single_ones() -> None:
+    single = acl("User:c", topic="single")
+    scope = Scope(principals=frozenset(("User:a",)), acls=frozenset((single,)))
+    managed: list[Acl] = [acl("User:a"), acl("User:a", group="g"), single]
+    assert all(map(scope.includes, managed))
+    assert not any(map(scope.includes, (acl("User:b"), acl("User:c", topic="other"))))

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizerd.acl.model import Acl
+from authorizerd.management.formats.model import AclTextError
+from authorizerd.management.zookeeper.export import Target, plan_export
+from authorizerd.management.zookeeper.paths import (
+    Pattern,
+    parse_path,
+    pattern_path,
+    why_not_a_znode,
+)
+from authorizerd.management.zookeeper.znode import read_acls, write_acls
+from tests.support import strategies
+from tests.support.acls import acl
+
+ORDERS = Pattern.of(acl(topic="orders"))
+ENTRY = {"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}
+
+
+def znode(version: object = 1, **changes: object) -> bytes:
+    """Return the data of a znode with one entry, whose fields are changed; None removes one."""
+    entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
+    return json.dumps({"version": version, "acls": [entry]}).encode()
+
+
+def test_data_is_the_json_that_kafka_writes() -> None:
+    acls = [acl("User:b", "IDEMPOTENT_WRITE", cluster=True), acl("User:ä", cluster=True, deny=True)]
+    assert write_acls(acls).decode() == (
+        '{"acls":['
+        '{"principal":"User:b","permissionType":"Allow","host":"*","operation":"IdempotentWrite"},'
+        '{"principal":"User:ä","permissionType":"Deny","host":"*","operation":"Read"}],"version":1}'
+    )
+
+
+@pytest.mark.parametrize("data", [None, b"", b'{"version":1,"acls":[]}'])
+def test_znode_without_entries_has_no_acls(data: bytes | None) -> None:
+    assert read_acls(ORDERS, data) == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"operation": "READ"},
+        {"operation": "read"},
+        {"permissionType": "ALLOW"},
+        {"unknown": {"a": [1]}},
+    ],
+)
+def test_spelling_and_unknown_fields_are_read_as_by_kafka(changes: dict[str, object]) -> None:
+    assert read_acls(ORDERS, znode(**changes)) == (acl("User:a", "READ", topic="orders"),)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"{", "expected the JSON of ACLs: Input data was truncated"),
+        (b"[]", "expected the JSON of ACLs: Expected `object`, got `array`"),
+        (b'{"acls":[]}', "missing required field `version`"),
+        (b'{"version":1}', "missing required field `acls`"),
+        (b'{"version":1,"acls":[]}x', "trailing characters"),
+        (b'{"version":1,"acls":[\xff]}', "expected the JSON of ACLs"),
+        (znode(2), "unknown version 2: expected 1"),
+        (znode("1"), "Expected `int`, got `str`"),
+        (znode(operation="Fly"), "unknown operation 'Fly'"),
+        (znode(operation="Idempotent_Write"), "unknown operation 'Idempotent_Write'"),
+        (znode(operation="Any"), "unknown operation 'Any'"),
+        (znode(operation="wr\u0131te"), "unknown operation 'wr\u0131te'"),
+        (znode(permissionType="Unknown"), "unknown permission type 'Unknown'"),
+        (znode(principal="alice"), "invalid principal 'alice': expected a principal TYPE:NAME"),
+        (znode(host=None), "missing required field `host`"),
+        (znode(host=7), "Expected `str`, got `int`"),
+    ],
+)
+def test_znode_of_another_form_is_rejected_by_its_path(data: bytes, reason: str) -> None:
+    with pytest.raises(AclTextError) as caught:
+        read_acls(ORDERS, data)
+    assert caught.value.place == "/kafka-acl/Topic/orders"
+    assert reason in caught.value.reason
+
+
+@given(st.lists(strategies.acls(unknown_codes=True)))
+def test_written_znodes_are_read_back_as_the_same_acls(acls: list[Acl]) -> None:
+    """Also: an ACL is in a znode or in the losses, and never in both."""
+    export = plan_export(acls, Target())
+    lost = {each.acl for each in export.losses}
+    kept = set()
+    for pattern, entries in export.patterns.items():
+        assert parse_path(pattern_path(pattern)) == pattern
+        assert set(read_acls(pattern, write_acls(entries))) == set(entries)
+        kept |= set(entries)
+    assert kept | lost == set(acls)
+    assert not kept & lost
+
+
+@given(st.text())
+def test_name_is_read_back_from_its_path_unless_no_znode_can_have_it(name: str) -> None:
+    pattern = ORDERS._replace(resource_name=name)
+    if why_not_a_znode(name) is None:
+        assert parse_path(pattern_path(pattern)) == pattern
+    elif name:
+        with pytest.raises(AclTextError):
+            parse_path(pattern_path(pattern))
