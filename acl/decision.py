@@ -28,7 +28,14 @@ from authorizerd.acl.matching import (
     host_denials,
 )
 from authorizerd.acl.model import WILDCARD, WILDCARD_PRINCIPAL, Acl, PermissionType, Question
-from authorizerd.acl.patterns import AFTER_WILDCARD, NO_PATTERNS, find_leaves, look_up
+from authorizerd.acl.patterns import (
+    AFTER_WILDCARD,
+    LITERAL,
+    NO_PATTERNS,
+    PREFIXED,
+    find_leaves,
+    look_up,
+)
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.snapshot import NO_RULES, AclSnapshot, Rules
 
@@ -210,7 +217,7 @@ def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Quest
     )
 
 
-def explain_fields(
+def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     snapshot: AclSnapshot,
     settings: AuthorizerSettings,
     principal: str,
@@ -236,18 +243,39 @@ def explain_fields(
     everyone = index.everyone
     rules = index.principals.get(principal, NO_RULES)
     mask = APPLIES[operation]
-    # In scan order (see ``scan_key``), so that of several ALLOWs the last one decides.
-    leaves = [] if rules is NO_RULES else find_leaves(rules.any_host, resource_name, mask)
-    named, can_deny, is_mixed = principal, rules.denials, False
+    matches, is_mixed = 0, False
+    named, can_deny = principal, rules.denials
+    if rules is not NO_RULES:
+        # In scan order (see ``scan_key``), so that of several ALLOWs the last one decides.
+        patterns = rules.any_host
+        bits = patterns.literals.get(resource_name, 0) & mask
+        if bits:
+            matches, found = 1, bits
+            pattern_type, pattern_name = LITERAL, resource_name
+        if patterns.probes:
+            size = len(resource_name)
+            for length, last, characters in patterns.probes:
+                if length <= size and (characters is None or resource_name[last] in characters):
+                    prefix = resource_name[:length]
+                    bits = patterns.prefixes.get(prefix, 0) & mask
+                    if bits:
+                        matches, found = matches + 1, bits
+                        pattern_type, pattern_name = PREFIXED, prefix
+        if patterns.wildcard:
+            bits = patterns.wildcard & mask
+            if bits and not (resource_name < AFTER_WILDCARD and resource_name > WILDCARD):
+                matches, found = matches + 1, bits
+                pattern_type, pattern_name = LITERAL, WILDCARD
     if everyone.any_host is not NO_PATTERNS:
-        others = find_leaves(everyone.any_host, resource_name, mask)
-        if leaves:
-            is_mixed = bool(others)
-        else:
-            leaves, named, can_deny = others, WILDCARD_PRINCIPAL, everyone.denials
+        leaves = find_leaves(everyone.any_host, resource_name, mask)
+        if leaves and matches:
+            is_mixed = True
+        elif leaves:
+            matches, named, can_deny = len(leaves), WILDCARD_PRINCIPAL, everyone.denials
+            found, pattern_type, pattern_name = leaves[-1]
     if (
         is_mixed
-        or (len(leaves) > 1 and (can_deny or resource_name <= WILDCARD))
+        or (matches > 1 and (can_deny or resource_name <= WILDCARD))
         or (rules.hosts and (host is None or host in rules.hosts))
         or (everyone.hosts and (host is None or host in everyone.hosts))
         or (rules.ranges is not NO_RANGES and host in rules.ranges)
@@ -262,12 +290,11 @@ def explain_fields(
         acl = find_deciding(snapshot, question)
         if acl is not None:
             return Decision(acl.permission_type == PermissionType.ALLOW, MatchingAcl(acl))
-        leaves = []
-    if not leaves:
+        matches = 0
+    if not matches:
         if settings.allow_everyone_if_no_acl_found and not look_up(index.resources, resource_name):
             return DEFAULT_ALLOW
         return DEFAULT_DENY
-    bits, pattern_type, pattern_name = leaves[-1]
-    rule, permission, allowed = RULE_OF[bits]
+    rule, permission, allowed = RULE_OF[found]
     acl = Acl(resource_type, pattern_name, pattern_type, named, WILDCARD, rule, permission)
     return Decision(allowed, MatchingAcl(acl))

@@ -108,8 +108,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="an explanation names the last of several rules although one denies",
         file="acl/decision.py",
-        text="(len(leaves) > 1 and (can_deny or resource_name <= WILDCARD))",
-        becomes="(len(leaves) > 1 and resource_name <= WILDCARD)",
+        text="(matches > 1 and (can_deny or resource_name <= WILDCARD))",
+        becomes="(matches > 1 and resource_name <= WILDCARD)",
         found_by="tests/acl/test_decision.py::test_decisions_agree_with_a_scan",
     ),
     Mutant(
