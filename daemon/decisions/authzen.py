@@ -176,11 +176,10 @@ class AuthZenHandler(HttpSurface):
             await pause_if_due()
             for question in self._read(chunk, batch):
                 try:
-                    if isinstance(question, AuthZenError):
-                        raise question
-                    self._check(requester, EVALUATIONS, question.principal)
+                    if isinstance(question, Question):
+                        self._check(requester, EVALUATIONS, question.principal)
                     read.append(question)
-                except (AuthZenError, ForbiddenError) as error:
+                except ForbiddenError as error:
                     read.append(_encode_error(error))
         questions = tuple(each for each in read if isinstance(each, Question))
         asked = PastEvaluations(questions, state.settings, as_of, is_batch=True)
@@ -214,16 +213,17 @@ class AuthZenHandler(HttpSurface):
             if answers:
                 yield
             for question in self._read(chunk, batch):
-                try:
-                    if isinstance(question, AuthZenError):
-                        raise question
-                    if not trusts_all:
-                        self._check(requester, EVALUATIONS, question.principal)
-                    decision = decide(state, question, context)
-                    answers.append(encode_answer(decision, offset, question))
-                except (AuthZenError, InvalidQuestionError, ForbiddenError) as error:
-                    answers.append(_encode_error(error))
-                    decision = DEFAULT_DENY
+                decision = DEFAULT_DENY
+                if isinstance(question, bytes):
+                    answers.append(question)
+                else:
+                    try:
+                        if not trusts_all:
+                            self._check(requester, EVALUATIONS, question.principal)
+                        decision = decide(state, question, context)
+                        answers.append(encode_answer(decision, offset, question))
+                    except (InvalidQuestionError, ForbiddenError) as error:
+                        answers.append(_encode_error(error))
                 if is_cut_short and semantic.ends_after(decision.allowed):
                     return Response(200, encode_answers(answers), JSON)
         return Response(200, encode_answers(answers), JSON)
@@ -252,10 +252,10 @@ class AuthZenHandler(HttpSurface):
 
     def _read(
         self, evaluations: Sequence[Evaluation | msgspec.Raw], batch: Batch
-    ) -> list[Question | AuthZenError]:
-        """Return the question of each evaluation, or why it has none."""
+    ) -> list[Question | bytes]:
+        """Return the question of each evaluation, or the answer that it is invalid."""
         defaults, of_batch, vocabulary = batch.defaults, batch.context, self._vocabulary
-        read: list[Question | AuthZenError] = []
+        read: list[Question | bytes] = []
         for each in evaluations:
             try:
                 one = each if isinstance(each, Evaluation) else decode_evaluation(bytes(each))
@@ -267,7 +267,7 @@ class AuthZenHandler(HttpSurface):
                 read.append(question)
             except AuthZenError as error:
                 self._counts.invalid += 1
-                read.append(error)
+                read.append(_encode_error(error))
         return read
 
 

@@ -168,6 +168,18 @@ def check_equal(read: Any, entity: object, body: bytes) -> None:  # noqa: ANN401
         assert (body[slice(*read)] if isinstance(read, tuple) else read) == entity
 
 
+def without_idle_texts(entity: Any) -> Any:  # noqa: ANN401 - any field
+    """Return an answer of kio without the texts of errors that did not happen."""
+    if isinstance(entity, tuple):
+        return tuple(without_idle_texts(each) for each in entity)
+    if not is_dataclass(entity) or isinstance(entity, type):
+        return entity
+    values = {each.name: without_idle_texts(getattr(entity, each.name)) for each in fields(entity)}
+    if values.get("error_code") is KioErrorCode.none and "error_message" in values:
+        values["error_message"] = None
+    return type(entity)(**values)
+
+
 def is_of_acls(message: Message) -> bool:
     """ACLs have names of their own, and listings are grouped."""
     return message.message.__name__.removesuffix("Request").removesuffix("Answer").endswith("Acls")
@@ -178,6 +190,8 @@ def is_of_acls(message: Message) -> bool:
 @given(data=st.data())
 def test_message_has_kios_bytes_and_fields(message: Message, data: st.DataObject) -> None:
     entity = data.draw(entities(message.kio))
+    if is_of_acls(message):
+        entity = without_idle_texts(entity)
     encoded = written_by_kio(entity)
     read = message.decode(encoded)
     if message.message is DescribeAclsAnswer:
