@@ -75,11 +75,13 @@ async def finish_in_turns(steps: Steps[T]) -> T:
     """
     now = time.perf_counter
     ends_at = _ENDS_AT.get()
-    is_collected = False
+    is_collected = collect_if_many()
     while True:
         try:
             next(steps)
         except StopIteration as finished:
+            if is_collected:
+                gc.freeze()
             result: T = finished.value
             return result
         if now() >= ends_at:

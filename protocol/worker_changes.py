@@ -134,7 +134,7 @@ def encode_changes(number: int, batch: ChangeBatch) -> Iterator[bytes]:
 
 
 def _release_rows(changes: Iterable[ClusterChange]) -> Iterator[ReleaseRow]:
-    for change in changes:
+    for change in [each for each in changes if isinstance(each, _PROOFS)]:  # few, if any
         match change:
             case NodeRegistered(is_controller, id, level):
                 yield "registered", (int(is_controller), id, level)
@@ -146,6 +146,9 @@ def _release_rows(changes: Iterable[ClusterChange]) -> Iterator[ReleaseRow]:
                 yield "voters", tuple(ids or ())
             case FeatureLevel(name, level) if name == METADATA_VERSION_FEATURE:
                 yield "level", (level,)
+
+
+_PROOFS: Final = (NodeRegistered, NodeUnregistered, VotersChanged, FeatureLevel)
 
 
 def _to_release_change(row: ReleaseRow) -> ClusterChange:
@@ -164,7 +167,7 @@ def _to_release_change(row: ReleaseRow) -> ClusterChange:
 
 
 def _topic_rows(changes: Iterable[ClusterChange]) -> Iterator[TopicRow]:
-    for change in changes:
+    for change in [each for each in changes if isinstance(each, TopicAdded | TopicRemoved)]:
         if isinstance(change, TopicAdded):
             yield change.id, change.name
         elif isinstance(change, TopicRemoved):
