@@ -21,8 +21,8 @@ INSTALLERS: Final = (
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 PRODUCT: Final = (
-    *("acl", "actors", "cli", "config", "daemon", "image", "kafka_client", "metadata", "protocol"),
-    *("tls", "ops", "clients/python/src"),
+    *("acl", "actors", "cli", "config", "daemon", "image", "kafka_client", "management"),
+    *("metadata", "protocol", "tls", "ops", "clients/python/src"),
 )
 PINNED: Final = re.compile(r"[A-Za-z0-9._-]+(\[[a-z,]+\])?==[0-9][^ ]*( ; .+)? \\")
 HASH: Final = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")

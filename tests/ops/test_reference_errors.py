@@ -30,6 +30,7 @@ PACKAGES = (
     "daemon",
     "image",
     "kafka_client",
+    "management",
     "metadata",
     "protocol",
     "tls",
