@@ -141,7 +141,9 @@ def _answer(
         _isolate(question, alive, parent)
         link.setblocking(True)
         answer = work(_read_question(link))
-        link.sendall(next(answer))
+        reply = next(answer)
+        _write(alive, notes())  # before the reply: once its caller has it, this process is killed
+        link.sendall(reply)
         size = 0
         for lines in answer:
             part = frame(zlib.compress(lines, 1))
@@ -154,7 +156,6 @@ def _answer(
         if question.lines >= 0:
             _write(question.lines, frame())
         link.shutdown(socket.SHUT_WR)
-        _write(alive, notes())
         code = 0
     except (BrokenPipeError, ConnectionResetError, EOFError):
         code = 0  # the caller has gone

@@ -18,6 +18,7 @@ import trio
 
 from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.daemon.errors import BusyError, ClosingError, PastRefusedError
+from authorizerd.daemon.queries.admission import LISTINGS_MAX, RUNNING_MAX, WAITING_MAX
 from authorizerd.daemon.queries.handover import send_header
 from authorizerd.daemon.queries.refusals import error_of
 from authorizerd.protocol.framing import SIZE_BYTES, Frames
@@ -35,6 +36,8 @@ from authorizerd.protocol.queries import (
 
 AWAY: Final = "questions that take long cannot be answered now: retry later, or ask another daemon"
 LISTING_SECONDS_MAX: Final = 120.0
+OPEN_MAX: Final = 2 * (WAITING_MAX + RUNNING_MAX + LISTINGS_MAX)
+"""The most open questions of this process, which take descriptors even if nobody receives them."""
 LOST: Final = "the process that was to answer has ended: retry later, or ask another daemon"
 
 
@@ -99,6 +102,7 @@ class QueryClient(Queries):
     def __init__(self, questions: socket.socket, timeout_ms: int) -> None:
         self._questions: Final = questions
         self._timeout_ms: Final = timeout_ms
+        self._opened: Final[set[_OpenAnswer]] = set()
 
     async def open(self, question: QueryQuestion, *, caller: str | None, offset: int) -> OpenAnswer:
         timeout_ms, key = self._timeout_ms, " (authorizerd.search.timeout.ms)"
@@ -106,8 +110,10 @@ class QueryClient(Queries):
             timeout_ms, key = int(LISTING_SECONDS_MAX * 1000), ""
         deadline = time.monotonic() + timeout_ms / 1000
         header = Header(caller, offset, deadline, has_lines(question))
+        if len(self._opened) >= OPEN_MAX:  # the query process has stopped, or does not read
+            raise BusyError(AWAY)
         try:
-            opened = _OpenAnswer(self._questions, header)
+            opened = _OpenAnswer(self._questions, header, self._opened)
         except OSError as error:
             raise BusyError(AWAY) from error
         try:
@@ -133,22 +139,27 @@ class _OpenAnswer(OpenAnswer):
 
     answer: Answer
 
-    def __init__(self, questions: socket.socket, header: Header) -> None:
-        self._file = os.memfd_create("lines") if header.is_listing else -1
+    def __init__(self, questions: socket.socket, header: Header, opened: set[_OpenAnswer]) -> None:
+        self._file = -1
         self._is_complete = False  # whether nothing more will be in the file
         self._position = 0  # the descriptor's own is that of the child, which writes
         ours, theirs = socket.socketpair()
         self._link: Final = trio.socket.from_stdlib_socket(ours)
         self._frames: Final = Frames()
-        files = () if self._file < 0 else (self._file,)
+        opened.add(self)
+        self._opened: Final = opened
         try:
             with theirs:
+                if header.is_listing:
+                    self._file = os.memfd_create("lines")
+                files = () if self._file < 0 else (self._file,)
                 send_header(questions, header, theirs.fileno(), *files)
         except OSError:
             self.close()
             raise
 
     def close(self) -> None:
+        self._opened.discard(self)
         self._link.close()
         if self._file >= 0:
             os.close(self._file)

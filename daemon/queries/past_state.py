@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
+
+import msgspec
 
 from authorizerd.acl.as_of import AsOf, Moment
 from authorizerd.acl.decision import AuthorizerSettings, is_allowed
@@ -132,9 +134,13 @@ class PastReader:
         return self._index.encode() if self._has_read else b""
 
     def adopt_notes(self, notes: bytes) -> None:
-        """Take over what a child has noted of the log, so that others begin further on."""
-        if notes:
-            self._index.adopt(notes)
+        """Take over what a child has noted of the log, so that others begin further on.
+
+        A child that is killed while it writes them leaves only a part, which is ignored.
+        """
+        with suppress(msgspec.DecodeError):
+            if notes:
+                self._index.adopt(notes)
 
     def state_at(self, as_of: AsOf, now: AclSnapshot, settings: AuthorizerSettings) -> PastState:
         """Return the state at a moment.

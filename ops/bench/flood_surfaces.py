@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final, Protocol
 
-from authorizerd.acl.model import Question
+from authorizerd.acl.model import AclFilter, Question
 from authorizerd.acl.steps import finish
 from authorizerd.config.configuration import Configuration
 from authorizerd.protocol.decisions.stream import StreamClientConnection, StreamQuestion
@@ -263,16 +263,7 @@ def _stream(configuration: Configuration, question: Question) -> Surface:
 
 def _kafka(configuration: Configuration) -> Surface:
     limit = configuration.socket_request_max_bytes
-    every = {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-    }
-    describe = _framed(ApiKey.DESCRIBE_ACLS, every)
+    describe = _framed(ApiKey.DESCRIBE_ACLS, {"filter": AclFilter(), "offset": None})
     return Surface(
         name="Kafka listener",
         endpoint=KAFKA,

@@ -103,6 +103,7 @@ def test_shared_answers_are_those_of_the_server() -> None:
         "protocol/http/connection.py",
         "protocol/http/request_head.py",
         "daemon/http/server.py",
+        "daemon/http/refusals.py",
     )
     given = {
         int(status)

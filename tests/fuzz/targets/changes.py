@@ -57,7 +57,7 @@ async def _change(service: KafkaService, request: KafkaRequest) -> None:
     _check_log(service, before)
     if key is ApiKey.CREATE_ACLS:
         pairs = zip(asked.creations, answer.results, strict=True)
-        created = {_created(each) for each, result in pairs if result is None}
+        created = {each for each, result in pairs if result is None}
         assert service.acls == before | created
     elif key is ApiKey.DELETE_ACLS:
         pairs = zip(asked.filters, answer.results, strict=True)
@@ -91,21 +91,9 @@ def _check_log(service: KafkaService, before: set[Acl]) -> None:
     assert applier.cluster.newest == image
 
 
-def _created(asked: Any) -> Acl:  # noqa: ANN401 - an item of any version
-    return Acl(
-        asked.resource_type,
-        asked.resource_name,
-        getattr(asked, "resource_pattern_type", _LITERAL),
-        asked.principal,
-        asked.host,
-        asked.operation,
-        asked.permission_type,
-    )
-
-
-def _meets(one: Acl, wanted: Any) -> bool:  # noqa: ANN401 - an item of any version
+def _meets(one: Acl, wanted: AclFilter) -> bool:
     """Return True if a filter matches an ACL, all codes of which are known."""
-    name, pattern = wanted.resource_name_filter, getattr(wanted, "pattern_type_filter", _LITERAL)
+    name, pattern = wanted.resource_name, wanted.pattern_type
     if name is not None and pattern == _MATCH:
         is_prefix = one.pattern_type == _PREFIXED and name.startswith(one.resource_name)
         has_name = is_prefix or (one.pattern_type == _LITERAL and one.resource_name in (name, "*"))
@@ -114,9 +102,9 @@ def _meets(one: Acl, wanted: Any) -> bool:  # noqa: ANN401 - an item of any vers
     return (
         has_name
         and pattern in (_ANY, _MATCH, one.pattern_type)
-        and wanted.resource_type_filter in (_ANY, one.resource_type)
-        and wanted.principal_filter in (None, one.principal)
-        and wanted.host_filter in (None, one.host)
+        and wanted.resource_type in (_ANY, one.resource_type)
+        and wanted.principal in (None, one.principal)
+        and wanted.host in (None, one.host)
         and wanted.operation in (_ANY, one.operation)
         and wanted.permission_type in (_ANY, one.permission_type)
     )

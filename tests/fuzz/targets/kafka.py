@@ -145,7 +145,7 @@ def _check_fast(request: KafkaRequest, body: bytes, entity: Any) -> Steps[None]:
             assert entity is None or len(entity.filters) == len(filters)
         elif key is ApiKey.DESCRIBE_ACLS:
             wanted, _ = decode_describe_acls(version, body)
-            assert entity is None or entity.principal_filter == wanted.principal
+            assert entity is None or entity.filter == wanted
         elif key is ApiKey.ENVELOPE:
             forwarded = yield from open_envelope(bytearray(body))
             assert ":" in forwarded.principal
