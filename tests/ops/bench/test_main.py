@@ -46,7 +46,7 @@ def test_quick_run_prints_a_table_and_writes_the_same_lines(tmp_path: Path) -> N
         "scale, 2,000 ACLs: start from a checkpoint",
         "scale, 20 connections, 1 workers, 2,000 ACLs: decisions, p99",
         "AuthZEN",
-        "search in process, 2,100 ACLs: who can, longest step",
+        "search in process, 2,100 ACLs: who can",
         "search over HTTP, 1,600 literal ACLs: what can",
         "workers, 20,200 ACLs: USS of each worker",
         "HTTPS, 100 a request",
