@@ -103,7 +103,7 @@ COMMANDS: Final[dict[str, Command]] = {
         "questions.who_can", "add_can_arguments", "show what a principal may do to one resource"
     ),
     "test": Command(
-        "policy.command",
+        "policy.arguments",
         "add_test_arguments",
         "run policy tests: assertions about access in YAML files",
     ),
@@ -125,10 +125,10 @@ ACLS_COMMANDS: Final[Mapping[str, Command]] = {
         "change.arguments", "add_plan_arguments", "show what files of desired ACLs would change"
     ),
     "apply": Command(
-        "change.applying", "add_apply_arguments", "make exactly the changes of a plan"
+        "change.arguments", "add_apply_arguments", "make exactly the changes of a plan"
     ),
     "remove": Command(
-        "change.removal",
+        "change.arguments",
         "add_remove_arguments",
         "remove all ACLs of a principal or of a resource",
     ),

@@ -10,7 +10,6 @@ this is not known.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -20,13 +19,11 @@ import msgspec
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
-from authorizerd.cli import flags
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.change.apply_server import AclServer, KafkaAclServer
 from authorizerd.cli.change.execution import Done, Ending, Execution, Progress
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines, warn
-from authorizerd.cli.profile import HELP, use_profile
 from authorizerd.management.plan.changes import AclRequest
 from authorizerd.management.plan.document import Plan, decode_plan
 from authorizerd.management.plan.errors import PlanError
@@ -180,44 +177,6 @@ class ApplyRequest(msgspec.Struct, frozen=True, kw_only=True):
     json: bool
     plan: Path = Path()
     accept_breaking: bool = False
-
-
-NO_LOG: Final = {
-    "--log-dir": "a plan is carried out by a server: start the daemon of this log, and name it by "
-    "--bootstrap-server"
-}
-"""The advice of commands that change ACLs through servers."""
-
-
-def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_apply, refuse=parser.error, advice=NO_LOG)
-    parser.add_argument("plan", type=Path, metavar="PLAN", help="a file of acls plan --out")
-    text = f"the brokers or the daemon whose ACLs are changed: host:port,host:port. {HELP}"
-    flags.add_text(parser, "--bootstrap-server", "SERVERS", text)
-    text = "a properties file with Kafka's client keys: log-in, TLS, timeouts"
-    flags.add_text(parser, "--command-config", "FILE", text)
-    text = "compare the ACLs with the plan, and print the requests instead of sending them"
-    flags.add_switch(parser, "--dry-run", text)
-    add_batches_argument(parser)
-    text = "apply a plan although its tests or its traffic break"
-    flags.add_switch(parser, "--accept-breaking", text)
-    flags.add_json_argument(parser)
-
-
-def add_batches_argument(parser: flags.Flags) -> None:
-    flags.add_switch(parser, "--batches", "make more changes than one request of Kafka can make")
-
-
-def _apply(given: argparse.Namespace) -> int:
-    return apply_plan(use_servers(flags.read_request(ApplyRequest, given), given.refuse))
-
-
-def use_servers(request: ApplyRequest, refuse: flags.Refuse) -> ApplyRequest:
-    """Return the request with servers, or end the command."""
-    request, _ = use_profile(request)
-    if request.bootstrap_server is None:
-        refuse("expected --bootstrap-server HOST:PORT, or a profile")
-    return request
 
 
 def apply_plan(request: ApplyRequest) -> int:

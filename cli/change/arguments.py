@@ -1,18 +1,31 @@
-"""The flags of ``authorizerd acls plan``."""
+"""The flags of ``acls plan``, ``apply`` and ``remove``.
+
+The modules that run these commands are imported once they run.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from authorizerd.cli import flags
-from authorizerd.cli.acl_source import SourceRequest, add_source_arguments
-from authorizerd.cli.change.planning import PlanRequest, plan_changes
-from authorizerd.cli.change.traffic import TrafficRequest, add_traffic_arguments
-from authorizerd.cli.selection_flags import add_selection_flags, read_selection
+from authorizerd.cli.profile import HELP, use_profile
+
+if TYPE_CHECKING:
+    from authorizerd.cli.change.applying import ApplyRequest
+
+_NO_LOG: Final = {
+    "--log-dir": "a plan is carried out by a server: start the daemon of this log, and name it by "
+    "--bootstrap-server"
+}
+"""The advice of commands that change ACLs through servers."""
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.acl_source import add_source_arguments
+    from authorizerd.cli.selection_flags import add_selection_flags
+
     parser.set_defaults(run=_plan)
     text = "a file with the ACLs that there should be, in any format of --acls"
     flags.add_text(parser, "desired", "DESIRED", text, nargs="+", type=Path)
@@ -37,6 +50,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_checks(parser: argparse.ArgumentParser) -> None:
     """Add the flags of what ``checks.CHECKS`` runs."""
+    from authorizerd.cli.change.traffic import add_traffic_arguments
 
     group = parser.add_argument_group("what must not break: exit code 3 if it does")
     text = "run the policy tests of these files, before and after the plan"
@@ -47,6 +61,11 @@ def _add_checks(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(given: argparse.Namespace) -> int:
+    from authorizerd.cli.acl_source import SourceRequest
+    from authorizerd.cli.change.planning import PlanRequest, plan_changes
+    from authorizerd.cli.change.traffic import TrafficRequest
+    from authorizerd.cli.selection_flags import read_selection
+
     request = flags.read_request(
         PlanRequest,
         given,
@@ -55,3 +74,68 @@ def _plan(given: argparse.Namespace) -> int:
         recorded=flags.read_request(TrafficRequest, given),
     )
     return plan_changes(request)
+
+
+def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_apply, refuse=parser.error, advice=_NO_LOG)
+    parser.add_argument("plan", type=Path, metavar="PLAN", help="a file of acls plan --out")
+    text = f"the brokers or the daemon whose ACLs are changed: host:port,host:port. {HELP}"
+    flags.add_text(parser, "--bootstrap-server", "SERVERS", text)
+    text = "a properties file with Kafka's client keys: log-in, TLS, timeouts"
+    flags.add_text(parser, "--command-config", "FILE", text)
+    text = "compare the ACLs with the plan, and print the requests instead of sending them"
+    flags.add_switch(parser, "--dry-run", text)
+    _add_batches(parser)
+    text = "apply a plan although its tests or its traffic break"
+    flags.add_switch(parser, "--accept-breaking", text)
+    flags.add_json_argument(parser)
+
+
+def _add_batches(parser: flags.Flags) -> None:
+    flags.add_switch(parser, "--batches", "make more changes than one request of Kafka can make")
+
+
+def _apply(given: argparse.Namespace) -> int:
+    from authorizerd.cli.change.applying import ApplyRequest, apply_plan
+
+    return apply_plan(_use_servers(flags.read_request(ApplyRequest, given), given.refuse))
+
+
+def _use_servers(request: ApplyRequest, refuse: flags.Refuse) -> ApplyRequest:
+    """Return the request with servers, or end the command."""
+    request, _ = use_profile(request)
+    if request.bootstrap_server is None:
+        refuse("expected --bootstrap-server HOST:PORT, or a profile")
+    return request
+
+
+def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
+    from authorizerd.cli.selection_flags import add_selection_flags
+    from authorizerd.cli.source_settings import add_setting_arguments
+
+    parser.set_defaults(run=_remove, refuse=parser.error, advice=_NO_LOG)
+    title = "which ACLs: flags of principals and of resources narrow each other"
+    add_selection_flags(parser.add_argument_group(title))
+    flags.add_switch(parser, "--force", "do not ask for confirmation")
+    flags.add_switch(parser, "--dry-run", "show the ACLs, and remove nothing")
+    _add_batches(parser)
+    flags.add_json_argument(parser)
+    group = parser.add_argument_group("where the ACLs are")
+    flags.add_broker_arguments(group, "Removing ACLs needs ALTER and DESCRIBE on the cluster")
+    add_setting_arguments(group)
+
+
+def _remove(given: argparse.Namespace) -> int:
+    from authorizerd.cli.acl_source import SourceRequest
+    from authorizerd.cli.change.applying import ApplyRequest
+    from authorizerd.cli.change.removal import remove_acls
+    from authorizerd.cli.selection_flags import read_selection
+
+    request = _use_servers(flags.read_request(ApplyRequest, given), given.refuse)
+    source = flags.read_request(
+        SourceRequest,
+        given,
+        bootstrap_server=request.bootstrap_server,
+        command_config=request.command_config,
+    )
+    return remove_acls(request, source, read_selection(given), force=given.force)

@@ -16,11 +16,7 @@ from typing import Final, TextIO
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.cli.configuration_file import read_configuration_text
-from authorizerd.cli.doctor import system
-from authorizerd.cli.doctor.access import examine_access, examine_callers
-from authorizerd.cli.doctor.exposure import examine_console, examine_exposure, examine_ports
 from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
-from authorizerd.cli.doctor.log import examine_copied_log, examine_log, examine_releases
 from authorizerd.cli.flags import add_config_arguments, add_switch
 from authorizerd.cli.output import paint, print_document
 from authorizerd.cli.program.command_parser import CheckParser
@@ -28,7 +24,6 @@ from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import describe_ignored_key
-from authorizerd.metadata.lock import is_locked
 
 EXIT_NOT_EXAMINED: Final = 1
 EXIT_ERRORS: Final = 2
@@ -83,10 +78,12 @@ def examine(config: Path, overrides: Sequence[str]) -> Iterator[Finding]:
         yield from (error(_CHECK, str(fault), advice) for fault in invalid.faults)
     else:
         yield from _examine_configuration(configuration)
+    # Here, so that the findings above are printed before the other checks are loaded.
+    from authorizerd.cli.doctor.surroundings import examine_machine, examine_surroundings
+
     if configuration is not None:
-        yield from _examine_surroundings(config, configuration)
-    yield from system.examine_clock()
-    yield from system.examine_versions()
+        yield from examine_surroundings(config, configuration)
+    yield from examine_machine()
 
 
 def _examine_configuration(configuration: Configuration) -> Iterator[Finding]:
@@ -97,31 +94,3 @@ def _examine_configuration(configuration: Configuration) -> Iterator[Finding]:
         yield warning(_CHECK, f"unsupported keys are ignored: {names}", advice)
     for hint in find_hints(configuration.file_values):
         yield warning(_CHECK, hint, "correct it, unless it is meant")
-
-
-def _examine_surroundings(config: Path, configuration: Configuration) -> Iterator[Finding]:
-    """Examine everything that the configuration names."""
-    log_dir = Path(configuration.metadata_log_dir)
-    is_running = is_locked(log_dir)
-    yield from examine_access(config, configuration)
-    yield from examine_exposure(configuration)
-    yield from examine_console(configuration)
-    if configuration.http_tls is not None or configuration.listener_tls:
-        # Here, because most daemons have no TLS, and its library takes long to load.
-        from authorizerd.cli.doctor.certificates import examine_certificates
-
-        yield from examine_certificates(configuration, is_running=is_running)
-    yield from examine_ports(configuration, is_running=is_running)
-    yield from system.examine_limits(configuration)
-    yield from system.examine_disk(log_dir, is_copy=configuration.follow is not None)
-    if configuration.follow is None:
-        yield from examine_log(log_dir, configuration.node_id, is_running=is_running)
-    else:
-        yield from examine_copied_log(log_dir, configuration.node_id, is_running=is_running)
-    if configuration.follow is not None:
-        # Here, because Kafka's messages take longer to load than all checks of an own log.
-        from authorizerd.cli.doctor.followed import examine_followed
-
-        yield from examine_followed(configuration)
-    yield from examine_callers(configuration)
-    yield from examine_releases(configuration)

@@ -10,7 +10,6 @@ JUnit XML has the elements of Jenkins' schema, and is well-formed whatever the A
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
@@ -38,9 +37,8 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.cli import flags
 from authorizerd.cli.acl_file import read_acl_file
-from authorizerd.cli.acl_source import AclSource, SourceRequest, add_source_arguments, open_source
+from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines
 from authorizerd.cli.policy.document import PolicyTest, read_policy_files
@@ -58,31 +56,6 @@ from authorizerd.cli.transfer.text_place import FILE_MODE
 from authorizerd.management.policy.wording import write_assertion
 from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_change_answer
-
-
-def add_test_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.set_defaults(run=_run)
-    parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="a YAML file with 'tests'"
-    )
-    text = (
-        "test a planned change: add the ACLs of this file, in any format of --acls; may be repeated"
-    )
-    flags.add_list(parser, "--with", "ACLS", text, type=Path, dest="added")
-    text = "test a planned change: first remove the ACLs of this file; may be repeated"
-    flags.add_list(parser, "--without", "ACLS", text, type=Path, dest="removed")
-    text = "run only tests whose name or assertion contains this text; may be repeated"
-    flags.add_list(parser, "-k", "TEXT", text, dest="select")
-    flags.add_switch(parser, "--list", "list the tests and what they assert, and end")
-    flags.add_json_argument(parser)
-    flags.add_file(parser, "--junit", "also write the results as JUnit XML")
-    add_source_arguments(parser)
-
-
-def _run(given: argparse.Namespace) -> int:
-    source = flags.read_request(SourceRequest, given)
-    return run_policy_tests(flags.read_request(TestRequest, given, source=source))
-
 
 _SUITES_NAME: Final = "authorizerd test"
 _FAILURE_TYPE: Final = "policy"
