@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 
 
 class PublishedState:
-    """What the applier publishes, and what others read.
+    """The state that the applier publishes and others read.
 
     Args:
         journal: is told when decisions stop, and when they go on.

@@ -69,7 +69,7 @@ def message_call(api_key: ApiKey, request: object, answer: type[T]) -> Call[T]:
 
 
 class Features(NamedTuple):
-    """What a node answers about features.
+    """A node's answer about features.
 
     Attributes:
         supported: the highest level of each feature that the node supports.

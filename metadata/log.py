@@ -46,7 +46,7 @@ from authorizerd.protocol.records.control import SnapshotHeader
 
 
 class Origin(Enum):
-    """Who assigns the offsets of a log. It decides what a crash can have left at the log's end.
+    """The process that assigns a log's offsets. On it depends what a crash can leave at the end.
 
     - OWN: this daemon, which acknowledges nothing before it is durable. Only an unfinished write is
       cut (see ``BatchFile``). Everything else stops the start.

@@ -23,7 +23,7 @@ SHORTAGES: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EN
 
 
 class SegmentWriter:
-    """Write the segments of one log, whoever assigns its offsets.
+    """Write the segments of a log of either origin.
 
     Attributes:
         path: the segment's, or the directory's while there is none.

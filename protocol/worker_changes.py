@@ -168,10 +168,7 @@ def _to_release_change(row: ReleaseRow) -> ClusterChange:
 
 def _topic_rows(changes: Iterable[ClusterChange]) -> Iterator[TopicRow]:
     for change in [each for each in changes if isinstance(each, TopicAdded | TopicRemoved)]:
-        if isinstance(change, TopicAdded):
-            yield change.id, change.name
-        elif isinstance(change, TopicRemoved):
-            yield change.id, None
+        yield change.id, change.name if isinstance(change, TopicAdded) else None
 
 
 def _rows(changes: Iterable[Change]) -> Iterator[Row]:

@@ -6,7 +6,6 @@ patterns of all principals; the look-ups of a principal do not depend on its oth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -17,8 +16,6 @@ from authorizerd.acl.model import PatternType
 from authorizerd.acl.patterns import EVERY_BIT, PREFIXED, Patterns, find_leaves, misses_wildcard
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.search.joined_rules import check_hosts
-
-NO_BITS: Final[Mapping[str, int]] = {}
 
 _LITERAL: Final = int(PatternType.LITERAL)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -35,8 +35,6 @@ from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.requests import RequestedTopic
 from authorizerd.protocol.kafka.responses import MetadataPartition, MetadataTopic
-
-ItemT = TypeVar("ItemT")
 
 TOPIC_IDS_VERSION: Final = 12
 """The first version of Metadata in which topics may be requested by id, and a name may be null."""

@@ -42,7 +42,7 @@ class AdmissionControl(Generic[Q]):
 
     def __init__(self) -> None:
         self._waiting: Final[OrderedDict[str | None, deque[Q]]] = OrderedDict()
-        self._running: Final[list[Q]] = []
+        self.running: Final[list[Q]] = []
         self._listings: Final[list[Q]] = []
 
     def admit(self, question: Q) -> bool:
@@ -50,7 +50,7 @@ class AdmissionControl(Generic[Q]):
         caller = question.caller
         waiting = [each for queue in self._waiting.values() for each in queue]
         if not (
-            _has_place(caller, waiting, self._running, WAITING_MAX)
+            _has_place(caller, waiting, self.running, WAITING_MAX)
             and (not question.is_listing or _has_place(caller, self._listings, [], LISTINGS_MAX))
         ):
             return False
@@ -65,23 +65,23 @@ class AdmissionControl(Generic[Q]):
         Args:
             offset: the log offset of the newest state.
         """
-        if len(self._running) >= RUNNING_MAX:
+        if len(self.running) >= RUNNING_MAX:
             return None
         for caller, questions in self._waiting.items():
-            if caller is not None and any(each.caller == caller for each in self._running):
+            if caller is not None and any(each.caller == caller for each in self.running):
                 continue
             for question in questions:
                 if question.offset <= offset:
                     self._end(question)
                     if questions:
                         self._waiting.move_to_end(caller)
-                    self._running.append(question)
+                    self.running.append(question)
                     return question
         return None
 
     def finish(self, question: Q) -> None:
         """Free the place of a listing that is complete, although its client still reads it."""
-        self._running.remove(question)
+        self.running.remove(question)
 
     def leave(self, question: Q) -> None:
         """Forget a question that is answered, or whose caller has gone."""
@@ -91,8 +91,8 @@ class AdmissionControl(Generic[Q]):
 
     def _end(self, question: Q) -> None:
         questions = self._waiting.get(question.caller)
-        if question in self._running:
-            self._running.remove(question)
+        if question in self.running:
+            self.running.remove(question)
         elif questions is not None and question in questions:
             questions.remove(question)
             if not questions:

@@ -1,4 +1,4 @@
-"""What a child of the query process does: it answers one question, and ends.
+"""Answer one question, in a child of the query process.
 
 Nothing waits for a child but its caller, so its code is plain, and may take long.
 """

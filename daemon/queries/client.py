@@ -61,7 +61,7 @@ class Queries(ABC):
     """What answers questions that take long."""
 
     async def ask(self, question: QueryQuestion, *, caller: str | None, offset: int) -> Answer:
-        """Return the answer to a question that is no listing; see ``open``."""
+        """Return the answer to a question without lines. Errors: as ``open``."""
         opened = await self.open(question, caller=caller, offset=offset)
         opened.close()
         return opened.answer

@@ -112,7 +112,6 @@ class QueryProcess:
         self._admission: Final[AdmissionControl[Question]] = AdmissionControl()
         self._poll: Final = select.poll()
         self._handlers: Final[dict[int, Callable[[], bool]]] = {}
-        self._running: Final[list[Question]] = []
         self._ended: Final = EndCounts()
 
     def run(self) -> None:
@@ -124,7 +123,8 @@ class QueryProcess:
         self._watch(self._feed.fileno(), select.POLLIN, self._receive_orders)
         goes_on = True
         while goes_on:
-            for descriptor, _ in self._poll.poll(WATCH_SECONDS * 1000 if self._running else None):
+            wait_ms = WATCH_SECONDS * 1000 if self._admission.running else None
+            for descriptor, _ in self._poll.poll(wait_ms):
                 # A handler before it may have ended what this one is about.
                 handler = self._handlers.get(descriptor)
                 goes_on = goes_on and (handler is None or handler())
@@ -234,7 +234,6 @@ class QueryProcess:
                 self._refuse(question, reason)
                 self._forget(question)
                 continue
-            self._running.append(question)
             notes = bytearray()
             self._watch(ended, select.POLLIN, partial(self._read_notes, question, ended, notes))
 
@@ -250,7 +249,6 @@ class QueryProcess:
         """Note that a child has ended."""
         self._unwatch(ended)
         os.close(ended)
-        self._running.remove(question)
         code = question.wait()
         # Without its descriptor, the caller has gone, and the child was killed for that.
         is_wanted = question.link.fileno() in self._handlers
@@ -269,7 +267,7 @@ class QueryProcess:
         question.close()
 
     def _check_memory(self) -> None:
-        for question in self._running:
+        for question in self._admission.running:
             if private_bytes(question.child) > question.bytes_max:
                 _logger.error("a question takes too much memory, so it is not answered")
                 question.is_greedy = True

@@ -1,7 +1,7 @@
 """The body of a request that arrives in chunks, and its trailers.
 
-**Invariant:** a body ends at one place, whoever reads it: what is not exactly a chunk is rejected.
-A chunk that would exceed the limit is refused before it arrives.
+**Invariant:** a body ends at the same place for every reader: anything but an exact chunk is
+rejected. A chunk that would exceed the limit is refused before it arrives.
 
 Source: RFC 9112, section 7.1.
 """

@@ -3,7 +3,7 @@
 Only what differs is parsed again: parsing a whole head takes half of the time of a decision.
 
 **Invariant:** the result is what ``parse_head`` returns. No secret is kept, and no value that
-differs from request to request: these are left out, and taken from each head anew.
+differs from request to request: these are left out, and read from each head.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="one caller's searches and questions about the past take all places",
         file="daemon/queries/admission.py",
-        text="_has_place(caller, waiting, self._running, WAITING_MAX)",
-        becomes="_has_place(None, waiting, self._running, WAITING_MAX)",
+        text="_has_place(caller, waiting, self.running, WAITING_MAX)",
+        becomes="_has_place(None, waiting, self.running, WAITING_MAX)",
         found_by="tests/daemon/queries/test_admission.py::test_one_caller_cannot_take_all_places",
     ),
     Mutant(
@@ -24,7 +24,7 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="one caller's questions are all that is answered",
         file="daemon/queries/admission.py",
-        text="if caller is not None and any(each.caller == caller for each in self._running):",
+        text="if caller is not None and any(each.caller == caller for each in self.running):",
         becomes="if False:",
         found_by="tests/daemon/queries/test_admission.py::test_callers_are_served_in_turn",
     ),
