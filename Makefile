@@ -30,15 +30,15 @@ setup-dev: .venv/.setup-dev
 
 # PORT=19092 is the port of the Kafka listener, if 9092 is taken.
 run: setup
-	@$(BIN)/python -m ops.example $(if $(PORT),--override listeners=PLAINTEXT://127.0.0.1:$(PORT))
+	@$(BIN)/python -m tools.example $(if $(PORT),--override listeners=PLAINTEXT://127.0.0.1:$(PORT))
 
 # Follow a real Kafka cluster with two daemons until Ctrl-C; needs Java 17 and Maven. ONCE=1 ends by itself.
 run-cluster: setup
-	@$(BIN)/python -m ops.example_cluster $(if $(ONCE),--once)
+	@$(BIN)/python -m tools.example_cluster $(if $(ONCE),--once)
 
 # Replay a real broker's traffic: ingest, whatif, usage, load, report. Needs Java 17.
 replay-demo: setup-dev
-	@$(BIN)/python -m ops.replay_demo
+	@$(BIN)/python -m tools.replay_demo
 
 test: setup-dev
 	$(BIN)/pytest $(PARALLEL)
@@ -98,7 +98,7 @@ check: setup-dev
 
 # Measure, with every peer that is installed. PARTS=http,stream measures only these parts.
 bench: setup-dev
-	$(BIN)/python -m ops.bench $(if $(PARTS),--parts $(PARTS))
+	$(BIN)/python -m tools.bench $(if $(PARTS),--parts $(PARTS))
 
 # Build the benchmark's peers from source; needs Go 1.26, and several minutes for the first time.
 peers:
@@ -135,7 +135,7 @@ chart:
 
 # Regenerate the manual page and the shell completions from the command-line parsers.
 manual: setup-dev
-	$(BIN)/python -m ops.manual
+	$(BIN)/python -m tools.manual
 
 # Build the documentation site in .run/site; a link or anchor that leads nowhere is an error.
 docs: .venv/.setup-docs
@@ -152,7 +152,7 @@ wheel: setup
 # the Helm chart, the client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 tries it
 # without one, and without helm or npm if they are not installed.
 release: .venv-release/.setup
-	@HELM=$(HELM) .venv-release/bin/python -m ops.release $(if $(UNTAGGED),--untagged)
+	@HELM=$(HELM) .venv-release/bin/python -m tools.release $(if $(UNTAGGED),--untagged)
 
 .venv-release/.setup: requirements-release.lock
 	$(PYTHON) -m venv .venv-release

@@ -1,1 +1,1 @@
-"""Everything around the daemon: packaging, monitoring, examples, benchmarks and replay."""
+"""Everything for operators: packaging, monitoring and replay."""

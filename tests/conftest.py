@@ -54,6 +54,7 @@ SLOW_PLACES = (
     "soak/test_soak.py",
     "support/test_forked_command.py",
     "test_packaging.py",
+    "tools",
 )
 """Folders and modules whose tests start processes or take more than a second."""
 
@@ -65,7 +66,7 @@ LONGEST_PLACES = (
     "end_to_end/test_replay.py",
     "loop/test_stretches.py",
     "metadata/test_flipped_bytes.py",
-    "ops/bench/test_main.py",
+    "tools/bench/test_main.py",
 )
 """Places whose tests take several seconds each."""
 

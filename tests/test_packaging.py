@@ -22,13 +22,13 @@ from authorizerd.cli.main import main
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.telemetry.build import read_build
 from authorizerd.management.formats.document import read_json
-from ops.example.log import ACLS
-from ops.manual.documents import COMPLETIONS
-from ops.reference import reference
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.ops.replay.report.examples import write_results
 from tests.support.daemon_process import new_log, running
+from tools.example.log import ACLS
+from tools.manual.documents import COMPLETIONS
+from tools.reference import reference
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ("daemon/console", "replay/report")
@@ -242,7 +242,7 @@ def test_installed_wheel_answers_a_question(environment: Path, tmp_path: Path) -
 
 
 def test_configuration_page_is_up_to_date() -> None:
-    """If this fails, run ``python -m ops.reference > docs/configuration.md``."""
+    """If this fails, run ``python -m tools.reference > docs/configuration.md``."""
     assert (ROOT / "docs/configuration.md").read_text() == reference()
 
 

@@ -22,7 +22,7 @@ WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 PRODUCT: Final = (
     *("acl", "actors", "cli", "config", "daemon", "image", "kafka_client", "management"),
-    *("metadata", "protocol", "tls", "ops", "clients/python/src"),
+    *("metadata", "protocol", "tls", "ops", "tools", "clients/python/src"),
 )
 PINNED: Final = re.compile(r"[A-Za-z0-9._-]+(\[[a-z,]+\])?==[0-9][^ ]*( ; .+)? \\")
 HASH: Final = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")

@@ -19,15 +19,15 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from ops.kafka_rig.cluster import Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import ClusterSettings
-from ops.kafka_rig.rig import DIRECTORY, Absent, Rig, prepare
 from tests.chaos.chaos import Chaos, Report, draw_faults
 from tests.chaos.cluster_faults import BROKER_FAULTS, CLUSTER_FAULTS
 from tests.chaos.faults import FAULTS, Fault, Means
 from tests.chaos.origins import FollowedCluster, Origin, OwnLog, Source, Writes
 from tests.chaos.private_machine import PrivateDisk, PrivateNetwork, enter
 from tests.chaos.shim import Shim, find_compiler
+from tests.kafka_rig.cluster import Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import ClusterSettings
+from tests.kafka_rig.rig import DIRECTORY, Absent, Rig, prepare
 from tests.support.daemon_process import ROOT
 
 _DISK: Final = "disk"

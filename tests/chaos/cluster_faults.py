@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from ops.kafka_rig.member import Member
 from tests.chaos.faults import Fault, Stage
 from tests.chaos.origins import BEHIND_SECONDS_MAX
+from tests.kafka_rig.member import Member
 
 
 def _kill_the_leader(stage: Stage) -> None:

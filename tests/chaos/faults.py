@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from ops.kafka_rig.cluster import Cluster
 from tests.chaos.private_machine import PrivateDisk, PrivateNetwork
 from tests.chaos.shim import Shim
 from tests.chaos.supervised_daemon import SupervisedDaemon
+from tests.kafka_rig.cluster import Cluster
 
 _DAY: Final = 86_400
 _EFFECT_SECONDS_MAX: Final = 20.0

@@ -14,9 +14,9 @@ from threading import Event, Thread
 from typing import IO, Final
 
 from authorizerd.config.tokens import SECRET_BYTES, new_token
-from ops.kafka_rig.properties import PLAIN_LOGIN, find_lasting_ports, local_address
 from tests.chaos.clients import ADMIN, PASSWORD, USERS, Ports
 from tests.end_to_end.worker_processes import children
+from tests.kafka_rig.properties import PLAIN_LOGIN, find_lasting_ports, local_address
 from tests.support.certificates import Authority
 from tests.support.daemon_process import COMMAND, ROOT, write_config
 from tests.support.forked_command import StartedCommand, start_command

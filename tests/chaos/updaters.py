@@ -11,10 +11,10 @@ from typing import Final
 
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from ops.kafka_rig import broker
-from ops.kafka_rig.cluster import Cluster
 from tests.chaos.clients import REFUSED, SECONDS_MAX, Client, Ports, UnexpectedAnswerError
 from tests.chaos.journal import Journal, Outcome, Update
+from tests.kafka_rig import broker
+from tests.kafka_rig.cluster import Cluster
 from tests.support.acls import acl, exact_filter
 from tests.support.kafka_connection import KafkaConnection
 

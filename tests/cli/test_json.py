@@ -11,9 +11,9 @@ import pytest
 from authorizerd.cli.main import main
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.decisions.search_results import HOST_CHARACTERS_MAX
-from ops.manual.command_tree import command_tree, each_command
 from tests.support.acls import acl
 from tests.support.log_files import added, write_log
+from tools.manual.command_tree import command_tree, each_command
 
 PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text(encoding="utf-8")
 

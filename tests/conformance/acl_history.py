@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from authorizerd.acl.model import Acl
-from ops.kafka_rig.cluster import Cluster
-from ops.kafka_rig.member import Member
-from ops.kafka_rig.rig import Rig
+from tests.kafka_rig.cluster import Cluster
+from tests.kafka_rig.member import Member
+from tests.kafka_rig.rig import Rig
 from tests.oracles.acl_history import AclHistory
 
 BATCH = re.compile(r"^baseOffset: (\d+) lastOffset: (\d+) .*? isvalid: (\w+)$")

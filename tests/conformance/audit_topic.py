@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from ops.kafka_rig.broker import ADMIN, Broker
-from ops.kafka_rig.properties import client_properties
+from tests.kafka_rig.broker import ADMIN, Broker
+from tests.kafka_rig.properties import client_properties
 
 TIMEOUT_SECONDS = 60.0
 

@@ -18,11 +18,11 @@ from uuid import UUID
 
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.kafka.api import ApiKey, has_response_tags
-from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, format_storage, running_broker
-from ops.kafka_rig.rig import Rig
 from tests.conformance.generated_requests import TOPICS, USERS, Fields, Request, grants, request_of
 from tests.conformance.kafka_clients import create_topics
 from tests.conformance.kafka_peer import CLOSED, Peer
+from tests.kafka_rig.broker import ADMIN, Broker, BrokerSettings, format_storage, running_broker
+from tests.kafka_rig.rig import Rig
 from tests.support.daemon_process import running
 from tests.support.kio_codec import decode_response
 from tests.support.log_files import read_cluster

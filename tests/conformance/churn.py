@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 
 from authorizerd.acl.model import Acl, Question
-from ops.kafka_rig.admin import Admin
-from ops.kafka_rig.cluster import Cluster
-from ops.kafka_rig.rig import RigError
+from tests.kafka_rig.admin import Admin
+from tests.kafka_rig.cluster import Cluster
+from tests.kafka_rig.rig import RigError
 from tests.support.acls import acl, exact_filter, question
 from tests.support.background import Background
 

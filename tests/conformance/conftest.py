@@ -19,10 +19,13 @@ import pytest
 
 from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.prerequisites import check_java
-from ops.kafka_rig.broker import Broker, format_storage, running_broker
-from ops.kafka_rig.cluster import Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import ClusterSettings
-from ops.kafka_rig.rig import (
+from tests.client_matrix.table import Matrix, document
+from tests.conformance.audit_topic import AuditTopic
+from tests.end_to_end.page_shell import PATH, Shell
+from tests.kafka_rig.broker import Broker, format_storage, running_broker
+from tests.kafka_rig.cluster import Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import ClusterSettings
+from tests.kafka_rig.rig import (
     DIRECTORY,
     NEWEST_VERSION,
     SOURCES,
@@ -32,9 +35,6 @@ from ops.kafka_rig.rig import (
     Rig,
     prepare,
 )
-from tests.client_matrix.table import Matrix, document
-from tests.conformance.audit_topic import AuditTopic
-from tests.end_to_end.page_shell import PATH, Shell
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"

@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from authorizerd.acl.model import Acl, Question
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED
-from ops.kafka_rig.broker import ADMIN
-from ops.kafka_rig.cluster_settings import NODE
-from ops.kafka_rig.properties import PLAIN_LOGIN
 from tests.conformance.churn import QUESTIONS
+from tests.kafka_rig.broker import ADMIN
+from tests.kafka_rig.cluster_settings import NODE
+from tests.kafka_rig.properties import PLAIN_LOGIN
 from tests.support.background import Background
 from tests.support.daemon_process import COMMAND, ROOT, Answer, ask, wait_until, write_config
 from tests.support.kafka_connection import KafkaConnection
@@ -45,7 +45,7 @@ class Follower:
     """A daemon that can be killed and started again on its copy.
 
     Args:
-        source: the keys that name the cluster; see ``ops.kafka_rig.followers``.
+        source: the keys that name the cluster; see ``tests.kafka_rig.followers``.
     """
 
     def __init__(self, folder: Path, source: Mapping[str, str]) -> None:

@@ -25,7 +25,7 @@ from authorizerd.acl.steps import finish
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from authorizerd.protocol.kafka.envelope import FORWARDABLE
-from ops.kafka_rig.broker import ADMIN
+from tests.kafka_rig.broker import ADMIN
 from tests.support.kafka_principals import encode_principal
 from tests.support.kio_codec import encode_request
 

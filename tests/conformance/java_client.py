@@ -24,7 +24,6 @@ from cryptography.x509 import load_pem_x509_certificates
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.rig import SOURCES, Rig, java_environment
 from tests.client_matrix.calls import (
     CONFIG_SOURCES,
     NODE_ID,
@@ -39,6 +38,7 @@ from tests.client_matrix.calls import (
     Tls,
     security_protocol,
 )
+from tests.kafka_rig.rig import SOURCES, Rig, java_environment
 from tests.oracles.standard_authorizer import acl_of
 
 SECONDS_MAX: Final = 60.0

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from ops.kafka_rig.broker import Broker
+from tests.kafka_rig.broker import Broker
 
 TIMEOUT_SECONDS = 20.0
 READ_SECONDS = 1.0

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from ops.kafka_rig.rig import Output, Rig
+from tests.kafka_rig.rig import Output, Rig
 
 TRIES_MAX = 10
 PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)

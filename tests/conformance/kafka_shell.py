@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ops.kafka_rig.rig import Program, Rig
+from tests.kafka_rig.rig import Program, Rig
 
 _PROMPT = ">> "
 _NOT_LOADED = "offset -1,"

@@ -10,8 +10,6 @@ from typing import ClassVar, Final
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.properties import write_properties
-from ops.kafka_rig.rig import Program
 from tests.client_matrix.calls import (
     CONFIG_SOURCES,
     NODE_ID,
@@ -24,6 +22,8 @@ from tests.client_matrix.calls import (
     Tls,
 )
 from tests.conformance.java_client import JavaPeer, java_settings
+from tests.kafka_rig.properties import write_properties
+from tests.kafka_rig.rig import Program
 
 _REFUSED: Final = "ClusterAuthorizationException"
 _HEAD: Final = re.compile(

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import APIS, ApiKey
-from ops.kafka_rig.broker import ADMIN
 from tests.conformance.generated_requests import NOT_KAFKAS, Fields, encoded
 from tests.conformance.kafka_peer import request_frame
+from tests.kafka_rig.broker import ADMIN
 
 PLAINTEXT, SASL_PLAINTEXT = "PLAINTEXT", "SASL_PLAINTEXT"
 HANDSHAKE: Final = encoded(ApiKey.SASL_HANDSHAKE, 1, Fields(mechanism="PLAIN"))

@@ -1,7 +1,7 @@
 """Random cases for Kafka's classes and ours; the names of a case collide.
 
 **Invariant:** a seed and a number give the same case on any machine. Rows are those of
-``ops.kafka_rig.oracle``.
+``tests.kafka_rig.oracle``.
 
 Kafka 4.3 has bugs with names that sort below ``*``. Its scan visits the names below the asked one,
 then those below ``*``. At the first name that is not a prefix of the asked one, it continues at the

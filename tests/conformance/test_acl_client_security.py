@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.kafka_rig.broker import Broker, BrokerSettings, format_storage, running_broker
-from ops.kafka_rig.properties import find_lasting_ports
-from ops.kafka_rig.rig import Program, Rig
+from tests.kafka_rig.broker import Broker, BrokerSettings, format_storage, running_broker
+from tests.kafka_rig.properties import find_lasting_ports
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.acl_client import (
     PASSWORD,
     PROTOCOLS,

@@ -15,8 +15,6 @@ import pytest
 from authorizerd.acl.as_of import AsOf
 from authorizerd.cli.acls.command import run_acl_command
 from authorizerd.cli.acls.runner import AclReader, Terminal
-from ops.kafka_rig.properties import client_properties, write_properties
-from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.acl_command_cases import ADD, LIST, REFUSED, REMOVE, STORIES, Case
 from tests.conformance.acl_command_stories import (
     Printed,
@@ -25,6 +23,8 @@ from tests.conformance.acl_command_stories import (
     recorded,
     run_on_terminal,
 )
+from tests.kafka_rig.properties import client_properties, write_properties
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.daemon_process import new_log, running
 
 RECORDED = Path(__file__).parents[1] / "data" / "kafka-acls"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from authorizerd.acl.model import Acl, AclFilter, PatternType, PermissionType
-from ops.kafka_rig.cluster import running_cluster
-from ops.kafka_rig.cluster_settings import GRANTS, ClusterSettings
-from ops.kafka_rig.rig import Rig
 from tests.conformance.acl_history import read_history
+from tests.kafka_rig.cluster import running_cluster
+from tests.kafka_rig.cluster_settings import GRANTS, ClusterSettings
+from tests.kafka_rig.rig import Rig
 from tests.oracles.acl_history import AclHistory
 from tests.support.acls import acl, question
 

@@ -19,9 +19,9 @@ import pytest
 
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.broker import ADMIN, Broker, running_broker
-from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.kafka_clients import create_topics
+from tests.kafka_rig.broker import ADMIN, Broker, running_broker
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.daemon_process import DaemonProcess, running
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import read_cluster

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
-from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.kafka_clients import create_topics, use_broker
+from tests.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.daemon_process import run, running
 from tests.support.kafka_acls_output import bindings
 from tests.support.recorded_decisions import Recorded, recorded_of

@@ -16,10 +16,10 @@ import pytest
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
-from ops.kafka_rig.cluster import FIRST_BROKER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import GRANTS, ClusterSettings
-from ops.kafka_rig.followers import brokers_source
-from ops.kafka_rig.rig import Rig
+from tests.kafka_rig.cluster import FIRST_BROKER, Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import GRANTS, ClusterSettings
+from tests.kafka_rig.followers import brokers_source
+from tests.kafka_rig.rig import Rig
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, ask, running
 from tests.support.kafka_connection import KafkaConnection

@@ -18,18 +18,18 @@ from authorizerd.daemon.decisions.stream_server import NEEDS as STREAM_NEEDS
 from authorizerd.protocol.http.messages import GET
 from authorizerd.protocol.http.rights import Right
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.cluster import Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import NODE, ClusterSettings
-from ops.kafka_rig.followers import brokers_source
-from ops.kafka_rig.rig import Rig
-from ops.surfaces import ENDPOINT_NEEDS
 from tests.daemon.decision_place import entry
+from tests.kafka_rig.cluster import Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import NODE, ClusterSettings
+from tests.kafka_rig.followers import brokers_source
+from tests.kafka_rig.rig import Rig
 from tests.support.acls import acl
 from tests.support.api_documents import DECISION_ENDPOINTS
 from tests.support.caller_rights import documents, is_forbidden
 from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, running, wait_until
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.stream_connection import StreamConnection
+from tools.surfaces import ENDPOINT_NEEDS
 
 CALLERS: dict[str, tuple[Right, ...]] = {
     "asker": (Right.ASK,),

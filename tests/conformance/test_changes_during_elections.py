@@ -17,9 +17,6 @@ from threading import Event
 
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.cluster import FIRST_BROKER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import FOLLOWER, ClusterSettings
-from ops.kafka_rig.rig import Rig
 from tests.conformance.writing_daemons import (
     PRINCIPALS,
     add_scram_users,
@@ -28,6 +25,9 @@ from tests.conformance.writing_daemons import (
     following,
     may_alter,
 )
+from tests.kafka_rig.cluster import FIRST_BROKER, Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import FOLLOWER, ClusterSettings
+from tests.kafka_rig.rig import Rig
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess
 

@@ -11,7 +11,6 @@ from functools import partial
 
 import pytest
 
-from ops.kafka_rig.rig import VERSION, Rig
 from tests.client_matrix.calls import AdminClient, Call, Open, Protocol
 from tests.client_matrix.checks import NOT_OFFERED, OK, check_cell
 from tests.client_matrix.clients import PYTHON_CLIENTS, python_versions
@@ -19,6 +18,7 @@ from tests.client_matrix.servers import Servers, running_servers
 from tests.client_matrix.table import Matrix
 from tests.conformance.java_client import JavaClient, running_peer
 from tests.conformance.kafka_tools_client import KafkaAclsTool, KafkaConfigsTool
+from tests.kafka_rig.rig import VERSION, Rig
 
 CLIENTS: Mapping[str, type[AdminClient]] = {
     "kafka-acls": KafkaAclsTool,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import AclFilter, PatternType
-from ops.kafka_rig.cluster import FIRST_BROKER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import FOLLOWER, GRANTS, POLLER, ClusterSettings
-from ops.kafka_rig.rig import Program, Rig, RigError
+from tests.kafka_rig.cluster import FIRST_BROKER, Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import FOLLOWER, GRANTS, POLLER, ClusterSettings
+from tests.kafka_rig.rig import Program, Rig, RigError
 from tests.support.acls import acl
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ops.kafka_rig.broker import ADMIN, Broker
-from ops.kafka_rig.properties import client_properties, write_properties
-from ops.kafka_rig.rig import Output, Program, Rig
+from tests.kafka_rig.broker import ADMIN, Broker
+from tests.kafka_rig.properties import client_properties, write_properties
+from tests.kafka_rig.rig import Output, Program, Rig
 from tests.support.daemon_process import new_log, running
 
 Run = Callable[[str, Sequence[str]], Output]

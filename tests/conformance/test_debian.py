@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.release.source import export_commit
+from tools.release.source import export_commit
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).with_name("debian")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from authorizerd.cli.doctor.command import run_doctor
 from authorizerd.cli.main import main
-from ops.kafka_rig.broker import CLUSTER_ID
-from ops.kafka_rig.cluster import FIRST_BROKER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import FOLLOWER, ClusterSettings
-from ops.kafka_rig.followers import brokers_source, quorum_source
-from ops.kafka_rig.rig import Rig
+from tests.kafka_rig.broker import CLUSTER_ID
+from tests.kafka_rig.cluster import FIRST_BROKER, Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import FOLLOWER, ClusterSettings
+from tests.kafka_rig.followers import brokers_source, quorum_source
+from tests.kafka_rig.rig import Rig
 from tests.support.daemon_process import write_config
 
 EXPECTED_ID = "authorizerd.source.cluster.id"

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 
-from ops.kafka_rig.rig import Rig
+from tests.kafka_rig.rig import Rig
 from tests.support.daemon_process import ROOT
 
 SECONDS_MAX = 600  # it starts five JVMs
@@ -60,7 +60,7 @@ def test_cluster_runs_until_a_signal_and_leaves_no_process(rig: Rig) -> None:
 @contextmanager
 def started(*words: str) -> Iterator[subprocess.Popen[str]]:
     """Start the example. At the end it gets SIGTERM, so that it ends all of its processes."""
-    command = [sys.executable, "-m", "ops.example_cluster", *words]
+    command = [sys.executable, "-m", "tools.example_cluster", *words]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as example:
         try:

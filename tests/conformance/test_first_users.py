@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient
 from authorizerd.image.changes import CredentialAdded
 from authorizerd.metadata.replay import read_changes
 from authorizerd.protocol.records.metadata import encode_value
-from ops.kafka_rig.broker import CLUSTER_ID, BrokerSettings, format_storage, running_broker
-from ops.kafka_rig.rig import Rig
+from tests.kafka_rig.broker import CLUSTER_ID, BrokerSettings, format_storage, running_broker
+from tests.kafka_rig.rig import Rig
 from tests.support.daemon_process import run, write_config
 
 SALT = b64encode(bytes(range(20))).decode()

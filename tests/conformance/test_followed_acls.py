@@ -19,13 +19,13 @@ from confluent_kafka.admin import (
 )
 
 from authorizerd.acl.model import AclFilter, PatternType
-from ops.kafka_rig.broker import ADMIN, Broker
-from ops.kafka_rig.cluster import FIRST_BROKER, Cluster
-from ops.kafka_rig.cluster_settings import GRANTS
-from ops.kafka_rig.followers import quorum_source
-from ops.kafka_rig.rig import Program
 from tests.conformance.followers import Follower
 from tests.conformance.kafka_clients import client_settings, create_topics, use_broker
+from tests.kafka_rig.broker import ADMIN, Broker
+from tests.kafka_rig.cluster import FIRST_BROKER, Cluster
+from tests.kafka_rig.cluster_settings import GRANTS
+from tests.kafka_rig.followers import quorum_source
+from tests.kafka_rig.rig import Program
 from tests.support.admin_client import create_acls
 from tests.support.kafka_acls_output import bindings
 from tests.support.recorded_decisions import Recorded, recorded_of

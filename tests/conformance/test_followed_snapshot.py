@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import Acl
-from ops.kafka_rig.cluster import FIRST_CONTROLLER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import NODE, ClusterSettings
-from ops.kafka_rig.followers import quorum_source
-from ops.kafka_rig.rig import Rig
 from tests.conformance.acl_history import read_checkpoint
 from tests.conformance.followers import Follower
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, run_page
+from tests.kafka_rig.cluster import FIRST_CONTROLLER, Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import NODE, ClusterSettings
+from tests.kafka_rig.followers import quorum_source
+from tests.kafka_rig.rig import Rig
 from tests.support.acls import acl
 
 ACLS = 30_000

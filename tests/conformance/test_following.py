@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from authorizerd.acl.model import Acl, AclFilter
-from ops.kafka_rig.cluster import FIRST_BROKER, Cluster
-from ops.kafka_rig.cluster_settings import GRANTS
-from ops.kafka_rig.followers import quorum_source
-from ops.kafka_rig.rig import RigError
 from tests.conformance.acl_history import read_history, read_written
 from tests.conformance.churn import POOL, QUESTIONS, Churn
 from tests.conformance.followers import Asker, Decisions, Follower
+from tests.kafka_rig.cluster import FIRST_BROKER, Cluster
+from tests.kafka_rig.cluster_settings import GRANTS
+from tests.kafka_rig.followers import quorum_source
+from tests.kafka_rig.rig import RigError
 from tests.oracles.acl_history import AclHistory
 from tests.support.acls import acl, exact_filter
 

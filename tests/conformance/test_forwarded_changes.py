@@ -9,11 +9,6 @@ import pytest
 
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.broker import BrokerSettings
-from ops.kafka_rig.cluster import FIRST_BROKER, FIRST_CONTROLLER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import FOLLOWER, NODE, POLLER, ClusterSettings
-from ops.kafka_rig.followers import brokers_source
-from ops.kafka_rig.rig import Rig
 from tests.conformance.writing_daemons import (
     MECHANISM,
     OWN,
@@ -26,6 +21,11 @@ from tests.conformance.writing_daemons import (
     following,
     may_alter,
 )
+from tests.kafka_rig.broker import BrokerSettings
+from tests.kafka_rig.cluster import FIRST_BROKER, FIRST_CONTROLLER, Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import FOLLOWER, NODE, POLLER, ClusterSettings
+from tests.kafka_rig.followers import brokers_source
+from tests.kafka_rig.rig import Rig
 from tests.support.acls import acl
 from tests.support.daemon_process import running
 from tests.support.kafka_connection import KafkaConnection

@@ -18,7 +18,6 @@ import pytest
 
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.rig import Rig
 from tests.conformance.both_sides import SECONDS_MAX, Answer, Both, Side, running_both
 from tests.conformance.generated_requests import (
     Request,
@@ -30,6 +29,7 @@ from tests.conformance.generated_requests import (
 from tests.conformance.kafka_peer import CLOSED, Peer
 from tests.conformance.odd_conversations import UNANSWERED, Conversation, conversations
 from tests.conformance.stated_differences import applying, comparable
+from tests.kafka_rig.rig import Rig
 
 ROUNDS = 12
 CHANGES = {

@@ -15,9 +15,9 @@ from confluent_kafka.admin import ResourceType as ClientResourceType
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
-from ops.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, running_broker
-from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.kafka_files import dump_records, tree_acls
+from tests.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, running_broker
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
 from tests.support.admin_client import create_acls, new_admin
 from tests.support.daemon_process import DaemonProcess, run, running, wait_until, write_config

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED
-from ops.kafka_rig.cluster import Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import NODE, ClusterSettings
-from ops.kafka_rig.followers import brokers_source, quorum_source
-from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.followers import Follower
+from tests.kafka_rig.cluster import Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import NODE, ClusterSettings
+from tests.kafka_rig.followers import brokers_source, quorum_source
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl, question
 from tests.support.daemon_process import wait_until
 from tests.support.requests import stream_question

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from ops.example.log import write_log
-from ops.kafka_rig.broker import Broker, BrokerSettings, running_broker
-from ops.kafka_rig.rig import Rig, RigError
+from tests.kafka_rig.broker import Broker, BrokerSettings, running_broker
+from tests.kafka_rig.rig import Rig, RigError
 from tests.support.daemon_process import run, running, write_config
+from tools.example.log import write_log
 
 LEVEL = 30
 """4.3-IV0, which the node can read."""

@@ -14,11 +14,11 @@ import pytest
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE, SCRAM_LOGIN_MODULE
 from authorizerd.protocol.framing import frame
 from authorizerd.protocol.kafka.api import ApiKey
-from ops.kafka_rig.broker import ADMIN, CLUSTER_ID, BrokerSettings, running_broker
-from ops.kafka_rig.rig import Rig
 from tests.conformance.both_sides import decoded
 from tests.conformance.generated_requests import Fields, encoded
 from tests.conformance.kafka_peer import CLOSED, Peer
+from tests.kafka_rig.broker import ADMIN, CLUSTER_ID, BrokerSettings, running_broker
+from tests.kafka_rig.rig import Rig
 from tests.support.daemon_process import run, running, write_config
 from tests.support.sasl import SHA_256, SHA_512, ScramTokens
 

@@ -13,10 +13,10 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from authorizerd.config.tokens import SECRET_BYTES, new_token
-from ops.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
-from ops.kafka_rig.rig import Rig
 from tests.conformance.kafka_clients import TIMEOUT_SECONDS, client_settings, create_topics
 from tests.daemon.opa_requests import PATH
+from tests.kafka_rig.broker import ADMIN, Broker, BrokerSettings, running_broker
+from tests.kafka_rig.rig import Rig
 from tests.support.admin_client import binding, create_acls, new_admin
 from tests.support.daemon_process import DaemonProcess, new_log, running
 

@@ -29,22 +29,22 @@ from authorizerd.acl.filters import filter_of
 from authorizerd.acl.steps import finish
 from authorizerd.config.properties import parse_properties
 from authorizerd.protocol.kafka.api import QuorumKey
-from ops.kafka_rig.admin import Admin
-from ops.kafka_rig.broker import ADMIN
-from ops.kafka_rig.cluster import FIRST_BROKER, FIRST_CONTROLLER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import FOLLOWER, GRANTS, POLLER, ClusterSettings
-from ops.kafka_rig.member import Member
-from ops.kafka_rig.properties import (
+from tests.end_to_end.documents import ROOT, Block, blocks_of, commands_of
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Names, Shell, check
+from tests.kafka_rig.admin import Admin
+from tests.kafka_rig.broker import ADMIN
+from tests.kafka_rig.cluster import FIRST_BROKER, FIRST_CONTROLLER, Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import FOLLOWER, GRANTS, POLLER, ClusterSettings
+from tests.kafka_rig.member import Member
+from tests.kafka_rig.properties import (
     HOST,
     client_properties,
     find_lasting_ports,
     local_address,
     write_properties,
 )
-from ops.kafka_rig.rig import Rig
-from tests.end_to_end.documents import ROOT, Block, blocks_of, commands_of
-from tests.end_to_end.example_daemon import Ports
-from tests.end_to_end.page_shell import Names, Shell, check
+from tests.kafka_rig.rig import Rig
 from tests.support.certificates import Authority, convert_key
 from tests.support.kio_codec import encode_request
 

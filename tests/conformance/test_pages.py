@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from authorizerd.acl.model import AclFilter
-from ops.kafka_rig.broker import ADMIN, running_broker
-from ops.kafka_rig.cluster import FIRST_BROKER, Cluster
-from ops.kafka_rig.properties import client_properties, write_properties
-from ops.kafka_rig.rig import Program, Rig
-from ops.release.source import export_commit
 from tests.end_to_end.documents import ROOT
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Names, Shell, run_page
+from tests.kafka_rig.broker import ADMIN, running_broker
+from tests.kafka_rig.cluster import FIRST_BROKER, Cluster
+from tests.kafka_rig.properties import client_properties, write_properties
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
+from tools.release.source import export_commit
 
 SECONDS_MAX = 300
 """Time limit of a command: pip downloads."""

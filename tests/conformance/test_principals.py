@@ -8,9 +8,9 @@ from unicodedata import category
 
 import pytest
 
-from ops.kafka_rig.oracle import principal_answers
-from ops.kafka_rig.rig import Rig
 from tests.conformance.random_names import random_names, random_rules
+from tests.kafka_rig.oracle import principal_answers
+from tests.kafka_rig.rig import Rig
 from tests.oracles.principals import cases, our_name, our_principals
 
 NAMES = 6000

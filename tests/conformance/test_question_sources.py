@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from authorizerd.cli.main import main
-from ops.kafka_rig.broker import ADMIN, Broker
 from tests.conformance.kafka_clients import create_topics
+from tests.kafka_rig.broker import ADMIN, Broker
 from tests.support.acls import KNOWN_SETTINGS
 
 TOPICS = ("asked-1", "asked-2", "asked-secret")

@@ -15,7 +15,7 @@ from authorizerd.kafka_client.log_in import Credentials, Mechanism, open_node
 from authorizerd.kafka_client.transport import open_tcp
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.quorum_messages import DescribeQuorumAnswer
-from ops.kafka_rig.broker import ADMIN, Broker
+from tests.kafka_rig.broker import ADMIN, Broker
 from tests.support.daemon_process import new_log, running
 
 METADATA = "__cluster_metadata"

@@ -34,10 +34,16 @@ from authorizerd.protocol.kafka.envelope_client import InnerRequest
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
 from authorizerd.protocol.kafka.quorum_messages import SnapshotId
-from ops.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, format_storage, running_broker
-from ops.kafka_rig.properties import find_lasting_ports
-from ops.kafka_rig.rig import Program, Rig
 from tests.kafka_client.tls_cluster import new_settings
+from tests.kafka_rig.broker import (
+    CLUSTER_ID,
+    Broker,
+    BrokerSettings,
+    format_storage,
+    running_broker,
+)
+from tests.kafka_rig.properties import find_lasting_ports
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
 from tests.support.certificates import Authority, convert_key
 from tests.support.envelopes import envelope_call

@@ -19,8 +19,6 @@ from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, with_rules
 from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import AclTail, plan_creations, plan_deletions
-from ops.kafka_rig.oracle import kafka_answers
-from ops.kafka_rig.rig import Rig
 from tests.conformance.random_cases import (
     ODD_RANGES,
     Case,
@@ -28,6 +26,8 @@ from tests.conformance.random_cases import (
     leads_astray,
     random_cases,
 )
+from tests.kafka_rig.oracle import kafka_answers
+from tests.kafka_rig.rig import Rig
 from tests.oracles import scan
 from tests.oracles.standard_authorizer import (
     acl_id,

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from ops.kafka_rig.broker import Broker, BrokerSettings, running_broker
-from ops.kafka_rig.properties import PLAIN_LOGIN
-from ops.kafka_rig.rig import Program, Rig
 from tests.end_to_end.example_daemon import ExampleDaemon, running_example
 from tests.end_to_end.page_shell import run_page
+from tests.kafka_rig.broker import Broker, BrokerSettings, running_broker
+from tests.kafka_rig.properties import PLAIN_LOGIN
+from tests.kafka_rig.rig import Program, Rig
 
 SECONDS_MAX = 300
 """Time limit of a command: Maven downloads, and a registry starts."""

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ops.kafka_rig.cluster import FIRST_CONTROLLER, Cluster, running_cluster
-from ops.kafka_rig.cluster_settings import NODE, ClusterSettings
-from ops.kafka_rig.followers import quorum_source
-from ops.kafka_rig.rig import Rig
 from tests.conformance.followers import Follower
+from tests.kafka_rig.cluster import FIRST_CONTROLLER, Cluster, running_cluster
+from tests.kafka_rig.cluster_settings import NODE, ClusterSettings
+from tests.kafka_rig.followers import quorum_source
+from tests.kafka_rig.rig import Rig
 from tests.support.acls import acl
 from tests.support.daemon_process import wait_until
 

@@ -7,9 +7,9 @@ from collections import Counter
 from authorizerd.config.errors import ConfigurationError, InvalidValueError
 from authorizerd.config.jaas import parse_login
 from authorizerd.config.properties import parse_properties
-from ops.kafka_rig.oracle import settings_answers
-from ops.kafka_rig.rig import Rig
 from tests.conformance.random_settings import random_jaas_lines, random_properties
+from tests.kafka_rig.oracle import settings_answers
+from tests.kafka_rig.rig import Rig
 
 CASES = 10_000
 

@@ -30,11 +30,11 @@ from authorizerd.protocol.records.metadata import (
     EndTransaction,
     MetadataRecord,
 )
-from ops.kafka_rig.broker import ADMIN, Broker
-from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.kafka_clients import create_topics
 from tests.conformance.kafka_files import dump_records
 from tests.conformance.kafka_shell import converse_with_kafka
+from tests.kafka_rig.broker import ADMIN, Broker
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
 from tests.support.foreign_records import (
     ONE_ID,

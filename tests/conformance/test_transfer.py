@@ -21,9 +21,9 @@ from authorizerd.cli.acls.remote import KafkaAclAdmin
 from authorizerd.cli.main import main
 from authorizerd.kafka_client.client import KafkaClient
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from ops.kafka_rig.broker import ADMIN, CLUSTER_ID, Broker, format_storage, running_broker
-from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.kafka_files import dump_records
+from tests.kafka_rig.broker import ADMIN, CLUSTER_ID, Broker, format_storage, running_broker
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
 from tests.support.kafka_acls_output import bindings
 from tests.support.log_files import acl_id, added, read_acls, write_log

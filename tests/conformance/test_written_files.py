@@ -18,11 +18,9 @@ from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files, segment_name
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.storage import DISK
-from ops.example.log import ACLS
-from ops.example.log import write_log as write_example
-from ops.kafka_rig.broker import running_broker
-from ops.kafka_rig.rig import Program, Rig
 from tests.conformance.kafka_files import dump_records, tree_acls
+from tests.kafka_rig.broker import running_broker
+from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
 from tests.support.daemon_process import run
 from tests.support.kafka_acls_output import bindings
@@ -35,6 +33,8 @@ from tests.support.log_files import (
     write_checkpoint,
     write_log,
 )
+from tools.example.log import ACLS
+from tools.example.log import write_log as write_example
 
 ODD_NAMES = acl(
     "User:CN=a,O=b", "TWO_PHASE_COMMIT", transactional_id="été 日本 \U0001f600",

@@ -40,9 +40,9 @@ from authorizerd.management.zookeeper.ownership import MIGRATION
 from authorizerd.management.zookeeper.paths import Pattern, pattern_path
 from authorizerd.tls.context import new_client_context
 from authorizerd.tls.material import read_material
-from ops.kafka_rig.rig import DIRECTORY, SOURCES, Absent, Program, Rig, RigError, prepare
-from ops.kafka_rig.zookeeper.broker import ZooKeeperBroker, running_zookeeper_broker
-from ops.kafka_rig.zookeeper.ensemble import LOGIN_MODULE, ZooKeeper, running_zookeeper
+from tests.kafka_rig.rig import DIRECTORY, SOURCES, Absent, Program, Rig, RigError, prepare
+from tests.kafka_rig.zookeeper.broker import ZooKeeperBroker, running_zookeeper_broker
+from tests.kafka_rig.zookeeper.ensemble import LOGIN_MODULE, ZooKeeper, running_zookeeper
 from tests.support.acls import acl
 from tests.support.certificates import Authority, convert_key
 from tests.support.zookeeper_clusters import new_largest_pattern

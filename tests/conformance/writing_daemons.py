@@ -8,10 +8,10 @@ from pathlib import Path
 
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.kafka.api import ApiKey
-from ops.kafka_rig.cluster import FIRST_CONTROLLER, Cluster
-from ops.kafka_rig.followers import quorum_source
-from ops.kafka_rig.properties import PLAIN_LOGIN
-from ops.kafka_rig.rig import Program
+from tests.kafka_rig.cluster import FIRST_CONTROLLER, Cluster
+from tests.kafka_rig.followers import quorum_source
+from tests.kafka_rig.properties import PLAIN_LOGIN
+from tests.kafka_rig.rig import Program
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, running
 from tests.support.kafka_connection import KafkaConnection

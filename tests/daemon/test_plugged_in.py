@@ -24,9 +24,9 @@ from authorizerd.config.values import STANDARD_AUTHORIZER
 from authorizerd.daemon.authorizer_loader import choose_authorizer
 from authorizerd.daemon.errors import StartError
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from ops.example.quarantine import QuarantineAuthorizer
 from tests.daemon.kafka_service import ALICE, ROOT, TIMEOUT_MS, KafkaService, acl, start
 from tests.support.authorizers import read_only_authorizer
+from tools.example.quarantine import QuarantineAuthorizer
 
 FIRST, SECOND = acl("first"), acl("second")
 TIMED_OUT = ErrorCode.REQUEST_TIMED_OUT
@@ -235,7 +235,7 @@ def choose(class_name: str) -> Authorizer:
 
 def test_configured_class_decides() -> None:
     assert isinstance(choose(STANDARD_AUTHORIZER), StandardAuthorizer)
-    assert isinstance(choose("ops.example.quarantine.QuarantineAuthorizer"), PluggedAuthorizer)
+    assert isinstance(choose("tools.example.quarantine.QuarantineAuthorizer"), PluggedAuthorizer)
     assert isinstance(choose(""), PluggedAuthorizer)
 
 
@@ -243,9 +243,9 @@ def test_configured_class_decides() -> None:
     ("class_name", "reason"),
     [
         ("com.example.Mine", "there is no module com"),
-        ("ops.example.nothing.Mine", "there is no module ops.example.nothing"),
-        ("ops.example.quarantine.Mine", "has no attribute 'Mine'"),
-        ("ops.example.quarantine.PRINCIPALS", "'str' object is not callable"),
+        ("tools.example.nothing.Mine", "there is no module tools.example.nothing"),
+        ("tools.example.quarantine.Mine", "has no attribute 'Mine'"),
+        ("tools.example.quarantine.PRINCIPALS", "'str' object is not callable"),
         ("pathlib.Path", "TypeError: "),
         ("builtins.id", "it lacks the methods acl_count, acl_offset, acls, authorize, "),
         ("tests.daemon.test_plugged_in.Abstract", "it lacks the methods acls, create_acls"),

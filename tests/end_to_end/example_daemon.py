@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ops.kafka_rig.properties import find_lasting_ports
 from tests.end_to_end.documents import ROOT
 from tests.end_to_end.page_shell import SECONDS_MAX, Shell, python_path
+from tests.kafka_rig.properties import find_lasting_ports
 
 PORTS: Final = {
     "authorizerd.decision.http=http://127.0.0.1": "8181",
@@ -101,9 +101,9 @@ class ExampleDaemon:
 
 @contextmanager
 def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[ExampleDaemon]:
-    """Run the daemon of ``make run`` in ``folder``, with a ``.venv`` and ``ops`` as in a clone."""
+    """Run the daemon of ``make run`` in ``folder``, which is like a clone."""
     (folder / ".venv").symlink_to(sys.prefix)
-    (folder / "ops").symlink_to(ROOT / "ops")
+    (folder / "tools").symlink_to(ROOT / "tools")
     (folder / "node_modules").mkdir()
     (folder / "node_modules/authorizerd-client").symlink_to(ROOT / "clients/javascript")
     for setting in settings:
@@ -114,7 +114,7 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
     overrides = [part for each in (*ports.settings(), *settings) for part in ("--override", each)]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ops.example", *overrides],
+            [sys.executable, "-m", "tools.example", *overrides],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": python_path()},
             stdout=subprocess.PIPE,

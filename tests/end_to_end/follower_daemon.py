@@ -16,7 +16,7 @@ from authorizerd.protocol.kafka.acl_client import (
 )
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
-from ops.kafka_rig.properties import find_lasting_ports
+from tests.kafka_rig.properties import find_lasting_ports
 from tests.support.daemon_process import (
     SECONDS_MAX,
     Answer,

@@ -11,7 +11,7 @@ from tests.support.daemon_process import DaemonProcess, new_log, run, running, w
 from tests.support.requests import evaluation
 
 SECURITY_DISABLED = 54
-QUARANTINE = "ops.example.quarantine.QuarantineAuthorizer"
+QUARANTINE = "tools.example.quarantine.QuarantineAuthorizer"
 
 
 def is_allowed(daemon: DaemonProcess, user: str) -> bool:

@@ -27,7 +27,10 @@ from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from authorizerd.protocol.primitives import unsigned_varint
-from ops.bench.flood_surfaces import (
+from tests.support.daemon_process import DaemonProcess, new_log, running, wait_until, write_config
+from tests.support.daemon_process import connect as open_connection
+from tests.support.kio_codec import encode_request
+from tools.bench.flood_surfaces import (
     ADMIN,
     ANSWERED,
     HTTP,
@@ -37,10 +40,7 @@ from ops.bench.flood_surfaces import (
     outcomes_of,
     surfaces,
 )
-from ops.bench.sets import kind
-from tests.support.daemon_process import DaemonProcess, new_log, running, wait_until, write_config
-from tests.support.daemon_process import connect as open_connection
-from tests.support.kio_codec import encode_request
+from tools.bench.sets import kind
 
 CONNECTIONS_MAX = 100
 IDLE = 300

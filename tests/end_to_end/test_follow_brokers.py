@@ -9,7 +9,7 @@ from pathlib import Path
 
 from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.kafka_rig.properties import find_lasting_ports
+from tests.kafka_rig.properties import find_lasting_ports
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, ask, new_log, running, wait_until
 from tests.support.kafka_connection import KafkaConnection

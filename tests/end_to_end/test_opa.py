@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from authorizerd.config.tokens import SECRET_BYTES, new_token
-from ops.example.log import write_log
 from tests.daemon.opa_requests import CAPTURED_BODY, CAPTURED_HEAD, PATH, asked
 from tests.support.daemon_process import (
     SECONDS_MAX,
@@ -23,6 +22,7 @@ from tests.support.daemon_process import (
     write_config,
 )
 from tests.support.requests import evaluation
+from tools.example.log import write_log
 
 TRUE, FALSE = b'{"result":true}', b'{"result":false}'
 JSON = {"Content-Type": "application/json"}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ops.grafana.dashboard import dashboard
 from tests.end_to_end.prometheus_process import prometheus
 from tests.support.certificates import Authority, expired
 from tests.support.daemon_process import ROOT, new_log, running, wait_until
 from tests.support.requests import evaluation
+from tools.dashboard import dashboard
 
 PROGRAM = shutil.which("prometheus")
 RULES = ROOT / "ops" / "prometheus" / "rules.yaml"

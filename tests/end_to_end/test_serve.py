@@ -15,9 +15,9 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_nam
 from authorizerd.metadata.lock import locked
 from authorizerd.protocol.records.batch import encode_batch
 from authorizerd.protocol.records.metadata import encode_value
-from ops.example.log import ACLS, write_log
 from tests.support.daemon_process import DaemonProcess, ask, run, running, write_config
 from tests.support.requests import evaluation
+from tools.example.log import ACLS, write_log
 
 READ_ORDERS = evaluation(host="10.0.0.1")
 OFFSET = len(ACLS) + 2

@@ -18,8 +18,8 @@ from subprocess import Popen
 import pytest
 
 from authorizerd.cli.main import main
-from ops.example.log import ACLS, write_log
 from tests.support.daemon_process import DaemonProcess, new_log, running
+from tools.example.log import ACLS, write_log
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from ops.bench.processes import children_of
 from tests.support.daemon_process import DaemonProcess, ask, running
 from tests.support.stream_connection import StreamConnection
+from tools.bench.processes import children_of
 
 CONNECTIONS_MAX: Final = 200
 SETTINGS: Final = {"super.users": "User:ANONYMOUS", "authorizerd.workers": "2"}

@@ -304,17 +304,17 @@ COMMAND_MUTANTS: Final = (
     ),
     Mutant(
         name="a commit without the tag of its version is released",
-        file="ops/release/source.py",
+        file="tools/release/source.py",
         text='if is_tagged and f"v{version}" not in tags:',
         becomes="if is_tagged and not version:",
-        found_by="tests/ops/release/test_release.py::test_commit_with_the_tag_of_its_version_is_released",
+        found_by="tests/tools/release/test_release.py::test_commit_with_the_tag_of_its_version_is_released",
     ),
     Mutant(
         name="a package tells who made it",
-        file="ops/release/packages.py",
+        file="tools/release/packages.py",
         text='entry.uname = entry.gname = ""',
         becomes="pass",
-        found_by="tests/ops/release/test_release.py::test_archive_does_not_depend_on_who_made_it_and_when",
+        found_by="tests/tools/release/test_release.py::test_archive_does_not_depend_on_who_made_it_and_when",
     ),
     Mutant(
         name="a name in a damaged log controls the terminal of check-log",

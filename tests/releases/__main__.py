@@ -18,9 +18,9 @@ from itertools import islice
 from typing import Final
 
 from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
-from ops.kafka_rig.oracle import kafka_answers
-from ops.kafka_rig.rig import Absent, Rig, prepare
 from tests.conformance.random_cases import Case
+from tests.kafka_rig.oracle import kafka_answers
+from tests.kafka_rig.rig import Absent, Rig, prepare
 from tests.releases.cases import release_cases
 from tests.releases.comparison import Comparison
 

@@ -14,8 +14,8 @@ from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import WILDCARD_PRINCIPAL
 from authorizerd.acl.releases import ReleaseRules
 from authorizerd.acl.steps import finish
-from ops.kafka_rig.oracle import Answer
 from tests.conformance.random_cases import Case, Row, ends_early
+from tests.kafka_rig.oracle import Answer
 from tests.oracles.standard_authorizer import filter_of, load_acls, number_acls, question_of
 from tests.releases.hosts import depends_on_broker
 

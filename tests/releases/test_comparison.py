@@ -12,9 +12,9 @@ import pytest
 
 from authorizerd.acl.hosts import HostKind, get_kind, host_address
 from authorizerd.acl.releases import RULES_4_3, RULES_4_4, ReleaseRules
-from ops.kafka_rig.oracle import Answer
-from ops.kafka_rig.rig import Absent, Rig
 from tests.conformance.random_cases import Case
+from tests.kafka_rig.oracle import Answer
+from tests.kafka_rig.rig import Absent, Rig
 from tests.releases import __main__ as command
 from tests.releases.cases import LACKING_OPERATIONS, release_cases
 from tests.releases.comparison import Comparison

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from ops.bench.processes import read_memory
 from tests.soak.flatness import Limit
 from tests.soak.sites import Site
+from tools.bench.processes import read_memory
 
 MIB: Final = 1 << 20
 LIMITS: Final[Mapping[str, Limit]] = {

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ops.example.log import write_log
 from tests.support.daemon_process import ROOT, running
+from tools.example.log import write_log
 
 PAGE = ROOT / "docs/change-traffic.md"
 WITHOUT_TRAFFIC = ROOT / "docs/change.md"
@@ -64,7 +64,7 @@ def test_script_stops_what_would_break(
 ) -> None:
     for folder in ("acls", "policies", "traffic"):
         (tmp_path / folder).mkdir()
-    shutil.copy(ROOT / "ops/example/desired.yaml", tmp_path / "acls")
+    shutil.copy(ROOT / "tools/example/desired.yaml", tmp_path / "acls")
     (tmp_path / "policies" / "access.yaml").write_text(json.dumps({"tests": [test]}))
     (tmp_path / "traffic" / "a.log").write_text(traffic)
     found = job(PAGE)

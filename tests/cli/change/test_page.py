@@ -20,7 +20,7 @@ BLOCKS: Final = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTA
 
 
 def test_page_shows_the_example() -> None:
-    assert BLOCKS[0] == (ROOT / "ops/example/desired.yaml").read_text()
+    assert BLOCKS[0] == (ROOT / "tools/example/desired.yaml").read_text()
 
 
 def test_block_of_what_is_managed_is_valid() -> None:

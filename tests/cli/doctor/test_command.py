@@ -11,10 +11,10 @@ import pytest
 
 from authorizerd.cli.doctor.command import run_doctor
 from authorizerd.cli.main import main
-from ops.example.log import ACLS, write_log
 from tests.metadata.sound_logs import PROPERTIES
 from tests.metadata.stored_files import StoredFiles
 from tests.support.daemon_process import running, write_config
+from tools.example.log import ACLS, write_log
 
 PASSWORD = "correct-horse"
 JAAS = (

@@ -33,7 +33,6 @@ from authorizerd.metadata.copy_directory import CopyMark, write_mark
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.example.log import write_log
 from tests.daemon.kafka_cluster import KafkaCluster, addresses, answer, cluster_of, described
 from tests.kafka_client.tls_cluster import new_settings
 from tests.support.certificates import Authority, expired
@@ -41,6 +40,7 @@ from tests.support.copies import CLUSTER_ID, new_copy, open_copy
 from tests.support.daemon_process import write_config
 from tests.support.kio_codec import encode_response
 from tests.support.scripted_quorum import ScriptedQuorum
+from tools.example.log import write_log
 
 FIRST, SECOND = addresses(2)
 LOG_IN = LogIn(mechanism="PLAIN", username="us", password="hidden")

@@ -18,7 +18,7 @@ from authorizerd.management.policy.words import Assertion
 yaml_like = st.text(" :-[]{},&*!|>'\"\n#ab", max_size=30)
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/policy-tests.md"
-EXAMPLE = ROOT / "ops/example/access.yaml"
+EXAMPLE = ROOT / "tools/example/access.yaml"
 GROUPS = {"admins": ("User:admin", "User:root")}
 
 

@@ -14,13 +14,13 @@ from authorizerd.daemon.console.setup import NAVIGATION, NEEDS, PLAN_PATH
 from authorizerd.protocol.http.messages import GET, Request, Response
 from authorizerd.protocol.http.rights import NOTHING, Right
 from authorizerd.protocol.http.streamed import complete
-from ops.surfaces import ENDPOINT_NEEDS
 from tests.daemon.console.console_place import ConsolePlace
 from tests.daemon.decision_place import PROXY, cluster_action
 from tests.support.acls import acl
 from tests.support.api_documents import DECISION_ENDPOINTS, Endpoint
 from tests.support.caller_rights import documents, is_forbidden
 from tests.support.log_files import added, write_log
+from tools.surfaces import ENDPOINT_NEEDS
 
 SETS = [(), *((right,) for right in Right), tuple(Right)]
 PAGES = [path for path in NEEDS if path != "/console/"]

@@ -15,7 +15,6 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.image.changes import ConfigChanged
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from ops.example.quarantine import QuarantineAuthorizer
 from tests.daemon.config_requests import (
     BROKER,
     DELETE,
@@ -32,6 +31,7 @@ from tests.daemon.config_requests import (
     max_connections,
 )
 from tests.daemon.kafka_service import ALICE, ROOT, KafkaService, read_configuration, start
+from tools.example.quarantine import QuarantineAuthorizer
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def _acl_texts() -> Iterator[bytes]:
     for written in FORMATS.values():
         yield written.write(_ACLS).text.encode()
     yield from _blocks("yaml")
-    yield (ROOT / "ops/example/desired.yaml").read_bytes()
+    yield (ROOT / "tools/example/desired.yaml").read_bytes()
     for name in ("julie", "gitops", "strimzi"):
         source = (ROOT / f"tests/management/formats/test_{name}.py").read_text()
         yield from (text.encode() for text in re.findall(r'"""\n(.*?)"""', source, re.DOTALL)[:3])
@@ -201,7 +201,7 @@ def _check_policy(data: bytes) -> None:
 
 def _policies() -> Iterator[bytes]:
     yield from _blocks("yaml")
-    yield (ROOT / "ops/example/access.yaml").read_bytes()
+    yield (ROOT / "tools/example/access.yaml").read_bytes()
     yield b"nobody but $admins and bob may WRITE or READ topics beginning with orders"
 
 

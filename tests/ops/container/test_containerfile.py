@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.release.source import read_epoch
+from tools.release.source import read_epoch
 
 ROOT = Path(__file__).parents[3]
 CONTAINER = ROOT / "ops" / "container"

@@ -19,9 +19,9 @@ import pytest
 import yaml
 
 from authorizerd.config.configuration import parse
-from ops.chart_reference import write_readme
-from ops.release.packages import Release, package_chart
 from tests.ops.container.servers import SECRET
+from tools.chart_reference import write_readme
+from tools.release.packages import Release, package_chart
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "ops/helm"

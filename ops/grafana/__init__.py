@@ -1,1 +1,0 @@
-"""The Grafana dashboard, generated from a table of its panels."""

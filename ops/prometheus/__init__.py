@@ -1,1 +1,0 @@
-"""Monitoring with Prometheus: the catalogue of metrics, the rules, and their tests."""

@@ -1,0 +1,81 @@
+"""The instrument that measures the event loop."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+
+import pytest
+import trio
+
+from tools.bench.event_loop import LoopWatch, run_watched
+
+STALL_MS = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _without_collections() -> Iterator[None]:
+    """With the objects of thousands of tests, a collection takes longer than a stall."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def watched_stall(*, uses_cpu: bool, restarts: bool = False) -> LoopWatch:
+    """Return the instrument after one task has blocked the loop for ``STALL_MS``.
+
+    If ``restarts``, these measurements are then discarded.
+    """
+
+    async def stall() -> None:
+        await trio.sleep(0.005)
+        until = time.thread_time() + STALL_MS / 1000
+        if not uses_cpu:
+            time.sleep(STALL_MS / 1000)  # noqa: ASYNC251 - it must block the loop
+        while uses_cpu and time.thread_time() < until:
+            pass
+        await trio.sleep(0.005)
+        if restarts:
+            watch.restart()
+            await trio.sleep(0.005)
+
+    watch = LoopWatch()
+    run_watched(watch, trio.run, stall)
+    return watch
+
+
+def test_stall_shows_in_stretch_step_and_tick() -> None:
+    report = watched_stall(uses_cpu=True).report()
+    assert report.stretches.cpu_max >= STALL_MS
+    assert report.stretches.wall_max >= STALL_MS
+    assert report.steps.cpu_max >= STALL_MS
+    assert report.tick_delay_max >= STALL_MS / 2
+    assert "stall" in report.longest_task or "watched" in report.longest_task
+
+
+def test_stall_without_cpu_use_shows_in_wall_time_only() -> None:
+    report = watched_stall(uses_cpu=False).report()
+    assert report.stretches.wall_max >= STALL_MS
+    assert report.stretches.cpu_max < STALL_MS
+
+
+def test_restart_discards_earlier_measurements() -> None:
+    report = watched_stall(uses_cpu=True, restarts=True).report()
+    assert report.stretches.count > 0
+    assert report.stretches.cpu_max < STALL_MS
+    assert report.steps.cpu_max < STALL_MS
+
+
+def test_stretches_and_steps_are_counted() -> None:
+
+    async def nap() -> None:
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+
+    watch = LoopWatch()
+    run_watched(watch, trio.run, nap)
+    report = watch.report()
+    assert report.stretches.count >= 3
+    assert report.steps.count >= report.stretches.count
+    assert report.stretches.wall_p999 <= report.stretches.wall_max

@@ -1,0 +1,123 @@
+"""``make run``: its configuration, and a taken port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.end_to_end.example_daemon import PORTS
+from tests.end_to_end.page_shell import SECONDS_MAX
+from tools.example.__main__ import CONFIG, advise, prepare_config
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_configuration_is_written_once(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    assert prepare_config(path) == str(path)
+    assert path.read_text() == CONFIG
+    changed = f"{CONFIG}authorizerd.tokens.file=tokens\n"
+    path.write_text(changed)
+    assert prepare_config(path) == f"{path}, with your changes"
+    assert path.read_text() == changed
+
+
+def test_a_taken_port_ends_with_the_line_to_change(tmp_path: Path) -> None:
+    """The daemon's own error is above it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ports = [f"{each}:{port if each.startswith('listeners') else 0}" for each in PORTS]
+        ended = subprocess.run(
+            [sys.executable, "-m", "tools.example", *(f"--override={each}" for each in ports)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+        )
+    assert ended.returncode == 1
+    error, advice = ended.stderr.splitlines(keepends=True)[-2:]
+    assert "Address already in use" in error
+    assert advice == advise(error)
+
+
+def test_a_signal_ends_the_daemon_and_shows_its_last_lines(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tools.example", *(f"--override={each}:0" for each in PORTS)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as example:
+        assert example.stdout is not None
+        shown = []
+        for line in example.stdout:
+            shown.append(line)
+            if "Ctrl-C ends it." in line:
+                break
+        (address,) = [line.split()[-1] for line in shown if line.startswith("Its web console: ")]
+        with urlopen(address) as page:
+            assert b"<title>Overview" in page.read()
+        example.terminate()
+        _, error = example.communicate(timeout=SECONDS_MAX)
+    assert "Traceback" not in error
+    assert "draining" in error
+    assert f"web console: {address}\n" in error
+
+
+def test_console_that_is_off_is_not_shown(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [
+            sys.executable, "-m", "tools.example", "--override=authorizerd.console=false",
+            *(f"--override={each}:0" for each in PORTS),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as example:  # fmt: skip
+        assert example.stdout is not None
+        for line in example.stdout:
+            assert "console" not in line
+            if "Ctrl-C ends it." in line:
+                break
+        example.terminate()
+        _, error = example.communicate(timeout=SECONDS_MAX)
+    assert "console" not in error
+
+
+@pytest.mark.parametrize(
+    ("place", "setting"),
+    [
+        ("authorizerd.decision.stream", "authorizerd.decision.stream=tcp"),
+        ("authorizerd.decision.http", "authorizerd.decision.http=http"),
+        ("authorizerd.admin.http", "authorizerd.admin.http=http"),
+    ],
+)
+def test_advice_has_the_line_that_chooses_another_port(place: str, setting: str) -> None:
+    line = f"authorizerd: {place}: 127.0.0.1:8181: Address already in use\n"
+    assert advise(line) == (
+        "make run: port 8181 is taken: end its process, or choose a free port by a line"
+        f" {setting}://127.0.0.1:PORT in .run/example/server.properties\n"
+    )
+
+
+def test_advice_about_the_kafka_port_is_a_variable_of_make() -> None:
+    line = "authorizerd: listeners: PLAINTEXT: 127.0.0.1:9092: Address already in use\n"
+    assert "`make run PORT=19092`" in advise(line)
+    done = subprocess.run(
+        ["make", "--dry-run", "run", "PORT=19092"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert "-m tools.example --override listeners=PLAINTEXT://127.0.0.1:19092\n" in done.stdout
+
+
+def test_another_error_gets_no_advice() -> None:
+    assert advise("authorizerd: node.id: expected a value\n") == ""

@@ -1,0 +1,130 @@
+"""The manual page and the completions. The real bash completes words where it is installed."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.manual.command_tree import command_tree, each_command, prepare
+from tools.manual.documents import COMPLETIONS, ROOT, completion, documents
+
+ASK = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_shtab_authorizerd
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+HOSTILE = 'it\'s [a]: $(touch x) `touch x` "$HOME"'
+
+
+def need(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    """Return what the command prints; it must print nothing on standard error."""
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=30, check=True, encoding="utf-8"
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def script_of(shell: str) -> Path:
+    return ROOT / "ops/completion" / Path(COMPLETIONS[shell]).name
+
+
+@pytest.mark.parametrize("name", documents())
+def test_committed_file_is_up_to_date(name: str) -> None:
+    """If this fails, run ``make manual``."""
+    assert (ROOT / name).read_text() == documents()[name]
+
+
+@pytest.mark.parametrize(
+    ("shell", "section", "option"),
+    [
+        ("bash", r"^_shtab_{name}_option_strings=\((.*)\)$", r"[( ]--{name}[ )]"),
+        ("zsh", r"^_shtab_{name}_options=\($(.*?)^\)$", r'[",)*]--{name}[}}\["]'),
+        ("fish", r"^(complete -c authorizerd -n '?_shtab_{words}'? -.*)", r" -l {name} "),
+    ],
+)
+def test_every_option_appears_with_its_command(shell: str, section: str, option: str) -> None:
+    script = script_of(shell).read_text()
+    flags = re.MULTILINE | (re.DOTALL if shell == "zsh" else 0)
+    for command, actions in each_command(command_tree()):
+        name = re.sub(r"\W", "_", command)
+        words = command.replace("authorizerd", "authorizerd_using", 1)
+        of_command = "\n".join(re.findall(section.format(name=name, words=words), script, flags))
+        for flag in (flag for each in actions for flag in each.option_strings if len(flag) > 2):
+            assert re.search(option.format(name=flag[2:]), f"({of_command} )"), (command, flag)
+
+
+@need("bash")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["d"], ["doctor"]),
+        (["replay", "w"], ["whatif"]),
+        (["doctor", "--"], ["--help", "--config", "--override", "--json"]),
+        (["acls", "--allow-p"], ["--allow-principal"]),
+        (["replay", "load", "--surface", ""], ["stream", "http"]),
+        (["replay", "load", "--surface", "h"], ["http"]),
+        (["replay", "load", "--surface", "http", "--dry"], ["--dry-run"]),
+        (["explain", "--topic", "doctor", "--principal", "x", "--ho"], ["--host"]),
+        (["acls", "--topic", "$(touch x)", "--deny-p"], ["--deny-principal"]),
+        (["doctor", "--config", "serv"], ["server.properties"]),
+        (["check-log", "serv"], ["server.properties"]),
+        (["explain", "--principal", ""], []),
+        (["nothing", "--j"], []),
+    ],
+)
+def test_bash_completes_commands_flags_choices_and_files(
+    words: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "server.properties").touch()
+    script = script_of("bash")
+    answer = run("bash", "--norc", "-c", ASK, "bash", script, "authorizerd", *words, cwd=tmp_path)
+    assert answer.split() == expected
+    assert [path.name for path in tmp_path.iterdir()] == ["server.properties"]
+
+
+@need("bash")
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_help_text_is_never_executed(shell: str, tmp_path: Path) -> None:
+    """bash can read the quotes of zsh and fish. Its own script has no help texts."""
+    parser = argparse.ArgumentParser(prog="it", description=HOSTILE)
+    parser.add_argument("--flag", help=HOSTILE, metavar=HOSTILE)
+    parser.add_subparsers().add_parser("run", help=HOSTILE).add_argument("--y", help=HOSTILE)
+    prepare(parser)
+    script = completion(parser, shell)
+    quoting = [line for line in script.splitlines() if "touch" in line]
+    assert len(quoting) == (0 if shell == "bash" else 3)
+    texts = [run("bash", "-c", f"printf '%s\\n' {line}", cwd=tmp_path) for line in quoting]
+    if shell == "bash":
+        run("bash", "--norc", "-c", script, cwd=tmp_path)
+    assert all(HOSTILE in text.replace("\\", "") for text in texts)
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("shell", [pytest.param(shell, marks=need(shell)) for shell in COMPLETIONS])
+def test_shell_accepts_the_script(shell: str) -> None:
+    run(shell, "-n", script_of(shell))
+
+
+@need("groff")
+def test_troff_prints_the_page_without_a_warning() -> None:
+    printed = run("groff", "-man", "-Tascii", "-P-cbou", "-ww", ROOT / "docs/authorizerd.1")
+    headings = [line for line in printed.splitlines() if line.isupper() and line[0] != " "]
+    assert headings == [
+        *("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS"),
+        *("EXIT STATUS", "ENVIRONMENT", "SIGNALS", "FILES", "SEE ALSO"),
+    ]
+    for command, actions in each_command(command_tree()):
+        assert command in printed
+        for flag in (flag for action in actions for flag in action.option_strings):
+            assert flag in printed

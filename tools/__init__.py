@@ -1,0 +1,1 @@
+"""Programs of the developers: benchmark, release, generators of pages, examples."""

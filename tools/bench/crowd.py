@@ -1,0 +1,149 @@
+"""One kind of set at any size: many principals, one with a fifth of all ACLs, hosts in denials.
+
+With 5,000,000 ACLs, these are 100,000 principals with 39 ACLs each, one principal with 1,000,000,
+and denials of 100,000 hosts. Every number is in proportion to the size, except those that belong to
+one principal or domain.
+
+**Invariant:** a set is the same on every machine and in every run; nothing in it is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from authorizerd.acl.model import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from tools.bench.sets import MANY_QUESTIONS, AclSet
+
+UNIT: Final = 50
+"""A size is a multiple of this: one principal, one denied host, and ten topics."""
+GREATEST: Final = "User:every-topic"
+"""The principal with a fifth of all ACLs: one for each topic."""
+
+_TOPICS_EACH: Final = 28
+_GROUPS_EACH: Final = 10
+_UNITS_PER_DOMAIN: Final = 100
+_STRIDE: Final = 7919
+"""A prime, so that its multiples reach every topic once, in a scattered order."""
+_OPERATIONS: Final = (Operation.READ, Operation.WRITE, Operation.DESCRIBE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The numbers and names of one size."""
+
+    units: int
+
+    @property
+    def topics(self) -> int:
+        return 10 * self.units
+
+    @property
+    def domains(self) -> int:
+        return max(1, self.units // _UNITS_PER_DOMAIN)
+
+    def domain(self, number: int) -> str:
+        """Return a prefix of many topics."""
+        return f"domain-{number % self.domains:04d}."
+
+    def topic(self, number: int) -> str:
+        return f"{self.domain(number)}topic-{number:07d}"
+
+    def topic_of(self, principal: int, rule: int) -> int:
+        """Return the number of a topic that a principal has a rule for."""
+        return (principal * _TOPICS_EACH + rule) * _STRIDE % self.topics
+
+    @staticmethod
+    def group_of(principal: int, rule: int) -> str:
+        return f"group-{principal * _GROUPS_EACH + rule:07d}"
+
+
+def crowd(acls: int, questions: int = MANY_QUESTIONS) -> AclSet:
+    """Return a set of exactly ``acls`` ACLs, a multiple of ``UNIT``.
+
+    Of ten questions, six are allowed by a rule of the principal's own, by a prefix or a literal,
+    one by a rule of the greatest principal, and one by a group's. One is denied because of its
+    host, and one because no rule matches.
+    """
+    shape = _Shape(acls // UNIT)
+    assert acls % UNIT == 0, f"a size is a multiple of {UNIT}"
+    assert shape.units % shape.domains == 0, "every domain has as many principals"
+    return AclSet(
+        f"crowd-{acls}", partial(_make_acls, shape), partial(_make_questions, shape, questions)
+    )
+
+
+def user(number: int) -> str:
+    """Return the name of an ordinary principal."""
+    return f"User:service-{number:06d}"
+
+
+def host(number: int) -> str:
+    """Return the address of a denied host."""
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
+def _make_acls(shape: _Shape) -> Iterator[Acl]:
+    topic, group = ResourceType.TOPIC, ResourceType.GROUP
+    literal, prefixed = PatternType.LITERAL, PatternType.PREFIXED
+    allow, deny = PermissionType.ALLOW, PermissionType.DENY
+    for number in range(shape.units):
+        principal = user(number)
+        yield Acl(topic, shape.domain(number), prefixed, principal, WILDCARD, Operation.READ, allow)
+        for rule in range(_TOPICS_EACH):
+            name, operation = shape.topic(shape.topic_of(number, rule)), _OPERATIONS[rule % 3]
+            yield Acl(topic, name, literal, principal, WILDCARD, operation, allow)
+        for rule in range(_GROUPS_EACH):
+            name = shape.group_of(number, rule)
+            yield Acl(group, name, literal, principal, WILDCARD, Operation.READ, allow)
+    for number in range(shape.topics):
+        yield Acl(topic, shape.topic(number), literal, GREATEST, WILDCARD, Operation.READ, allow)
+    for number in range(shape.units):
+        yield Acl(
+            topic,
+            shape.domain(number),
+            prefixed,
+            WILDCARD_PRINCIPAL,
+            host(number),
+            Operation.ALL,
+            deny,
+        )
+
+
+def _make_questions(shape: _Shape, count: int) -> Iterator[Question]:
+    """Yield questions; each is from another host or about another name, so all are distinct."""
+    for number in range(count):
+        principal = number * _STRIDE % shape.units
+        rule = number // 10 % _TOPICS_EACH
+        name, operation = shape.topic(shape.topic_of(principal, rule)), _OPERATIONS[rule % 3]
+        asked, resource_type = user(principal), ResourceType.TOPIC
+        asked_from = f"192.168.{number >> 8 & 255}.{number & 255}"
+        match number % 10:
+            case 0:
+                asked, operation = GREATEST, Operation.READ
+            case 1:
+                name = f"{shape.domain(principal)}new-{number}"
+                operation = Operation.DESCRIBE  # which READ of the prefix implies
+            case 2:
+                name, operation = f"{shape.domain(principal)}new-{number}", Operation.READ
+                # Hosts are numbered as principals are, so this one is denied in the same domain.
+                asked_from = host((principal + number // 10 * shape.domains) % shape.units)
+            case 3:
+                name = f"new-{number}"
+            case 4:
+                resource_type, operation = ResourceType.GROUP, Operation.READ
+                name = shape.group_of(principal, rule % _GROUPS_EACH)
+            case _:
+                pass
+        yield Question(asked, asked_from, operation, resource_type, name)

@@ -1,0 +1,286 @@
+"""The sets for all measurements: ACLs, and questions about them.
+
+**Invariant:** a set is the same on every machine and in every run; nothing in it is random.
+
+``kind`` has many principals and few rules for each name. ``wide`` has few principals, and for every
+ten resources one rule on the literal ``*``. ``ranges`` has principals with ranges of hosts.
+``tools.bench.crowd`` has the first two, at any size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from authorizerd.acl.hosts import host_address
+from authorizerd.acl.model import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    Acl,
+    AclAdded,
+    Operation,
+    PatternType,
+    PermissionType,
+    Question,
+    ResourceType,
+)
+from authorizerd.protocol.records.metadata import ID_SIZE
+
+QUESTIONS: Final = 1000
+MANY_QUESTIONS: Final = 50_000
+HOST: Final = "127.0.0.1"
+
+_TOPICS: Final = 10_000
+_PREFIXES: Final = 200
+_USERS: Final = 500
+_STRIDE: Final = 7919
+"""A prime, so that its multiples reach every topic once, in a scattered order."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def number_acls(acls: Iterable[Acl]) -> Iterator[AclAdded]:
+    """Yield the ACLs with ids that look random, as Kafka's do."""
+    for number, acl in enumerate(acls):
+        yield AclAdded(hashlib.blake2b(b"%d" % number, digest_size=ID_SIZE).digest(), acl)
+
+
+@dataclass(frozen=True, slots=True)
+class AclSet:
+    """A set; each call of ``acls`` and ``questions`` returns a new iterator."""
+
+    name: str
+    acls: Callable[[], Iterator[Acl]]
+    questions: Callable[[], Iterator[Question]]
+
+    def added(self) -> Iterator[AclAdded]:
+        """Return the ACLs with ids that look random, as Kafka's do."""
+        return number_acls(self.acls())
+
+    def acl_lines(self) -> Iterator[bytes]:
+        """Yield each ACL as a JSON list: its fields in Kafka's order, codes by name."""
+        for acl in self.acls():
+            yield _encode(
+                (
+                    ResourceType(acl.resource_type).name,
+                    acl.resource_name,
+                    PatternType(acl.pattern_type).name,
+                    acl.principal,
+                    acl.host,
+                    Operation(acl.operation).name,
+                    PermissionType(acl.permission_type).name,
+                )
+            )
+
+    def question_lines(self) -> Iterator[bytes]:
+        """Yield each question as a JSON list: its fields in order, codes by name."""
+        for question in self.questions():
+            yield _encode(
+                (
+                    question.principal,
+                    question.host,
+                    Operation(question.operation).name,
+                    ResourceType(question.resource_type).name,
+                    question.resource_name,
+                )
+            )
+
+
+def digest_lines(lines: Iterator[bytes]) -> str:
+    """Return the hexadecimal SHA-256 of the lines, each with a line feed."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line + b"\n")
+    return digest.hexdigest()
+
+
+def write_lines(acl_set: AclSet, directory: Path) -> None:
+    """Write ``NAME.acls.jsonl`` and ``NAME.questions.jsonl``, which peers read."""
+    for part, lines in (("acls", acl_set.acl_lines()), ("questions", acl_set.question_lines())):
+        with (directory / f"{acl_set.name}.{part}.jsonl").open("wb") as file:
+            file.writelines(line + b"\n" for line in lines)
+
+
+def kind() -> AclSet:
+    """Return 10,000 topics with two literal ACLs each, and 200 prefixes.
+
+    Prefixes ``topic-000`` to ``topic-099`` cover a hundred topics each, the others none. Of ten
+    questions, four match a literal, one an implied operation, two a prefix; three are denied.
+    """
+    return AclSet("kind", _kind_acls, partial(_kind_questions, QUESTIONS))
+
+
+def kind_with_many_questions() -> AclSet:
+    """Return the ACLs of ``kind``, and more distinct questions than a cache would keep."""
+    return AclSet("kind", _kind_acls, partial(_kind_questions, MANY_QUESTIONS))
+
+
+def _allow(
+    name: str,
+    principal: str,
+    operation: Operation,
+    pattern_type: PatternType = PatternType.LITERAL,
+    host: str = WILDCARD,
+) -> Acl:
+    return Acl(
+        ResourceType.TOPIC,
+        name,
+        pattern_type,
+        principal,
+        host,
+        operation,
+        PermissionType.ALLOW,
+    )
+
+
+def _kind_acls() -> Iterator[Acl]:
+    for topic in range(_TOPICS):
+        user = topic % _USERS
+        yield _allow(f"topic-{topic:05d}", f"User:u{user}", Operation.READ)
+        yield _allow(f"topic-{topic:05d}", f"User:w{user}", Operation.WRITE)
+    for prefix in range(_PREFIXES):
+        yield _allow(f"topic-{prefix:03d}", f"User:p{prefix}", Operation.READ, PatternType.PREFIXED)
+
+
+def _kind_questions(count: int) -> Iterator[Question]:
+    """Yield distinct questions.
+
+    They reach all topics again and again, each time from another host and mostly for another
+    principal.
+    """
+    for number in range(count):
+        topic, reached = number * _STRIDE % _TOPICS, number // _TOPICS
+        name = f"topic-{topic:05d}"
+        reader = f"User:u{topic % _USERS}"
+        operation = Operation.READ
+        match (number + 2 * reached) % 10:
+            case 0 | 1 | 2 | 3:
+                principal = reader
+            case 4:
+                principal, operation = f"User:w{topic % _USERS}", Operation.DESCRIBE
+            case 5 | 6:
+                principal = f"User:p{topic // 100}"
+            case 7 | 8:
+                principal = f"User:u{(topic + 1) % _USERS}"
+            case _:
+                principal, name = reader, f"nope-{topic:05d}"
+        host = f"127.0.0.{1 + reached}"
+        yield Question(principal, host, operation, ResourceType.TOPIC, name)
+
+
+def wide(resources: int, acls_each: int) -> AclSet:
+    """Return ``resources`` resources with ``acls_each`` ACLs each, and a tenth as many on ``*``.
+
+    One principal asks all questions. Half of the rules on ``*`` are for everyone from another host,
+    half for another principal, so none of them ever applies.
+    """
+    assert resources >= QUESTIONS, "each question is about another resource"
+    return AclSet(
+        f"wide-{resources}-{acls_each}",
+        partial(_wide_acls, resources, acls_each),
+        partial(_wide_questions, resources),
+    )
+
+
+def _wide_name(resource: int) -> str:
+    return f"foo-bar35_resource-{resource}"
+
+
+def _wide_acls(resources: int, acls_each: int) -> Iterator[Acl]:
+    for resource in range(resources):
+        resource_type = ResourceType.TOPIC if resource % 10 else ResourceType.GROUP
+        pattern_type = PatternType.LITERAL if resource % 5 else PatternType.PREFIXED
+        for user in range(acls_each):
+            yield Acl(
+                resource_type,
+                _wide_name(resource),
+                pattern_type,
+                # The first is User:test-user, which asks all questions.
+                f"User:test-user{user or ''}",
+                WILDCARD,
+                Operation.READ,
+                PermissionType.ALLOW,
+            )
+    for other in range(resources // 10):
+        if other % 2:
+            principal, host = f"User:wild-{other}", WILDCARD
+        else:
+            principal = WILDCARD_PRINCIPAL
+            host = f"10.{other >> 16 & 255}.{other >> 8 & 255}.{other & 255}"
+        yield Acl(
+            ResourceType.TOPIC,
+            WILDCARD,
+            PatternType.LITERAL,
+            principal,
+            host,
+            Operation.READ,
+            PermissionType.ALLOW,
+        )
+
+
+def _wide_questions(resources: int) -> Iterator[Question]:
+    step = resources // QUESTIONS
+    for number in range(QUESTIONS):
+        # Plain multiples of the step, if it is 5 or 50, would all be prefixes (``_wide_acls``).
+        name = _wide_name(number * step + number % step)
+        yield Question("User:test-user", HOST, Operation.READ, ResourceType.TOPIC, name)
+
+
+def ranges(each: int) -> AclSet:
+    """Return ``kind`` and 20 principals, each of which may read its own prefix from its ranges.
+
+    There are five lengths of IPv4 ranges and one of IPv6; every tenth range is denied. Of ten
+    questions, seven are from a host in a range, three from a host in none. All have different
+    names. Without ranges, the principals may read from any host.
+    """
+    return AclSet(
+        f"ranges-{each}", partial(_ranges_acls, each), partial(_ranges_questions, max(each, 1))
+    )
+
+
+_RANGED: Final = 20
+_RANGES_MAX: Final = 1024
+_LENGTHS: Final = (20, 22, 24, 26, 28)
+
+
+def _range(app: int, number: int) -> tuple[str, str]:
+    """Return a range that overlaps no other one, and the start of its addresses."""
+    if number % 6 == 5:
+        start = f"2001:db8:{app + 1:x}:{number:x}::"
+        return f"{start}/64", start
+    # Each range begins at the next 4,096 addresses from 10.0.0.0 on.
+    first = (10 << 24) + (app * _RANGES_MAX + number << 12)
+    start = f"{first >> 24}.{first >> 16 & 255}.{first >> 8 & 255}."
+    return f"{start}0/{_LENGTHS[number % 6]}", start
+
+
+def _ranges_acls(each: int) -> Iterator[Acl]:
+    yield from _kind_acls()
+    for app in range(_RANGED):
+        hosts = [_range(app, number)[0] for number in range(each)] or [WILDCARD]
+        for number, host in enumerate(hosts):
+            acl = _allow(
+                f"app-{app:02}-", f"User:app{app}", Operation.READ, PatternType.PREFIXED, host
+            )
+            is_denied = number % 10 == 9
+            yield replace(acl, permission_type=PermissionType.DENY) if is_denied else acl
+
+
+def _ranges_questions(each: int) -> Iterator[Question]:
+    for number in range(QUESTIONS):
+        app = number % _RANGED
+        if number // _RANGED % 10 < 7:
+            host = f"{_range(app, number * _STRIDE % each)[1]}{1 + number % 14}"
+        else:
+            host = f"172.16.{number >> 8}.{number & 255}"
+        name = f"app-{app:02}-topic-{number:04}"
+        yield Question(
+            f"User:app{app}", str(host_address(host)), Operation.READ, ResourceType.TOPIC, name
+        )
