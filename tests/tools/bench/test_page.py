@@ -83,7 +83,7 @@ def test_page_and_plot_are_written_from_a_run(
     monkeypatch.setattr(page, "PLOTS", tmp_path / "docs")
     (tmp_path / "docs").mkdir()
     (tmp_path / "page.md").write_text(BEFORE + AFTER)
-    with pytest.raises(ReportError, match=r"run python -m ops\.bench first"):
+    with pytest.raises(ReportError, match=r"run python -m tools\.bench first"):
         write_page(tmp_path)
     (tmp_path / "bench.json").write_bytes(msgspec.json.encode(REPORT))
     (tmp_path / "growth.svg").write_text("<svg/>")
