@@ -8,7 +8,7 @@ PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories chaos fuzz soak mutants stretches check bench peers conformance releases nightly advisories manual docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories chaos fuzz soak mutants stretches check bench peers conformance releases nightly advisories install-files docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -133,9 +133,9 @@ chart:
 	  $(HELM) template authorizerd ops/helm --kube-version $(KUBERNETES) --namespace authorizerd \
 	  --values ops/helm/ci/all-values.yaml) > ops/container/kubernetes.yaml
 
-# Regenerate the manual page and the shell completions from the command-line parsers.
-manual: setup-dev
-	$(BIN)/python -m tools.manual
+# Write the files that wheels install and git does not keep: manual page, completions, dashboard.
+install-files: setup-dev
+	$(BIN)/python -m tools.install_files
 
 # Build the documentation site in .run/site; a link or anchor that leads nowhere is an error.
 docs: .venv/.setup-docs
@@ -143,7 +143,7 @@ docs: .venv/.setup-docs
 	@echo "built .run/site; to read it: $(BIN)/python -m mkdocs serve"
 
 # Build the wheel that ops/systemd/README.md installs; root then builds nothing in this directory.
-wheel: setup
+wheel: install-files
 	@rm -rf build dist/authorizerd-*.whl
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist .
 	@ls dist/authorizerd-*.whl
@@ -151,7 +151,7 @@ wheel: setup
 # Build what a version publishes into dist/VERSION: a wheel, a source package, a bill of materials,
 # the Helm chart, the client libraries, and hashes. The commit needs the version's tag; UNTAGGED=1 tries it
 # without one, and without helm or npm if they are not installed.
-release: .venv-release/.setup
+release: .venv-release/.setup setup-dev
 	@HELM=$(HELM) .venv-release/bin/python -m tools.release $(if $(UNTAGGED),--untagged)
 
 .venv-release/.setup: requirements-release.lock

@@ -27,6 +27,7 @@ from tests.end_to_end.page_shell import Names, Shell, run_page
 from tests.ops.replay.report.examples import write_results
 from tests.support.daemon_process import new_log, running
 from tools.example.log import ACLS
+from tools.install_files import write_install_files
 from tools.manual.documents import COMPLETIONS
 from tools.reference import reference
 
@@ -45,6 +46,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).exists():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, source / name, follow_symlinks=False)
+    write_install_files(source)
     return source
 
 

@@ -1,13 +1,12 @@
 """Generate the Grafana dashboard from a table of its panels.
 
-``python -m tools.dashboard > ops/grafana/dashboards/authorizerd.json`` updates the file.
-A test compares the two, and checks that every query asks for exported metrics.
+``make install-files`` writes ops/grafana/dashboards/authorizerd.json. A test checks that every
+query asks for exported metrics.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -418,7 +417,3 @@ def _graph(panel: Panel) -> dict[str, Any]:
 def text() -> str:
     """Return the content of the dashboard's file."""
     return json.dumps(dashboard(), indent=2) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(text())

@@ -9,16 +9,12 @@ import yaml
 
 from tests.ops.exported_metrics import sample_names
 from tests.ops.promtool import run_promtool
-from tools.dashboard import dashboard, text
+from tools.dashboard import dashboard
 
 GRAFANA = Path(__file__).parents[2] / "ops" / "grafana"
 RULES = GRAFANA.parent / "prometheus" / "rules.yaml"
 PANELS = dashboard()["panels"]
 QUERIES = [target["expr"] for panel in PANELS for target in panel.get("targets", ())]
-
-
-def test_file_is_generated() -> None:
-    assert (GRAFANA / "dashboards" / "authorizerd.json").read_text() == text()
 
 
 @pytest.mark.parametrize("query", QUERIES)

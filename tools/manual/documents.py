@@ -26,7 +26,7 @@ COMPLETIONS: Final = {
 }
 """The path at which a distribution would install each shell's file."""
 
-_NOTE: Final = "# Written by `make manual`. Install it as {}\n"
+_NOTE: Final = "# Written by `make install-files`. Install it as {}\n"
 _LINE_WIDTH: Final = 100_000
 """Wide enough that argparse never breaks a text: a new line might begin with a troff request."""
 
@@ -116,7 +116,7 @@ def manual_page(parser: argparse.ArgumentParser) -> str:
     ):
         page.add_section(heading, "=", text)
     text = str(page).replace("…", "...")  # troff reads ASCII
-    return f'.\\" Written by `make manual`.\n{text}'
+    return f'.\\" Written by `make install-files`.\n{text}'
 
 
 def _widen(parser: argparse.ArgumentParser) -> None:

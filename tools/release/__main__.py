@@ -22,6 +22,7 @@ from tools.release.packages import (
     pack_client,
     package_chart,
     write_checksums,
+    write_install_files,
 )
 from tools.release.source import export_commit, read_release
 from tools.release.trial import try_wheel
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out = ROOT / "dist" / release.version
         with TemporaryDirectory() as folder:
             source = export_commit(ROOT, Path(folder) / "source")
+            write_install_files(ROOT / ".venv/bin/python", source)
             sdist, wheel = build_packages(source, out, release.epoch)
             try_wheel(wheel, source, out / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json")
             if helm is not None:

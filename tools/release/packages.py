@@ -62,6 +62,23 @@ def build_packages(source: Path, out: Path, epoch: int) -> tuple[Path, Path]:
     return sdist, wheel
 
 
+def write_install_files(python: Path, source: Path) -> None:
+    """Write the files that the wheel installs and git does not keep into ``source``, from its code.
+
+    Args:
+        python: an interpreter with the packages of requirements-dev.lock.
+
+    Raises:
+        CalledProcessError: the command fails.
+    """
+    subprocess.run(  # noqa: S603 - the project's own interpreter
+        [python, "-m", "tools.install_files"],
+        cwd=source,
+        env={**os.environ, "PYTHONPATH": str(source / "src")},
+        check=True,
+    )
+
+
 def package_chart(source: Path, out: Path, release: Release, helm: str) -> None:
     """Write the Helm chart, with the version of the release, into ``out``.
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.install_files import write_install_files
 from tools.manual.command_tree import command_tree, each_command, prepare
-from tools.manual.documents import COMPLETIONS, ROOT, completion, documents
+from tools.manual.documents import COMPLETIONS, ROOT, completion
 
 ASK = """
 source "$1"; shift
@@ -35,14 +36,16 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
     return done.stdout
 
 
-def script_of(shell: str) -> Path:
-    return ROOT / "ops/completion" / Path(COMPLETIONS[shell]).name
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the files are written."""
+    folder = tmp_path_factory.mktemp("sources")
+    write_install_files(folder)
+    return folder
 
 
-@pytest.mark.parametrize("name", documents())
-def test_committed_file_is_up_to_date(name: str) -> None:
-    """If this fails, run ``make manual``."""
-    assert (ROOT / name).read_text() == documents()[name]
+def script_of(sources: Path, shell: str) -> Path:
+    return sources / "ops/completion" / Path(COMPLETIONS[shell]).name
 
 
 @pytest.mark.parametrize(
@@ -53,8 +56,10 @@ def test_committed_file_is_up_to_date(name: str) -> None:
         ("fish", r"^(complete -c authorizerd -n '?_shtab_{words}'? -.*)", r" -l {name} "),
     ],
 )
-def test_every_option_appears_with_its_command(shell: str, section: str, option: str) -> None:
-    script = script_of(shell).read_text()
+def test_every_option_appears_with_its_command(
+    sources: Path, shell: str, section: str, option: str
+) -> None:
+    script = script_of(sources, shell).read_text()
     flags = re.MULTILINE | (re.DOTALL if shell == "zsh" else 0)
     for command, actions in each_command(command_tree()):
         name = re.sub(r"\W", "_", command)
@@ -84,10 +89,10 @@ def test_every_option_appears_with_its_command(shell: str, section: str, option:
     ],
 )
 def test_bash_completes_commands_flags_choices_and_files(
-    words: list[str], expected: list[str], tmp_path: Path
+    sources: Path, words: list[str], expected: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "server.properties").touch()
-    script = script_of("bash")
+    script = script_of(sources, "bash")
     answer = run("bash", "--norc", "-c", ASK, "bash", script, "authorizerd", *words, cwd=tmp_path)
     assert answer.split() == expected
     assert [path.name for path in tmp_path.iterdir()] == ["server.properties"]
@@ -112,13 +117,13 @@ def test_help_text_is_never_executed(shell: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", [pytest.param(shell, marks=need(shell)) for shell in COMPLETIONS])
-def test_shell_accepts_the_script(shell: str) -> None:
-    run(shell, "-n", script_of(shell))
+def test_shell_accepts_the_script(sources: Path, shell: str) -> None:
+    run(shell, "-n", script_of(sources, shell))
 
 
 @need("groff")
-def test_troff_prints_the_page_without_a_warning() -> None:
-    printed = run("groff", "-man", "-Tascii", "-P-cbou", "-ww", ROOT / "docs/authorizerd.1")
+def test_troff_prints_the_page_without_a_warning(sources: Path) -> None:
+    printed = run("groff", "-man", "-Tascii", "-P-cbou", "-ww", sources / "docs/authorizerd.1")
     headings = [line for line in printed.splitlines() if line.isupper() and line[0] != " "]
     assert headings == [
         *("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS"),

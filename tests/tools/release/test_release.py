@@ -24,8 +24,9 @@ GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBr
 BUILD = """
 import sys
 from pathlib import Path
-from tools.release.packages import build_client, build_packages, pack_client
+from tools.release.packages import build_client, build_packages, pack_client, write_install_files
 source, out, epoch = Path(sys.argv[1]), Path(sys.argv[2]), 1_700_000_000
+write_install_files(Path(".venv/bin/python"), source)
 build_packages(source, out, epoch)
 build_client(source, out, epoch)
 pack_client(source, out, epoch, "npm")
