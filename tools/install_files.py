@@ -1,7 +1,7 @@
 """Write the manual page, the completions and the dashboard, which wheels install.
 
-Git does not keep them. ``python -m tools.install_files [SOURCES]`` writes them into the sources from
-which a wheel is built.
+Git does not keep them. ``python -m tools.install_files [SOURCES]`` writes them into the sources
+from which a wheel is built.
 """
 
 from __future__ import annotations
