@@ -1,17 +1,28 @@
-"""Accept connections from one listener, even if the system runs short of resources.
+"""Accept connections, even if the system runs short of resources; give each a place, or refuse it.
 
 **Invariant:** other tasks run after each ACCEPTS_PER_TURN connections, however many wait.
+
+``OpenConnections`` decides which connection gives way if every place is taken. If there is none,
+the new connection is refused. A busy connection is never closed for another.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final, Protocol
 
 import trio
+
+from authorizerd.daemon.net.arrival import Arrival
+from authorizerd.daemon.net.arrivals import Arrivals, has_ended, to_stream
+from authorizerd.daemon.net.connection import Owner
+from authorizerd.daemon.net.open_connections import Guest, OpenConnections
+from authorizerd.daemon.net.socket_stream import send_last
 
 ACCEPTS_PER_TURN: Final = 8
 """About half a millisecond's work. Why not one? If the kernel's queue is full, it drops newcomers,
@@ -19,51 +30,172 @@ and these try again only after a second."""
 ACCEPT_DELAY_SECONDS_MIN: Final = 0.05
 ACCEPT_DELAY_SECONDS_MAX: Final = 1.0
 """Delay before the next try after a failure; doubles each time."""
+REFUSALS_AT_ONCE_MAX: Final = 64
+_WARNING_SECONDS: Final = 60.0
 
-Accepted = socket.socket | trio.abc.HalfCloseableStream
+Stream = trio.abc.HalfCloseableStream
+Accepted = socket.socket | Stream
+
+_logger = logging.getLogger(__name__)
 
 
-async def accept_all(
-    listener: trio.abc.Listener[trio.abc.HalfCloseableStream],
-    reserve: Callable[[], float],
-    take: Callable[[Accepted], object],
-    note_failure: Callable[[OSError], None],
-) -> None:
-    """Accept connections until cancelled; cancellation closes the listener.
+class Receiver(Owner, Protocol):
+    """The parts of a server that take the connections; see ``ConnectionServer``."""
 
-    Each connection is taken after the delay that ``reserve`` returns, in seconds. Until then the
-    listener accepts no other connection; they wait in the socket's queue. A listener of sockets
-    gives sockets, because most of a flood's are closed again before a stream would pay.
+    @property
+    def name(self) -> str: ...
+    @property
+    def handshakes_started(self) -> int: ...
+    def reserve_accept(self) -> float: ...
+    async def serve_stream(self, stream: Stream) -> None: ...
+    def run_task(self, stream: Stream, run: Callable[[Stream], Awaitable[None]]) -> None: ...
 
-    No system error ends it: a shortage of descriptors (EMFILE, ENFILE) or memory (ENOBUFS) may pass
-    in a moment, and a firewall's rejection (EPERM) concerns one peer.
+
+class Acceptor:
+    """Accept the connections of one server.
+
+    Args:
+        too_many: sent to a refused connection before it is closed. It is empty if that would need a
+            TLS handshake, which costs more than a connection.
     """
-    delay = ACCEPT_DELAY_SECONDS_MIN
-    async with listener:
-        with _open_queue(listener) as queue:
-            while True:
-                try:
-                    if queue is None:
-                        await _take_one(await listener.accept(), reserve, take)
+
+    def __init__(
+        self, server: Receiver, places: OpenConnections, arrivals: Arrivals, too_many: bytes
+    ) -> None:
+        self._server: Final = server
+        self._places: Final = places
+        self._arrivals: Final = arrivals
+        self._too_many: Final = too_many
+        self._refusals = 0
+        self._next_warning = -math.inf
+
+    async def accept_all(self, listener: trio.abc.Listener[Stream]) -> None:
+        """Accept connections from a listener until cancelled; cancellation closes the listener.
+
+        Each connection is taken after the server's delay. Until then the listener accepts no other
+        connection; they wait in the socket's queue. A listener of sockets gives sockets, because
+        most of a flood's are closed again before a stream would pay.
+
+        No system error ends it: a shortage of descriptors (EMFILE, ENFILE) or memory (ENOBUFS) may
+        pass in a moment, and a firewall's rejection (EPERM) concerns one peer.
+        """
+        delay = ACCEPT_DELAY_SECONDS_MIN
+        async with listener:
+            with _open_queue(listener) as queue:
+                while True:
+                    try:
+                        if queue is None:
+                            await self._take_later(await listener.accept())
+                        else:
+                            await trio.lowlevel.wait_readable(queue)
+                            for _ in range(ACCEPTS_PER_TURN):
+                                await self._take_later(queue.accept()[0])
+                    except BlockingIOError:
+                        delay = ACCEPT_DELAY_SECONDS_MIN  # no other connection waits
+                    except OSError as error:
+                        self._server.statistics.accepts_failed += 1
+                        self._warn("%s: connections cannot be accepted: %s", error)
+                        await trio.sleep(delay)
+                        delay = min(2 * delay, ACCEPT_DELAY_SECONDS_MAX)
                     else:
-                        await trio.lowlevel.wait_readable(queue)
-                        for _ in range(ACCEPTS_PER_TURN):
-                            accepted, _ = queue.accept()
-                            await _take_one(accepted, reserve, take)
-                except BlockingIOError:
-                    delay = ACCEPT_DELAY_SECONDS_MIN  # no other connection waits
-                except OSError as error:
-                    note_failure(error)
-                    await trio.sleep(delay)
-                    delay = min(2 * delay, ACCEPT_DELAY_SECONDS_MAX)
+                        delay = ACCEPT_DELAY_SECONDS_MIN
+
+    def _warn(self, text: str, subject: object) -> None:
+        """Warn at most once a minute: peers can cause thousands of warnings a second."""
+        now = trio.current_time()
+        if now >= self._next_warning:
+            self._next_warning = now + _WARNING_SECONDS
+            _logger.warning(text, self._server.name, subject)
+
+    async def _take_later(self, accepted: Accepted) -> None:
+        pause = self._server.reserve_accept()
+        if pause > 0:
+            try:
+                await trio.sleep(pause)
+            except trio.Cancelled:
+                if isinstance(accepted, socket.socket):
+                    accepted.close()
                 else:
-                    delay = ACCEPT_DELAY_SECONDS_MIN
+                    await trio.aclose_forcefully(accepted)
+                raise
+        self._take(accepted)
+
+    def _take(self, accepted: Accepted) -> None:
+        """Give an accepted connection a place, or refuse it; one that is closed again gets none."""
+        server = self._server
+        server.statistics.connections_accepted += 1
+        if not isinstance(accepted, socket.socket):
+            server.run_task(accepted, server.serve_stream)
+            return
+        try:
+            # After a pause of the process, the next sweep is overdue.
+            now = max(server.next_sweep, trio.current_time())
+            arrival = None if has_ended(accepted) else Arrival(accepted, server.limits, now)
+        except trio.BrokenResourceError:  # the peer may close the connection at any time
+            arrival = None
+        if arrival is None:
+            accepted.close()
+        elif self.admit(arrival):
+            self._arrivals.add(arrival)
+        elif self._too_many and self._may_explain:
+            server.run_task(to_stream(accepted), self.refuse)
+        else:
+            server.statistics.connections_refused += 1
+            with accepted, suppress(OSError):
+                accepted.send(self._too_many, socket.MSG_DONTWAIT)
+
+    def admit(self, newcomer: Guest) -> bool:
+        """Return True if ``newcomer`` gets a place; another connection may be evicted for it."""
+        server, places, limits = self._server, self._places, self._server.limits
+        address, source = newcomer.address, newcomer.source
+        if (
+            address is not None
+            and source is not None
+            and places.count(source) >= limits.of_address(address)
+            and not (
+                limits.replaces_own
+                and source == newcomer.network
+                and places.evict_within(newcomer.network)
+            )
+        ):
+            self._warn("%s: %s has as many connections as max.connections.per.ip allows", address)
+            server.statistics.connections_refused_per_ip += 1
+            return False
+        if (
+            places.taken < limits.unreserved_max
+            or (
+                server.handshakes_started < limits.unreserved_max / 2
+                and places.evict(newcomer.network)
+            )
+            or places.taken < limits.connections_max
+        ):
+            places.add(newcomer)
+            server.statistics.connections_open = places.taken
+            return True
+        return False
+
+    @property
+    def _may_explain(self) -> bool:
+        return self._refusals < min(REFUSALS_AT_ONCE_MAX, self._server.limits.connections_max)
+
+    async def refuse(self, stream: Stream) -> None:
+        """Send the reason, and read the peer's bytes before closing: a reset would discard it."""
+        self._server.statistics.connections_refused += 1
+        if not self._too_many:
+            return
+        if not self._may_explain:
+            # This cannot block: the send buffer of a new connection is empty.
+            await stream.send_all(self._too_many)
+            return
+        self._refusals += 1
+        try:
+            await send_last(stream, self._too_many)
+        finally:
+            self._refusals -= 1
 
 
 @contextmanager
-def _open_queue(
-    listener: trio.abc.Listener[trio.abc.HalfCloseableStream],
-) -> Iterator[socket.socket | None]:
+def _open_queue(listener: trio.abc.Listener[Stream]) -> Iterator[socket.socket | None]:
     """Yield a plain socket of the listener, or None if it has none.
 
     trio's own accept yields to other tasks after each connection.
@@ -74,23 +206,3 @@ def _open_queue(
     with socket.socket(fileno=os.dup(listener.socket.fileno())) as queue:
         queue.setblocking(False)
         yield queue
-
-
-async def _take_one(
-    accepted: Accepted, reserve: Callable[[], float], take: Callable[[Accepted], object]
-) -> None:
-    pause = reserve()
-    if pause > 0:
-        await _wait_or_close(accepted, pause)
-    take(accepted)
-
-
-async def _wait_or_close(accepted: Accepted, seconds: float) -> None:
-    try:
-        await trio.sleep(seconds)
-    except trio.Cancelled:
-        if isinstance(accepted, socket.socket):
-            accepted.close()
-        else:
-            await trio.aclose_forcefully(accepted)
-        raise

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import select
 import socket
+from collections import OrderedDict
 from collections.abc import Callable
 from enum import Enum, auto
-from types import TracebackType
 from typing import Final, Self
 
 import trio
 
 from authorizerd.daemon.net.arrival import Arrival
-from authorizerd.daemon.net.arrival_queue import ArrivalQueue
 
 STARTS_PER_TURN: Final = 2
 LOOKS_PER_TURN: Final = 8
@@ -39,6 +38,39 @@ class Opening(Enum):
 
     Once more has arrived, it is judged again.
     """
+
+
+class ArrivalQueue:
+    """Arrivals that have sent enough to be served; all operations take constant time.
+
+    **Invariant:** networks take turns, however many arrivals each has. Of one network, the newest
+    comes first: if more arrive than can be served, the others would wait too long in any order.
+    """
+
+    def __init__(self) -> None:
+        self._networks: Final[OrderedDict[str | None, dict[Arrival, None]]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._networks)
+
+    def add(self, arrival: Arrival) -> None:
+        self._networks.setdefault(arrival.network, {})[arrival] = None
+
+    def discard(self, arrival: Arrival) -> None:
+        """Remove an arrival, if it is there."""
+        waiting = self._networks.get(arrival.network)
+        if waiting is not None:
+            waiting.pop(arrival, None)
+            if not waiting:
+                del self._networks[arrival.network]
+
+    def pop(self) -> Arrival:
+        """Remove and return the next arrival."""
+        network, waiting = self._networks.popitem(last=False)
+        arrival, _ = waiting.popitem()
+        if waiting:
+            self._networks[network] = waiting  # behind all others
+        return arrival
 
 
 class Arrivals:
@@ -74,12 +106,7 @@ class Arrivals:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for arrival in self._waiting:
             arrival.socket.close()
         self._epoll.close()

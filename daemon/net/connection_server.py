@@ -1,51 +1,39 @@
-"""The connections of one endpoint: how they are admitted, evicted, timed out and drained.
+"""The connections of one endpoint: how they are served, timed out and drained.
 
 **Invariant:** a misbehaving peer, or a fault while serving it, ends only its own connection. A
 draining server answers each request that has begun, and accepts none after that.
-
-``places`` decides which connection gives way if every place is taken. If there is none, the new
-connection is refused. A busy connection is never closed for another.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext, suppress
 from typing import Final
 
 import trio
 
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.net.accepting import Accepted, accept_all
+from authorizerd.daemon.net.accepting import Acceptor, Stream
 from authorizerd.daemon.net.arrival import Arrival, Ending
-from authorizerd.daemon.net.arrivals import Arrivals, Opening, has_ended, to_stream
+from authorizerd.daemon.net.arrivals import Arrivals, Opening, to_stream
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.daemon.net.handshakes import Handshakes
 from authorizerd.daemon.net.memory_budget import MemoryBudget
 from authorizerd.daemon.net.open_connections import EXEMPT, IDLE_SECONDS_MIN, Guest, OpenConnections
 from authorizerd.daemon.net.selector import Selector
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.tls.client_hello import is_whole_record
-from authorizerd.tls.errors import NotTlsError, TlsError
 from authorizerd.tls.server import TlsServer
-from authorizerd.tls.stream import HANDSHAKES_AT_ONCE_MAX
 
 SWEEP_SECONDS: Final = 0.25
 """Interval of the deadline checks: a timeout may fire up to two intervals late."""
-REFUSALS_AT_ONCE_MAX: Final = 64
 _SWEPT_AT_ONCE: Final = 1024
-_WARNING_SECONDS: Final = 60.0
-HANDSHAKES_STARTED_MAX: Final = 2 * HANDSHAKES_AT_ONCE_MAX
-"""No other handshake begins while so many wait for a thread, or are in one."""
-PRESSED_SECONDS: Final = 1.0
 _TLS_EXPECTED: Final = bytes.fromhex("15 0303 0002 02 46")
 """The fatal TLS alert protocol_version, which tells clients without TLS what is wrong."""
 
@@ -89,8 +77,6 @@ class ConnectionServer(ABC):
         self.turn_ms_max: Final = turn_ms_max
         self.next_sweep = math.inf
         self.is_draining = False
-        self._too_many = too_many
-        self._tls_expected = tls_expected
         self.tls: Final = tls
         self.selector: Final = selector
         self._requires_login = requires_login
@@ -99,11 +85,13 @@ class ConnectionServer(ABC):
         self._arrivals: Final = Arrivals(
             self._classify, self._may_start, self._start, self._end_arrival
         )
-        self._serving: trio.Nursery | None = None
-        self._refusals = 0
-        self._pressed_until = -math.inf
-        self._handshaking = 0  # that wait for a thread, or are in one
-        self._next_warning = -math.inf
+        self._acceptor: Final = Acceptor(
+            self, self._places, self._arrivals, too_many if tls is None else b""
+        )
+        self._handshakes: Final = (
+            None if tls is None else Handshakes(self, tls, tls_expected, self._arrivals.wake)
+        )
+        self._serving: trio.Nursery
         self._accepting = trio.CancelScope()
         self._drained = trio.Event()
 
@@ -132,7 +120,7 @@ class ConnectionServer(ABC):
 
     async def serve(
         self,
-        listeners: Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]],
+        listeners: Sequence[trio.abc.Listener[Stream]],
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
@@ -141,33 +129,19 @@ class ConnectionServer(ABC):
         Cancellation cuts off the connections at once.
         """
         with self.selector or nullcontext(), self._arrivals:
-            await self._serve_until_drained(listeners, task_status)
-
-    async def _serve_until_drained(
-        self,
-        listeners: Sequence[trio.abc.Listener[trio.abc.HalfCloseableStream]],
-        task_status: trio.TaskStatus[None],
-    ) -> None:
-        async with trio.open_nursery() as nursery:
-            self.next_sweep = trio.current_time() + SWEEP_SECONDS
-            nursery.start_soon(self._sweep)
-            nursery.start_soon(self._arrivals.run)
-            self._serving = nursery
-            if self.selector is not None:
-                nursery.start_soon(self.selector.run)
-            task_status.started()
-            with self._accepting:
-                async with trio.open_nursery() as accepting:
-                    for listener in listeners:
-                        accepting.start_soon(
-                            accept_all,
-                            listener,
-                            self.reserve_accept,
-                            self._take,
-                            self._note_failed_accept,
-                        )
-            await self._drained.wait()
-            nursery.cancel_scope.cancel()
+            async with trio.open_nursery() as self._serving:
+                self.next_sweep = trio.current_time() + SWEEP_SECONDS
+                self._serving.start_soon(self._sweep)
+                self._serving.start_soon(self._arrivals.run)
+                if self.selector is not None:
+                    self._serving.start_soon(self.selector.run)
+                task_status.started()
+                with self._accepting:
+                    async with trio.open_nursery() as accepting:
+                        for listener in listeners:
+                            accepting.start_soon(self._acceptor.accept_all, listener)
+                await self._drained.wait()
+                self._serving.cancel_scope.cancel()
 
     def on_drain(self) -> None:  # noqa: B027 - most servers have nothing to do
         """Called when the server begins to drain."""
@@ -203,19 +177,6 @@ class ConnectionServer(ABC):
         if self.is_draining and not self._places.taken:
             self._drained.set()
 
-    def _note_failed_accept(self, error: OSError) -> None:
-        self.statistics.accepts_failed += 1
-        if self._may_warn():
-            _logger.warning("%s: connections cannot be accepted: %s", self.name, error)
-
-    def _may_warn(self) -> bool:
-        """Return True at most once a minute: peers can cause thousands of warnings a second."""
-        now = trio.current_time()
-        if now < self._next_warning:
-            return False
-        self._next_warning = now + _WARNING_SECONDS
-        return True
-
     async def _sweep(self) -> None:
         """End the connections whose time is up, and note which ones may be replaced by others."""
         while True:
@@ -236,21 +197,21 @@ class ConnectionServer(ABC):
                     continue
                 elif self._is_overdue(connection, now):
                     if connection.ending is None:
-                        self.statistics.connections_timed_out += 1
-                        self.statistics.connections_never_established += (
-                            not connection.is_established
-                        )
+                        self._count_timeout(is_established=connection.is_established)
                     connection.end(Ending.TIMED_OUT)
                 elif connection.is_known and connection.since + IDLE_SECONDS_MIN <= now:
                     idle.append(connection)
             self._places.note_idle(idle)
             self._end_late_arrivals(now)
 
+    def _count_timeout(self, *, is_established: bool) -> None:
+        self.statistics.connections_timed_out += 1
+        self.statistics.connections_never_established += not is_established
+
     def _end_late_arrivals(self, now: float) -> None:
         timeout = min(self.limits.login_timeout_s, self.limits.idle_timeout_s)
         for late in self._arrivals.find_late(now - timeout):
-            self.statistics.connections_timed_out += 1
-            self.statistics.connections_never_established += 1
+            self._count_timeout(is_established=False)
             self._end_arrival(late)
 
     def _is_overdue(self, connection: Connection, now: float) -> bool:
@@ -261,79 +222,45 @@ class ConnectionServer(ABC):
         timeout = limits.request_timeout_s if is_receiving else limits.idle_timeout_s
         return connection.since + timeout <= now
 
-    def _take(self, accepted: Accepted) -> None:
-        """Give an accepted connection a place, or refuse it; one that is closed again gets none."""
-        self.statistics.connections_accepted += 1
-        assert self._serving is not None, "the server accepts"
-        if not isinstance(accepted, socket.socket):
-            self._serving.start_soon(self._serve_stream, accepted)
-            return
-        try:
-            # After a pause of the process, the next sweep is overdue.
-            now = max(self.next_sweep, trio.current_time())
-            arrival = None if has_ended(accepted) else Arrival(accepted, self.limits, now)
-        except trio.BrokenResourceError:  # the peer may close the connection at any time
-            arrival = None
-        if arrival is None:
-            accepted.close()
-        elif self._admit(arrival):
-            self._arrivals.add(arrival)
-        else:
-            self._refuse_early(accepted)
+    @property
+    def handshakes_started(self) -> int:
+        return 0 if self._handshakes is None else self._handshakes.started
+
+    def _classify(self, arrival: Arrival, opening: bytes) -> Opening:
+        if self._handshakes is not None:
+            return self._handshakes.classify(arrival, opening)
+        return Opening.READY if self.holds_request(opening) else Opening.DOUBTFUL
+
+    def _may_start(self) -> bool:
+        return self._handshakes is None or self._handshakes.may_start()
 
     def _start(self, arrival: Arrival) -> None:
         """Serve a connection that has arrived, in a task of its own, in the arrival's place."""
         self._arrivals.discard(arrival)
-        assert self._serving is not None, "the server accepts"
         stream = to_stream(arrival.socket)
         connection = Connection(self, stream, is_confined=self._requires_login, arrival=arrival)
         self._places.replace(arrival, connection)
-        self._serving.start_soon(self._serve_stream, stream, connection)
+        self.run_task(stream, lambda _: self._serve_connection(connection))
 
     def _end_arrival(self, arrival: Arrival) -> None:
         self._remove(arrival)
         arrival.socket.close()
 
-    def _classify(self, arrival: Arrival, opening: bytes) -> Opening:
-        """Find out whether a whole request, or a whole TLS hello, has arrived.
+    async def serve_stream(self, stream: Stream) -> None:
+        """Serve an accepted stream that has no socket, or refuse it."""
+        connection = Connection(self, stream, is_confined=self._requires_login)
+        if self._acceptor.admit(connection):
+            await self._serve_connection(connection)
+        else:
+            await self._acceptor.refuse(connection.stream)
 
-        Under pressure, ask a client for another hello before a thread does anything.
-        """
-        if self.tls is None:
-            return Opening.READY if self.holds_request(opening) else Opening.DOUBTFUL
-        if not is_whole_record(opening):
-            return Opening.PARTIAL
-        if arrival.retried is not None or not self._is_pressed:
-            return Opening.READY
-        retried = self.tls.retry(opening)
-        if retried is None:
-            return Opening.DOUBTFUL
-        arrival.retried, size, answer = retried
-        arrival.socket.recv(size, socket.MSG_DONTWAIT)
-        arrival.socket.send(answer, socket.MSG_DONTWAIT)  # a new connection's buffer is empty
-        return Opening.PARTIAL
+    def run_task(self, stream: Stream, run: Callable[[Stream], Awaitable[None]]) -> None:
+        """Start the task of a connection; its end closes ``stream``."""
+        self._serving.start_soon(self._run, stream, run)
 
-    def _may_start(self) -> bool:
-        if self.tls is None or self._handshaking < HANDSHAKES_STARTED_MAX:
-            return True
-        self._pressed_until = self.next_sweep + PRESSED_SECONDS
-        return False
-
-    @property
-    def _is_pressed(self) -> bool:
-        """True if clients must answer once before their handshakes take a thread's time."""
-        return self.next_sweep < self._pressed_until
-
-    async def _serve_stream(
-        self, stream: trio.abc.HalfCloseableStream, started: Connection | None = None
-    ) -> None:
-        """Serve a connection to its end: one that has a place, or an accepted stream."""
+    async def _run(self, stream: Stream, run: Callable[[Stream], Awaitable[None]]) -> None:
         try:
-            connection = started or Connection(self, stream, is_confined=self._requires_login)
-            if started is not None or self._admit(connection):
-                await self._serve_connection(connection)
-            else:
-                await self._refuse(connection.stream)
+            await run(stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the peer may close the connection at any time
         except (DecodeError, ClosingError) as error:
@@ -353,40 +280,6 @@ class ConnectionServer(ABC):
         finally:
             with suppress(OSError):
                 await trio.aclose_forcefully(stream)
-
-    def _admit(self, newcomer: Guest) -> bool:
-        """Return True if ``newcomer`` gets a place; another connection may be evicted for it."""
-        address, source, limits = newcomer.address, newcomer.source, self.limits
-        if (
-            address is not None
-            and source is not None
-            and self._places.count(source) >= limits.of_address(address)
-            and not (
-                limits.replaces_own
-                and source == newcomer.network
-                and self._places.evict_within(newcomer.network)
-            )
-        ):
-            if self._may_warn():
-                _logger.warning(
-                    "%s: %s has as many connections as max.connections.per.ip allows",
-                    self.name,
-                    address,
-                )
-            self.statistics.connections_refused_per_ip += 1
-            return False
-        if (
-            self._places.taken < limits.unreserved_max
-            or (
-                self._handshaking < limits.unreserved_max / 2
-                and self._places.evict(newcomer.network)
-            )
-            or self._places.taken < limits.connections_max
-        ):
-            self._places.add(newcomer)
-            self.statistics.connections_open = self._places.taken
-            return True
-        return False
 
     def establish(
         self, connection: Connection, *, is_known: bool, may_use_reserve: bool = False
@@ -437,52 +330,11 @@ class ConnectionServer(ABC):
             self.statistics.connections_open = self._places.taken
             self._notice_drained()
 
-    def _refuse_early(self, accepted: socket.socket) -> None:
-        """Refuse a connection that was just accepted, without a task if its peer hears no reason.
-
-        The reason would need a TLS handshake, which costs more than a connection.
-        """
-        if self._too_many and self.tls is None and self._refusals < self._refusals_max:
-            assert self._serving is not None, "the server accepts"
-            self._serving.start_soon(self._refuse_stream, to_stream(accepted))
-            return
-        self.statistics.connections_refused += 1
-        with accepted, suppress(OSError):
-            if self.tls is None:
-                accepted.send(self._too_many, socket.MSG_DONTWAIT)
-
-    async def _refuse_stream(self, stream: trio.abc.HalfCloseableStream) -> None:
-        try:
-            await self._refuse(stream)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the peer may close the connection at any time
-        finally:
-            await trio.aclose_forcefully(stream)
-
-    @property
-    def _refusals_max(self) -> int:
-        return min(REFUSALS_AT_ONCE_MAX, self.limits.connections_max)
-
-    async def _refuse(self, stream: trio.abc.HalfCloseableStream) -> None:
-        """Send the reason, and read the peer's bytes before closing: a reset would discard it."""
-        self.statistics.connections_refused += 1
-        if not self._too_many or self.tls is not None:
-            return
-        if self._refusals >= self._refusals_max:
-            # This cannot block: the send buffer of a new connection is empty.
-            await stream.send_all(self._too_many)
-            return
-        self._refusals += 1
-        try:
-            await send_last(stream, self._too_many)
-        finally:
-            self._refusals -= 1
-
     async def _serve_connection(self, connection: Connection) -> None:
         try:
             with connection.scope:
-                if self.tls is not None:
-                    await self._secure(connection, self.tls)
+                if self._handshakes is not None:
+                    await self._handshakes.secure(connection)
                 await self.converse(connection)
             # An idle peer gets no answer: it would mistake one for the answer to its next request.
             is_too_slow = connection.ending is Ending.TIMED_OUT and not self.is_draining
@@ -490,47 +342,6 @@ class ConnectionServer(ABC):
                 await send_last(connection.stream, connection.too_slow)
         finally:
             self._remove(connection)
-
-    async def _secure(self, connection: Connection, tls: TlsServer) -> None:
-        """Do the TLS handshake of a new connection. A client's certificate sets its principal.
-
-        Raises:
-            ClosingError: the handshake failed, or the certificate gives no principal.
-        """
-        try:
-            connection.stream, identity = await tls.accept(
-                connection.stream,
-                partial(self._working, connection),
-                retried=connection.retried,
-            )
-        except TlsError as error:
-            self.statistics.handshakes_failed += 1
-            if isinstance(error, NotTlsError):
-                await send_last(connection.stream, self._tls_expected)
-            peer = connection.address or "the client"
-            raise ClosingError(f"TLS handshake with {peer} failed: {error}") from None
-        self.statistics.handshakes += 1
-        if identity is not None:
-            connection.principal = identity.principal
-            connection.valid_from = identity.not_before
-            connection.expires_at = identity.not_after
-
-    @contextmanager
-    def _working(self, connection: Connection) -> Iterator[None]:
-        """Keep a connection while its handshake waits for a thread: that is not its peer's fault.
-
-        Otherwise a flood would evict each client before its turn comes.
-        """
-        connection.phase = Phase.ANSWERING
-        self._handshaking += 1
-        try:
-            yield
-        finally:
-            self._handshaking -= 1
-            self._arrivals.wake()
-            connection.enter(Phase.IDLE)
-            if self.is_draining:
-                connection.end(Ending.DRAINED)
 
     def end_identified(self) -> None:
         """End the connections that a client certificate identified, at the next sweep."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import select
 from time import perf_counter_ns
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 import trio
@@ -64,12 +63,7 @@ class Selector:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._epoll.close()
 
     async def run(self) -> None:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from authorizerd.actors.authorizer import RequestContext
-from authorizerd.actors.updates import Updates
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.follow.settings import FollowSettings, SourceKind
-from authorizerd.daemon.origins.origin import Origin, SourceDependencies
-from authorizerd.daemon.process.stages import Service
+from authorizerd.daemon.origins.origin import SourceDependencies
 from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.source import BrokersSource
 from authorizerd.daemon.sources.copy_checkpointer import CopyCheckpointer
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.nodes import NodeOpener
-from authorizerd.daemon.sources.own_log_writer import CheckpointStatistics
 from authorizerd.daemon.sources.quorum.source import QuorumSource
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.daemon.sources.writes.destination import (
@@ -31,12 +28,14 @@ from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
 
 
-class FollowedCluster(Origin):
-    """The parts that follow a cluster.
+class FollowedCluster:
+    """The parts that follow a cluster; see ``Origin``.
 
     Args:
         is_super_user, may_alter, timeout_ms: see ``new_updates``.
     """
+
+    leadership: Final = None  # this node leads no log
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class FollowedCluster(Origin):
             segment_bytes_max=configuration.metadata_log_segment_bytes,
         )
         self._opener: Final = NodeOpener(follow)
-        self._source: QuorumSource | BrokersSource
+        self.source: QuorumSource | BrokersSource
         destination: Destination
         if follow.kind is SourceKind.BROKERS:
             copy = ListingCopy(
@@ -69,11 +68,11 @@ class FollowedCluster(Origin):
                 node_id=configuration.node_id,
                 now_ms=now_ms,
             )
-            self._source = brokers = self._follow_brokers(follow, copy, dependencies)
+            self.source = brokers = self._follow_brokers(follow, copy, dependencies)
             is_complete = copy.is_complete
             destination = BrokersDestination(brokers)
         else:
-            self._source = quorum = self._follow_quorum(follow, dependencies)
+            self.source = quorum = self._follow_quorum(follow, dependencies)
             is_complete = quorum.is_complete
             destination = QuorumDestination(quorum)
         checkpointer = CopyCheckpointer(
@@ -84,9 +83,9 @@ class FollowedCluster(Origin):
             is_complete=is_complete,
             bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
         )
-        self._checkpoints = checkpointer.statistics
-        self._services: tuple[Service, ...] = (checkpointer.run,)
-        self._updates: Final = new_updates(
+        self.checkpoints: Final = checkpointer.statistics
+        self.services: Final = (self._follow, checkpointer.run)
+        self.updates: Final = new_updates(
             follow,
             destination=destination,
             open_node=self._opener.open,
@@ -123,32 +122,12 @@ class FollowedCluster(Origin):
             open_node=self._opener.open,
         )
 
-    @property
-    def source(self) -> QuorumSource | BrokersSource:
-        return self._source
-
-    @property
-    def updates(self) -> Updates:
-        return self._updates
-
-    @property
-    def checkpoints(self) -> CheckpointStatistics:
-        return self._checkpoints
-
-    @property
-    def services(self) -> Sequence[Service]:
-        return (self._follow, *self._services)
-
     async def _follow(self) -> None:
-        await self._source.run(self._feed.clone())
+        await self.source.run(self._feed.clone())
 
     @property
     def cluster_id(self) -> str:
         return self._copy.cluster_id or ""
-
-    @property
-    def leadership(self) -> None:
-        """Always None: this node leads no log."""
 
     async def load(self) -> None:
         """Return at once: ``services`` follow the cluster from the start."""

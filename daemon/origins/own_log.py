@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,14 +13,12 @@ from authorizerd.actors.update_queue import UpdateQueue
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.kafka.quorum import Leadership
-from authorizerd.daemon.origins.origin import Origin, SourceDependencies
-from authorizerd.daemon.process.stages import Service
+from authorizerd.daemon.origins.origin import SourceDependencies
 from authorizerd.daemon.process.utc_time import now_ms
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
 from authorizerd.daemon.sources.own_log_writer import (
     Checkpointer,
     CheckpointPolicy,
-    CheckpointStatistics,
     OwnLog,
 )
 from authorizerd.metadata.errors import CorruptLogError
@@ -43,8 +41,8 @@ def _random_ids() -> Iterator[bytes]:
             yield block[start : start + ACL_ID_BYTES]
 
 
-class OwnLogOrigin(Origin):
-    """The parts of the daemon's own log."""
+class OwnLogOrigin:
+    """The parts of the daemon's own log; see ``Origin``."""
 
     def __init__(
         self,
@@ -68,11 +66,11 @@ class OwnLogOrigin(Origin):
         )
         own = OwnLog(self.writer, node_id=configuration.node_id)
         self._log_dir = configuration.metadata_log_dir
-        self._cluster_id = cluster_id
+        self.cluster_id: Final = cluster_id
         self._applier = applier
         self._feed = dependencies.feed
-        self._source = LocalLogSource(MetadataLog.open(log_dir, storage), own)
-        self._updates = UpdateQueue(
+        self.source: Final = LocalLogSource(MetadataLog.open(log_dir, storage), own)
+        self.updates: Final = UpdateQueue(
             own,
             dependencies.feed,
             applier.snapshot,
@@ -80,10 +78,10 @@ class OwnLogOrigin(Origin):
             requests_max=configuration.queued_max_requests,
             new_id=partial(next, _random_ids()),
             # A checkpoint has what is left at its end. It may lack every ACL that changed before.
-            acls_changed_at=lambda: max(applier.acls_changed_at, self._source.checkpoint_offset),
+            acls_changed_at=lambda: max(applier.acls_changed_at, self.source.checkpoint_offset),
             applied_everywhere=dependencies.applied_everywhere,
         )
-        self._checkpointer = Checkpointer(
+        checkpointer = Checkpointer(
             log_dir,
             self.writer,
             applier.snapshot,
@@ -94,30 +92,12 @@ class OwnLogOrigin(Origin):
                 retention_bytes=configuration.metadata_max_retention_bytes,
                 retention_ms=configuration.metadata_max_retention_ms,
             ),
-            replay=self._source.replay,
+            replay=self.source.replay,
             storage=storage,
-            bytes_read=lambda: self._source.bytes_since_checkpoint,
+            bytes_read=lambda: self.source.bytes_since_checkpoint,
         )
-
-    @property
-    def source(self) -> LocalLogSource:
-        return self._source
-
-    @property
-    def updates(self) -> UpdateQueue:
-        return self._updates
-
-    @property
-    def checkpoints(self) -> CheckpointStatistics:
-        return self._checkpointer.statistics
-
-    @property
-    def services(self) -> Sequence[Service]:
-        return (self._checkpointer.run,)
-
-    @property
-    def cluster_id(self) -> str:
-        return self._cluster_id
+        self.checkpoints: Final = checkpointer.statistics
+        self.services: Final = (checkpointer.run,)
 
     @property
     def leadership(self) -> Leadership | None:
@@ -126,7 +106,7 @@ class OwnLogOrigin(Origin):
 
     async def load(self) -> None:
         try:
-            await self._source.run(self._feed.clone())
+            await self.source.run(self._feed.clone())
         except OSError as error:
             place = error.filename or self._log_dir
             raise StartError(f"{place}: {error.strerror or error}") from error

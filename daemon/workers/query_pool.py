@@ -10,7 +10,6 @@ import logging
 import socket
 from contextlib import suppress
 from dataclasses import asdict
-from types import TracebackType
 from typing import Any, Self
 
 import trio
@@ -41,12 +40,7 @@ class QueryPool(WorkerPool):
         self.questions, self._received = socket.socketpair(type=socket.SOCK_SEQPACKET)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.questions.close()
         self._received.close()
 

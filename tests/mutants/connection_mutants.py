@@ -44,9 +44,9 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="connections are unbounded",
-        file="daemon/net/connection_server.py",
-        text="self._places.taken < limits.unreserved_max",
-        becomes="self._places.taken >= 0",
+        file="daemon/net/accepting.py",
+        text="places.taken < limits.unreserved_max",
+        becomes="places.taken >= 0",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_connections_above_the_limit_are_closed",
     ),
     Mutant(
@@ -58,8 +58,8 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="silent connections block new ones",
-        file="daemon/net/connection_server.py",
-        text="                and self._places.evict(newcomer.network)\n",
+        file="daemon/net/accepting.py",
+        text="                and places.evict(newcomer.network)\n",
         becomes="                and limits is None\n",
         found_by="tests/daemon/net/test_connection_server.py::test_newcomer_replaces_the_oldest_silent_connection",
     ),
@@ -93,9 +93,9 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="one address may have any number of connections",
-        file="daemon/net/connection_server.py",
-        text="self._places.count(source) >= limits.of_address(address)",
-        becomes="self._places.count(source) < 0",
+        file="daemon/net/accepting.py",
+        text="places.count(source) >= limits.of_address(address)",
+        becomes="places.count(source) < 0",
         found_by="tests/daemon/net/test_connection_server.py::test_one_address_has_no_more_connections_than_its_limit",
     ),
     Mutant(
@@ -151,7 +151,7 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="arrivals of one network come before all others",
-        file="daemon/net/arrival_queue.py",
+        file="daemon/net/arrivals.py",
         text="            self._networks[network] = waiting  # behind all others\n",
         becomes="            self._networks[network] = waiting\n"
         "            self._networks.move_to_end(network, last=False)\n",
@@ -160,7 +160,7 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="the oldest arrival of a network comes first",
-        file="daemon/net/arrival_queue.py",
+        file="daemon/net/arrivals.py",
         text="arrival, _ = waiting.popitem()",
         becomes="arrival = next(iter(waiting)); del waiting[arrival]",
         found_by="tests/daemon/net/test_arrivals.py"
@@ -168,9 +168,9 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="a connection that arrives after a pause of the process is late at once",
-        file="daemon/net/connection_server.py",
-        text="now = max(self.next_sweep, trio.current_time())",
-        becomes="now = self.next_sweep",
+        file="daemon/net/accepting.py",
+        text="now = max(server.next_sweep, trio.current_time())",
+        becomes="now = server.next_sweep",
         found_by="tests/daemon/net/test_arrivals.py"
         "::test_connection_after_a_pause_of_the_process_is_not_late",
     ),
@@ -213,7 +213,7 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="a connection that is closed at once evicts another",
-        file="daemon/net/connection_server.py",
+        file="daemon/net/accepting.py",
         text="None if has_ended(accepted) else ",
         becomes="",
         found_by="tests/daemon/net/test_arrivals.py"
@@ -258,8 +258,8 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="a shutdown leaves a delayed connection open",
         file="daemon/net/accepting.py",
-        text="            await trio.aclose_forcefully(accepted)\n",
-        becomes="            pass\n",
+        text="                    await trio.aclose_forcefully(accepted)\n",
+        becomes="                    pass\n",
         found_by="tests/daemon/net/test_connection_server.py::test_delayed_connection_is_closed_when_the_server_drains",
     ),
     Mutant(

@@ -71,9 +71,9 @@ TLS_MUTANTS: Final = (
     ),
     Mutant(
         name="a handshake that waits for a thread is evicted",
-        file="daemon/net/connection_server.py",
-        text="        connection.phase = Phase.ANSWERING\n        self._handshaking += 1",
-        becomes="        self._handshaking += 1",
+        file="daemon/net/handshakes.py",
+        text="        connection.phase = Phase.ANSWERING\n        self.started += 1",
+        becomes="        self.started += 1",
         found_by=(
             "tests/daemon/net/test_connection_server.py"
             "::test_handshakes_that_wait_for_a_thread_are_not_evicted"
@@ -81,8 +81,8 @@ TLS_MUTANTS: Final = (
     ),
     Mutant(
         name="newcomers evict clients although too many handshakes wait",
-        file="daemon/net/connection_server.py",
-        text="                self._handshaking < limits.unreserved_max / 2\n                and ",
+        file="daemon/net/accepting.py",
+        text="                server.handshakes_started < limits.unreserved_max / 2\n                and ",
         becomes="                ",
         found_by=(
             "tests/daemon/net/test_connection_server.py"
@@ -91,9 +91,9 @@ TLS_MUTANTS: Final = (
     ),
     Mutant(
         name="any number of handshakes begins at once",
-        file="daemon/net/connection_server.py",
-        text="if self.tls is None or self._handshaking < HANDSHAKES_STARTED_MAX:",
-        becomes="if self._handshaking >= 0:",
+        file="daemon/net/handshakes.py",
+        text="if self.started < HANDSHAKES_STARTED_MAX:",
+        becomes="if self.started >= 0:",
         found_by=(
             "tests/daemon/net/test_arrivals.py"
             "::test_no_handshake_begins_while_many_wait_for_threads"
@@ -101,9 +101,9 @@ TLS_MUTANTS: Final = (
     ),
     Mutant(
         name="a handshake costs a thread's time before its client has answered once",
-        file="daemon/net/connection_server.py",
-        text="return self.next_sweep < self._pressed_until",
-        becomes="return False",
+        file="daemon/net/handshakes.py",
+        text="self._server.next_sweep >= self._pressed_until",
+        becomes="self._server.next_sweep >= 0",
         found_by=(
             "tests/daemon/net/test_arrivals.py"
             "::test_under_pressure_a_client_answers_before_a_thread_works"
@@ -120,7 +120,7 @@ TLS_MUTANTS: Final = (
     ),
     Mutant(
         name="a part of a hello gets a task",
-        file="daemon/net/connection_server.py",
+        file="daemon/net/handshakes.py",
         text="if not is_whole_record(opening):",
         becomes="if not opening:",
         found_by=(
@@ -207,7 +207,7 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a listener with TLS speaks to clients in clear",
         file="daemon/net/connection_server.py",
-        text="await self._secure(connection, self.tls)",
+        text="await self._handshakes.secure(connection)",
         becomes="pass",
         found_by="tests/end_to_end/test_tls.py::test_client_without_tls_gets_an_alert",
     ),

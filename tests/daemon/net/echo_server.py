@@ -8,6 +8,7 @@ from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.tls.server import TlsServer
 from tests.daemon.http_service import MemoryListener
 
 LOGIN_S, IDLE_S = 30.0, 600.0
@@ -22,7 +23,12 @@ class Server(ConnectionServer):
     FAULT raises ``fault``, and WAIT waits. PART is a part of a request.
     """
 
-    def __init__(self, connections_max: int = 2, memory_bytes_max: int = 1000) -> None:
+    def __init__(
+        self,
+        connections_max: int = 2,
+        memory_bytes_max: int = 1000,
+        tls: TlsServer | None = None,
+    ) -> None:
         super().__init__(
             name="TEST",
             limits=ConnectionLimits(
@@ -34,6 +40,7 @@ class Server(ConnectionServer):
             ),
             memory_bytes_max=memory_bytes_max,
             too_many=b"too many",
+            tls=tls,
         )
         self.statistics = ConnectionStatistics()
         self.fault: BaseException = RuntimeError("fault")

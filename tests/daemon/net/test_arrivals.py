@@ -14,15 +14,11 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizerd.daemon.net.accepting import ACCEPTS_PER_TURN, Accepted, accept_all
+from authorizerd.daemon.net.accepting import ACCEPTS_PER_TURN, Accepted, Acceptor
 from authorizerd.daemon.net.arrival import Arrival
-from authorizerd.daemon.net.arrival_queue import ArrivalQueue
-from authorizerd.daemon.net.arrivals import STARTS_PER_TURN, Arrivals, Opening
-from authorizerd.daemon.net.connection_server import (
-    HANDSHAKES_STARTED_MAX,
-    SWEEP_SECONDS,
-    ConnectionServer,
-)
+from authorizerd.daemon.net.arrivals import STARTS_PER_TURN, ArrivalQueue, Arrivals, Opening
+from authorizerd.daemon.net.connection_server import SWEEP_SECONDS, ConnectionServer
+from authorizerd.daemon.net.handshakes import HANDSHAKES_STARTED_MAX
 from tests.daemon.net.echo_server import HELLO, LOGIN_S, PART, Server, ask, is_closed
 from tests.support.certificates import Authority
 from tests.support.tls_servers import new_tls_server, server_settings
@@ -153,12 +149,16 @@ async def test_only_some_connections_are_accepted_in_one_turn() -> None:
         for _ in range(5 * ACCEPTS_PER_TURN):
             stack.enter_context(socket.create_connection(address))
 
-        async def accept() -> None:
-            await accept_all(listener, lambda: 0.0, take, lambda _: None)
+        class Taker(Acceptor):
+            def _take(self, accepted: Accepted) -> None:
+                assert isinstance(accepted, socket.socket)
+                taken.append(stack.enter_context(accepted))
 
-        def take(accepted: Accepted) -> None:
-            assert isinstance(accepted, socket.socket)
-            taken.append(stack.enter_context(accepted))
+        server = Server()
+        taker = Taker(server, server._places, server._arrivals, b"")
+
+        async def accept() -> None:
+            await taker.accept_all(listener)
 
         assert await count_in_turns(taken, 5 * ACCEPTS_PER_TURN, accept) == ACCEPTS_PER_TURN
 
@@ -365,9 +365,9 @@ async def test_under_pressure_a_client_answers_before_a_thread_works(
     authority: Authority, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first hello is retried, and its handshake completes. A part of a hello only waits."""
-    server = Server(connections_max=20)
-    server.tls = new_tls_server(server_settings(authority))  # type: ignore[misc]  # before the start
-    server._pressed_until = float("inf")
+    server = Server(connections_max=20, tls=new_tls_server(server_settings(authority)))
+    assert server._handshakes is not None
+    server._handshakes._pressed_until = float("inf")
     port = await serve_on_loopback(nursery, server)
     partial = await connect(port)
     await partial.send_all(PART_OF_HELLO)
@@ -407,9 +407,9 @@ async def test_no_handshake_begins_while_many_wait_for_threads(
     authority: Authority, nursery: trio.Nursery
 ) -> None:
     """Then clients are under pressure: the next ones are asked for another hello."""
-    server = Server(connections_max=20)
-    server.tls = new_tls_server(server_settings(authority))  # type: ignore[misc]  # before the start
-    server._handshaking = HANDSHAKES_STARTED_MAX
+    server = Server(connections_max=20, tls=new_tls_server(server_settings(authority)))
+    assert server._handshakes is not None
+    server._handshakes.started = HANDSHAKES_STARTED_MAX
     port = await serve_on_loopback(nursery, server)
     first = await connect(port)
     await first.send_all(new_hello())
@@ -419,7 +419,7 @@ async def test_no_handshake_begins_while_many_wait_for_threads(
     await second.send_all(new_hello())
     with trio.fail_after(5):
         assert (await second.receive_some())[:1] == b"\x16"
-    server._handshaking = 0
+    server._handshakes.started = 0
     server._arrivals.wake()
     with trio.fail_after(5):
         assert (await first.receive_some())[:1] == b"\x16"

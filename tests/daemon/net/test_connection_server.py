@@ -392,9 +392,8 @@ async def test_handshakes_that_wait_for_a_thread_are_not_evicted(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
     """Otherwise a flood would evict each client before its turn, and nobody could connect."""
-    server = Server(connections_max=4)
     tls = Handshakes()
-    server.tls = tls  # type: ignore[misc]  # set once, before the server starts
+    server = Server(connections_max=4, tls=tls)
     listener = await start(nursery, server)
     working = listener.connect()
     await working.send_all(b"h")
@@ -420,9 +419,8 @@ async def test_handshakes_that_wait_for_a_thread_are_not_evicted(
 async def test_drain_ends_handshakes_after_their_step(
     autojump_clock: trio.testing.MockClock, nursery: trio.Nursery
 ) -> None:
-    server = Server()
     tls = Handshakes()
-    server.tls = tls  # type: ignore[misc]  # set once, before the server starts
+    server = Server(tls=tls)
     client = (await start(nursery, server)).connect()
     await client.send_all(b"h")
     await trio.testing.wait_all_tasks_blocked()
