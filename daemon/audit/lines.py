@@ -46,7 +46,7 @@ _TYPE_NAMES: Final = frozenset(ResourceType.__members__)
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """A decision. ``host`` is None if it is unknown."""
+    """A decision. ``host`` is None if it is unknown. The fields have the keys of a line in JSON."""
 
     time: str
     principal: str
@@ -55,22 +55,10 @@ class Recorded(msgspec.Struct, frozen=True):
     resource_type: str
     resource_name: str
     allowed: bool
-
-
-class _Record(msgspec.Struct):
-    """The keys that are read from a line in JSON."""
-
-    time: str
-    principal: str
-    allowed: bool
-    operation: str
-    host: str | None
-    resource_type: str
-    resource_name: str
     request: str
 
 
-_decode: Final = msgspec.json.Decoder(_Record).decode
+_decode: Final = msgspec.json.Decoder(Recorded).decode
 
 
 def parse_lines(lines: Iterable[bytes]) -> Iterator[Recorded | None]:
@@ -80,16 +68,12 @@ def parse_lines(lines: Iterable[bytes]) -> Iterator[Recorded | None]:
     """
     for line in lines:
         text = line.decode("utf-8", "replace")
-        found = _parse_record(text) if text.startswith("{") else _parse_text(text)
-        if found is None:
-            yield None
-            continue
-        recorded, request = found
-        if request not in _SEARCHES:
+        recorded = _parse_record(text) if text.startswith("{") else _parse_text(text)
+        if recorded is None or recorded.request not in _SEARCHES:
             yield recorded
 
 
-def _parse_text(line: str) -> tuple[Recorded, str] | None:
+def _parse_text(line: str) -> Recorded | None:
     # Before the match, which takes very long if names contain many markers.
     if sum(map(line.count, _MARKERS)) != len(_MARKERS) - 1:
         return None
@@ -101,7 +85,7 @@ def _parse_text(line: str) -> tuple[Recorded, str] | None:
     if resource_type is None or operation not in Operation.__members__:
         return None
     host = found["host"]
-    recorded = Recorded(
+    return Recorded(
         found["time"],
         found["principal"],
         None if host == "unknown" else host,
@@ -109,27 +93,17 @@ def _parse_text(line: str) -> tuple[Recorded, str] | None:
         resource_type.name,
         found["name"],
         found["answer"] == "Allowed",
+        found["request"],
     )
-    return recorded, found["request"]
 
 
-def _parse_record(line: str) -> tuple[Recorded, str] | None:
+def _parse_record(line: str) -> Recorded | None:
     try:
-        record = _decode(line)
+        recorded = _decode(line)
     except DECODING_ERRORS:
         return None
-    if not (record.operation in Operation.__members__ and record.resource_type in _TYPE_NAMES):
-        return None
-    recorded = Recorded(
-        record.time,
-        record.principal,
-        record.host,
-        record.operation,
-        record.resource_type,
-        record.resource_name,
-        record.allowed,
-    )
-    return recorded, record.request
+    is_known = recorded.operation in Operation.__members__ and recorded.resource_type in _TYPE_NAMES
+    return recorded if is_known else None
 
 
 def read_last_lines(path: Path) -> list[bytes]:

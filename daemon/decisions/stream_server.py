@@ -54,8 +54,6 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.tls.server import TlsServer
 
 SURFACE: Final = "Stream"
-NEEDS: Final = DECISIONS
-"""The rights that the stream requires of its callers."""
 QUESTIONS_PER_TURN: Final = 120
 QUESTIONS_PER_TURN_MIN: Final = 32
 """The same while very many connections wait for their turn."""
@@ -141,7 +139,7 @@ class _Conversation:
         )
         self._answers = bytearray()
         self._questions_left = 0
-        self._requester: PortRequester | None = None
+        self._requester: PortRequester  # since the hello, which comes before any question
 
     async def run(self) -> None:
         """Read and answer in turn until the peer or an invalid frame ends the connection."""
@@ -158,7 +156,7 @@ class _Conversation:
             return await self._connection.receive(self._frames.bytes_held)
         except MemoryBudgetError:
             error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-            self._answers += encode_answer(NO_CORRELATION_ID, error, self._offset, b"")
+            self._answers += encode_answer(NO_CORRELATION_ID, error, self._offset)
             await self._flush()
             raise
 
@@ -179,9 +177,7 @@ class _Conversation:
             if answered and not admission.is_in_slice:  # only the first frame needs no turn
                 self._questions_left = self._share if admission.begin_slice() else 0
             answered += 1
-            self._questions_left -= QUESTIONS_PER_FRAME
-            if self._questions_left < 0:
-                await self._wait_for_turn(QUESTIONS_PER_FRAME)
+            await self._take_turn(QUESTIONS_PER_FRAME)
             if isinstance(received, Ask):
                 # A separate statement, because this may replace ``_answers``.
                 answer = await self._answer(received)
@@ -192,7 +188,7 @@ class _Conversation:
             else:
                 _logger.debug("%s: invalid questions: %s", self._server.name, received.reason)
                 error = ErrorCode.INVALID_REQUEST
-                self._answers += encode_answer(received.correlation_id, error, self._offset, b"")
+                self._answers += encode_answer(received.correlation_id, error, self._offset)
             if len(self._answers) >= SEND_BYTES:
                 await self._flush()
         admission.leave(has_backlog=answered > 1 or self._frames.bytes_held > 0)
@@ -206,14 +202,11 @@ class _Conversation:
         share = admission.share(QUESTION_NS)
         return max(QUESTIONS_PER_TURN_MIN, min(share, QUESTIONS_PER_TURN))
 
-    async def _take_turns(self, questions: int) -> None:
-        """Count questions in this slice; if it would become too long, wait for the next turn."""
+    async def _take_turn(self, questions: int) -> None:
+        """Count questions in this slice, or in the next one if this would become too long."""
         self._questions_left -= questions
-        if self._questions_left < 0:
-            await self._wait_for_turn(questions)
-
-    async def _wait_for_turn(self, questions: int) -> None:
-        """Wait for the next slice, and count ``questions`` in it."""
+        if self._questions_left >= 0:
+            return
         if self._connection.admission.is_contended:  # the wait may be long
             await self._flush()
         await self._connection.wait_for_turn()
@@ -249,60 +242,50 @@ class _Conversation:
 
     async def _answer(self, ask: Ask) -> bytes:
         """Return the frame that answers ``ask``."""
-        requester = self._requester
-        assert requester is not None, "a hello comes before any question"
+        number = ask.correlation_id
         _ = self._connection.certified  # raises once the certificate has expired
         # A draining server refuses nothing, because these are the last requests.
         if not self._server.is_draining and not self._connection.admission.admits():
             self._server.statistics.requests_refused += 1
-            error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-            return encode_answer(ask.correlation_id, error, self._offset, b"")
+            return encode_answer(number, ErrorCode.THROTTLING_QUOTA_EXCEEDED, self._offset)
         if ask.min_offset >= 0 and not await self._wait_for(ask.min_offset):
-            error = ErrorCode.REQUEST_TIMED_OUT
-            return encode_answer(ask.correlation_id, error, self._offset, b"")
+            return encode_answer(number, ErrorCode.REQUEST_TIMED_OUT, self._offset)
         state = self._server.authorizer.current_state()
-        error = self._refusal(requester, ask.questions)
+        error = self._refusal(ask.questions)
         if error:
-            return encode_answer(ask.correlation_id, error, state.offset, b"")
+            return encode_answer(number, error, state.offset)
         weight = self._weight_of_each(ask.questions, state)
         cost = len(ask.questions) * weight
         if cost <= self._questions_left:
             self._questions_left -= cost
-            decisions = self._decide(state, ask.questions, requester)
+            decisions = self._decide(state, ask.questions)
         else:
-            decisions = await self._decide_in_turns(state, ask.questions, weight, requester)
+            decisions = await self._decide_in_turns(state, ask.questions, weight)
             if self._server.authorizer.has_expired(state):
                 decisions = bytearray((NOT_READY,)) * len(decisions)
             # A reload may have taken the right, or the token, meanwhile.
-            error = self._refusal(requester, ask.questions)
+            error = self._refusal(ask.questions)
             if error:
-                return encode_answer(ask.correlation_id, error, state.offset, b"")
+                return encode_answer(number, error, state.offset)
         if decisions and decisions.count(NOT_READY) == len(decisions):
-            error = ErrorCode.AUTHORIZER_NOT_READY
-            return encode_answer(ask.correlation_id, error, state.offset, b"")
-        return encode_answer(ask.correlation_id, ErrorCode.NONE, state.offset, decisions)
+            return encode_answer(number, ErrorCode.AUTHORIZER_NOT_READY, state.offset)
+        return encode_answer(number, ErrorCode.NONE, state.offset, decisions)
 
     async def _decide_in_turns(
-        self,
-        state: DecisionState,
-        questions: Sequence[StreamQuestion],
-        weight: int,
-        requester: PortRequester,
+        self, state: DecisionState, questions: Sequence[StreamQuestion], weight: int
     ) -> bytearray:
         decisions = bytearray()
         while len(decisions) < len(questions):
             start = len(decisions)
             these = questions[start : start + max(1, self._share // weight)]
-            await self._take_turns(len(these) * weight)
-            decisions += self._decide(state, these, requester)
+            await self._take_turn(len(these) * weight)
+            decisions += self._decide(state, these)
         return decisions
 
     def _weight_of_each(self, questions: Sequence[StreamQuestion], state: DecisionState) -> int:
         """Return how many questions each of ``questions`` counts as within a turn."""
         snapshot = state.snapshot
-        if snapshot is None:
-            return 1
-        if self._server.bound_lookups(snapshot) < LOOKUPS_PER_QUESTION:
+        if snapshot is None or self._server.bound_lookups(snapshot) < LOOKUPS_PER_QUESTION:
             return 1
         # Names are usually much shorter than a frame, so the longest name gives a closer bound.
         lookups = bound_lookups(snapshot, max((len(each[4]) for each in questions), default=0))
@@ -318,13 +301,13 @@ class _Conversation:
             return True
         return False
 
-    def _refusal(self, requester: PortRequester, questions: Sequence[StreamQuestion]) -> ErrorCode:
+    def _refusal(self, questions: Sequence[StreamQuestion]) -> ErrorCode:
         """Return NONE if the caller may ask these questions, otherwise the error.
 
         Raises:
             ClosingError: the caller has become unknown.
         """
-        caller = requester.caller
+        caller = self._requester.caller
         if caller.principal is None:
             if not self._server.callers.trusts_all:  # a client with a certificate connects again
                 raise ClosingError("a reload has required credentials since the hello")
@@ -333,18 +316,16 @@ class _Conversation:
         # that one covers all others.
         try:
             for principal in islice({question[0] for question in questions}, 2):
-                caller.check(NEEDS, principal)
+                caller.check(DECISIONS, principal)
         except ForbiddenError:
             self._server.counts.invalid += len(questions)
-            audit_access(self._server.authorizer, requester, SURFACE, allowed=False)
+            audit_access(self._server.authorizer, self._requester, SURFACE, allowed=False)
             return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return ErrorCode.NONE
 
-    def _decide(
-        self, state: DecisionState, questions: Sequence[StreamQuestion], requester: PortRequester
-    ) -> bytearray:
+    def _decide(self, state: DecisionState, questions: Sequence[StreamQuestion]) -> bytearray:
         # This loop runs for every question, so it uses local names and avoids calls.
-        authorize = self._server.authorizer.authorize_by(state, SURFACE, requester)
+        authorize = self._server.authorizer.authorize_by(state, SURFACE, self._requester)
         operation_of, resource_type_of = OPERATION_OF, RESOURCE_TYPE_OF
         decisions = bytearray()
         append = decisions.append

@@ -139,7 +139,7 @@ def encode_hello(error_code: ErrorCode, offset: int) -> bytes:
 
 
 def encode_answer(
-    correlation_id: int, error_code: int, offset: int, decisions: bytes | bytearray
+    correlation_id: int, error_code: int, offset: int, decisions: bytes | bytearray = b""
 ) -> bytes:
     """Return the frame that answers a frame of questions.
 

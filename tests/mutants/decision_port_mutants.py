@@ -176,7 +176,7 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a frame of the stream is answered after a reload has taken its caller's right",
         file="daemon/decisions/stream_server.py",
-        text="            error = self._refusal(requester, ask.questions)\n            if error:\n",
+        text="            error = self._refusal(ask.questions)\n            if error:\n",
         becomes="            if error:\n",
         found_by=(
             "tests/daemon/decisions/test_stream_server_callers.py"

@@ -135,10 +135,10 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: one frame is decided by several states",
         file="daemon/decisions/stream_server.py",
-        text="            decisions += self._decide(state, these, requester)\n",
+        text="            decisions += self._decide(state, these)\n",
         becomes=(
             "            state = self._server.authorizer.current_state()\n"
-            "            decisions += self._decide(state, these, requester)\n"
+            "            decisions += self._decide(state, these)\n"
         ),
         found_by=_STORIES,
     ),

@@ -88,6 +88,7 @@ def expected_of(event: AuditEvent, *, time: str) -> Recorded:
         ResourceType(question.resource_type).name,
         question.resource_name,
         event.decision.allowed,
+        event.request_name,
     )
 
 

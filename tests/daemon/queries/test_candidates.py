@@ -32,7 +32,7 @@ ACLS = [
     for deny in (False, True)
 ]
 REQUESTS = [
-    Recorded("", f"User:{name}", "10.0.0.1", operation, "TOPIC", topic, True)
+    Recorded("", f"User:{name}", "10.0.0.1", operation, "TOPIC", topic, True, "Fetch")
     for name in "abc"
     for operation in ("READ", "WRITE")
     for topic in ("t", "t-1", "u")
