@@ -23,7 +23,7 @@ from authorizerd.actors.record_applier import BATCHES_WAITING_MAX, Message, Reco
 from authorizerd.actors.standard_authorizer import StandardAuthorizer
 from authorizerd.config.configuration import Configuration, parse_values
 from authorizerd.config.values import UnknownRelease
-from authorizerd.daemon.audit.setup import Audit, open_worker_audit
+from authorizerd.daemon.audit.setup import Audit, open_audit
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decision_servers import (
     end_identified,
@@ -95,7 +95,7 @@ async def follow_feed(stream: trio.abc.Stream) -> None:
             return
         configuration = parse_values(begin.configuration, source=_SOURCE)
         set_log_format(configuration.log_format)
-        audit = open_worker_audit(configuration, begin.audit_secret, begin.audit_turns)
+        audit = open_audit(configuration, begin.audit_secret, begin.audit_turns)
         with nullcontext() if audit is None else closing(audit):
             assert begin.questions is not None, "a worker asks the query process"
             questions = socket.fromfd(begin.questions, socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -241,7 +241,7 @@ class Worker(WorkerActions):
         audit = None if self._audit_log is None else self._audit_log.statistics
         return collect_counters(
             self._authorizer.counts,
-            self._servers,
+            {name: server.statistics for name, server in self._servers.items()},
             audit,
             log_statistics(),
             self._watchers.statistics,

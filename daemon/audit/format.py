@@ -163,16 +163,6 @@ def format_json(event: AuditEvent, masked: tuple[str, ...] = ()) -> bytes:
     return line if text.isprintable() else text.translate(_JSON_ESCAPES).encode()
 
 
-def mask(event: AuditEvent, masker: Masker) -> AuditEvent:
-    """Return the event with its names masked by ``masker``."""
-    return msgspec.structs.replace(
-        event,
-        question=masker.question(event.question),
-        decision=masker.decision(event.decision),
-        caller=None if event.caller is None else masker.caller(event.caller),
-    )
-
-
 class AuditFormatter:
     """Format events as configured.
 
@@ -187,6 +177,13 @@ class AuditFormatter:
     def __call__(self, event: AuditEvent) -> bytes:
         """Return the event's line without its line feed."""
         masked: tuple[str, ...] = ()
-        if self.masker is not None:
-            event, masked = mask(event, self.masker), self.masker.masked
+        masker = self.masker
+        if masker is not None:
+            masked = masker.masked
+            event = msgspec.structs.replace(
+                event,
+                question=masker.question(event.question),
+                decision=masker.decision(event.decision),
+                caller=None if event.caller is None else masker.caller(event.caller),
+            )
         return format_json(event, masked) if self._is_json else format_kafka(event)

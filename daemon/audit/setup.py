@@ -109,8 +109,14 @@ class Audit:
         self.turns.close()
 
 
-def open_audit(configuration: Configuration) -> Audit | None:
-    """Open the audit of a daemon. Return None if none is configured.
+def open_audit(
+    configuration: Configuration, secret: bytes | None = None, turns: int | None = None
+) -> Audit | None:
+    """Open the audit. Return None if none is configured.
+
+    Args:
+        secret: in a worker, the secret that the daemon has in force.
+        turns: in a worker, the descriptor of the daemon's ``AuditLock``.
 
     Raises:
         StartError: the output or the secret's file is unusable.
@@ -118,24 +124,7 @@ def open_audit(configuration: Configuration) -> Audit | None:
     target = configuration.audit_log
     if target is None:
         return None
-    return Audit(configuration, target, _read_secret_of(configuration), AuditLock())
-
-
-def open_worker_audit(
-    configuration: Configuration, secret: bytes, turns: int | None
-) -> Audit | None:
-    """Open the audit of a worker. Return None if none is configured.
-
-    Args:
-        secret: the secret that the daemon has in force.
-        turns: the descriptor of the daemon's ``AuditLock``.
-
-    Raises:
-        StartError: see ``Audit``.
-    """
-    target = configuration.audit_log
-    if target is None:
-        return None
+    secret = _read_secret_of(configuration) if secret is None else secret
     return Audit(configuration, target, secret, AuditLock(turns))
 
 

@@ -54,9 +54,9 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.tls.server import TlsServer
 
 SURFACE: Final = "Stream"
+NEEDS: Final = DECISIONS  # the rights that the stream requires of its callers
 QUESTIONS_PER_TURN: Final = 120
-QUESTIONS_PER_TURN_MIN: Final = 32
-"""The same while very many connections wait for their turn."""
+QUESTIONS_PER_TURN_MIN: Final = 32  # while very many connections wait for their turn
 QUESTION_NS: Final = 2000
 """About how long a question takes."""
 LOOKUPS_PER_QUESTION: Final = 8
@@ -65,7 +65,6 @@ QUESTIONS_PER_FRAME: Final = 4
 """The fixed cost of a frame, counted in questions."""
 NO_CORRELATION_ID: Final = -1
 """The correlation id of an answer to a frame whose own id has not arrived."""
-_TOO_MANY_CONNECTIONS: Final = encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1)
 
 _logger = logging.getLogger(__name__)
 
@@ -75,7 +74,6 @@ class StreamServer(ConnectionServer):
 
     Args:
         offset_timeout_ms: how long a frame may wait for the offset that it names.
-        turn_ms_max: see ``ConnectionServer``.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class StreamServer(ConnectionServer):
             limits=limits,
             memory_bytes_max=memory_bytes_max,
             turn_ms_max=turn_ms_max,
-            too_many=_TOO_MANY_CONNECTIONS,
+            too_many=encode_hello(ErrorCode.THROTTLING_QUOTA_EXCEEDED, -1),
             requires_login=True,
             tls=tls,
         )
@@ -124,7 +122,6 @@ class StreamServer(ConnectionServer):
         return holds_frame(opening)
 
     async def converse(self, connection: Connection) -> None:
-        """Serve one connection until it ends."""
         await _Conversation(self, connection).run()
 
 
@@ -251,22 +248,21 @@ class _Conversation:
         if ask.min_offset >= 0 and not await self._wait_for(ask.min_offset):
             return encode_answer(number, ErrorCode.REQUEST_TIMED_OUT, self._offset)
         state = self._server.authorizer.current_state()
-        error = self._refusal(ask.questions)
-        if error:
-            return encode_answer(number, error, state.offset)
-        weight = self._weight_of_each(ask.questions, state)
-        cost = len(ask.questions) * weight
-        if cost <= self._questions_left:
-            self._questions_left -= cost
-            decisions = self._decide(state, ask.questions)
-        else:
-            decisions = await self._decide_in_turns(state, ask.questions, weight)
-            if self._server.authorizer.has_expired(state):
-                decisions = bytearray((NOT_READY,)) * len(decisions)
-            # A reload may have taken the right, or the token, meanwhile.
-            error = self._refusal(ask.questions)
-            if error:
-                return encode_answer(number, error, state.offset)
+        try:
+            self._check_rights(ask.questions)
+            weight = self._weight_of_each(ask.questions, state)
+            cost = len(ask.questions) * weight
+            if cost <= self._questions_left:
+                self._questions_left -= cost
+                decisions = self._decide(state, ask.questions)
+            else:
+                decisions = await self._decide_in_turns(state, ask.questions, weight)
+                # A reload may have taken the right, or the token, meanwhile.
+                self._check_rights(ask.questions)
+        except ForbiddenError:
+            self._server.counts.invalid += len(ask.questions)
+            audit_access(self._server.authorizer, self._requester, SURFACE, allowed=False)
+            return encode_answer(number, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, state.offset)
         if decisions and decisions.count(NOT_READY) == len(decisions):
             return encode_answer(number, ErrorCode.AUTHORIZER_NOT_READY, state.offset)
         return encode_answer(number, ErrorCode.NONE, state.offset, decisions)
@@ -280,6 +276,8 @@ class _Conversation:
             these = questions[start : start + max(1, self._share // weight)]
             await self._take_turn(len(these) * weight)
             decisions += self._decide(state, these)
+        if self._server.authorizer.has_expired(state):
+            return bytearray((NOT_READY,)) * len(decisions)
         return decisions
 
     def _weight_of_each(self, questions: Sequence[StreamQuestion], state: DecisionState) -> int:
@@ -296,32 +294,25 @@ class _Conversation:
         if offset <= self._offset:
             return True
         await self._flush()
-        with trio.move_on_after(self._server.offset_timeout):
+        with trio.move_on_after(self._server.offset_timeout) as waiting:
             await self._server.authorizer.wait_until_applied(offset)
-            return True
-        return False
+        return not waiting.cancelled_caught
 
-    def _refusal(self, questions: Sequence[StreamQuestion]) -> ErrorCode:
-        """Return NONE if the caller may ask these questions, otherwise the error.
+    def _check_rights(self, questions: Sequence[StreamQuestion]) -> None:
+        """Check that the caller may ask these questions.
 
         Raises:
+            ForbiddenError: it may not.
             ClosingError: the caller has become unknown.
         """
         caller = self._requester.caller
-        if caller.principal is None:
-            if not self._server.callers.trusts_all:  # a client with a certificate connects again
-                raise ClosingError("a reload has required credentials since the hello")
-            return ErrorCode.NONE
-        # Two principals suffice: at least one is not the caller itself, and the right to ask about
-        # that one covers all others.
-        try:
+        if caller.principal is not None:
+            # Two principals suffice: at least one is not the caller itself, and the right to ask
+            # about that one covers all others.
             for principal in islice({question[0] for question in questions}, 2):
-                caller.check(DECISIONS, principal)
-        except ForbiddenError:
-            self._server.counts.invalid += len(questions)
-            audit_access(self._server.authorizer, self._requester, SURFACE, allowed=False)
-            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        return ErrorCode.NONE
+                caller.check(NEEDS, principal)
+        elif not self._server.callers.trusts_all:  # a client with a certificate connects again
+            raise ClosingError("a reload has required credentials since the hello")
 
     def _decide(self, state: DecisionState, questions: Sequence[StreamQuestion]) -> bytearray:
         # This loop runs for every question, so it uses local names and avoids calls.

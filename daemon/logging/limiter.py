@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 LINES_PER_SECOND_MAX: Final = 10
@@ -38,12 +39,10 @@ class LogLimit(logging.Filter):
         return True
 
 
+@dataclass(slots=True)
 class _Passed:
     """How many records of one kind passed and were dropped. ``since`` is when this second began."""
 
-    __slots__ = ("count", "held", "since")
-
-    def __init__(self) -> None:
-        self.since = -math.inf
-        self.count = 0
-        self.held = 0
+    since: float = -math.inf
+    count: int = 0
+    held: int = 0

@@ -18,9 +18,7 @@ import trio
 
 from authorizerd.config.endpoints import HttpEndpoint, is_loopback, loopback_error
 from authorizerd.daemon.errors import StartError
-from authorizerd.protocol.worker_feed import (
-    WorkerAddress,
-)
+from authorizerd.protocol.worker_feed import WorkerAddress
 
 BACKLOG: Final = 1024
 """Connections that wait to be accepted. If the daemon is too slow, each waits for all before it, so
@@ -86,7 +84,7 @@ class BoundEndpoint:
     ) -> None:
         self._key = key
         self._sockets = sockets
-        self._path = path
+        self.path: Final = path
         self._file = file
         self._is_inherited = is_inherited
         self._listening = trio.Event()
@@ -94,15 +92,10 @@ class BoundEndpoint:
     @property
     def address(self) -> str:
         """The first address as ``host:port``, an IPv6 host in brackets, or ``unix:PATH``."""
-        if self._path is not None:
-            return f"unix:{self._path}"
+        if self.path is not None:
+            return f"unix:{self.path}"
         host, port = self._sockets[0].getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-    @property
-    def path(self) -> Path | None:
-        """The path of a Unix socket."""
-        return self._path
 
     @property
     def host(self) -> str:
@@ -150,7 +143,7 @@ class BoundEndpoint:
         A worker inherits Unix sockets, and sockets that the daemon itself inherited, because their
         addresses cannot be bound twice.
         """
-        if self._path is not None or self._is_inherited:
+        if self.path is not None or self._is_inherited:
             return WorkerAddress(name, descriptors=tuple(each.fileno() for each in self._sockets))
         # IPv6 addresses have two more numbers than IPv4 addresses; pad to the same length.
         addresses = [(each.family, *each.getsockname(), 0, 0)[:5] for each in self._sockets]
@@ -225,7 +218,11 @@ async def listen_at(place: WorkerAddress) -> list[trio.SocketListener]:
         StartError: an address cannot be shared; the error names the place.
     """
     if place.descriptors:
-        return [_listen_by(descriptor) for descriptor in place.descriptors]
+        inherited = [trio.socket.socket(fileno=each) for each in place.descriptors]
+        for bound in inherited:
+            bound.set_inheritable(False)
+            bound.listen(BACKLOG)
+        return [trio.SocketListener(bound) for bound in inherited]
     sockets: list[trio.socket.SocketType] = []
     try:
         for family, *address in place.addresses:
@@ -241,13 +238,6 @@ async def listen_at(place: WorkerAddress) -> list[trio.SocketListener]:
             bound.close()
         raise StartError(f"{place.name}: {error.strerror or error}") from error
     return [trio.SocketListener(bound) for bound in sockets]
-
-
-def _listen_by(descriptor: int) -> trio.SocketListener:
-    inherited = trio.socket.socket(fileno=descriptor)
-    inherited.set_inheritable(False)
-    inherited.listen(BACKLOG)
-    return trio.SocketListener(inherited)
 
 
 async def bind_unix(path: Path, key: str) -> BoundEndpoint:

@@ -18,11 +18,12 @@ from authorizerd.daemon.http.server import HttpServer, HttpStatistics
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.logging.setup import log_statistics
+from authorizerd.daemon.net.connection_server import ConnectionServer
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.origins.origin import Origin
 from authorizerd.daemon.queries.watchers import WatchStatistics
 from authorizerd.daemon.settings import ReloadStatistics
-from authorizerd.daemon.workers.counters import WATCH, Counted, Sums
+from authorizerd.daemon.workers.counters import WATCH, Sums
 from authorizerd.daemon.workers.pool import WorkerPool
 from authorizerd.daemon.workers.query_pool import QueryPool
 
@@ -60,7 +61,7 @@ class Scrape:
     Attributes:
         decisions: the numbers of questions by surface. Workers serve the decision ports: this
             process then counts the console's questions, and Kafka's.
-        servers: the servers by protocol and name.
+        servers: the counters of the servers, by protocol and name.
     """
 
     def __init__(self, daemon: MetricSources) -> None:
@@ -71,10 +72,10 @@ class Scrape:
         self.source = daemon.origin.source
         self.updates = daemon.origin.updates.statistics
         self.decisions = daemon.authorizer.counts
-        self.servers: Mapping[str, dict[str, Counted]] = {
-            "http": dict(daemon.http_servers),
-            "kafka": dict(daemon.kafka_listeners),
-            "stream": dict(daemon.stream_servers),
+        self.servers: Mapping[str, dict[str, ConnectionStatistics]] = {
+            "http": _statistics_of(daemon.http_servers),
+            "kafka": _statistics_of(daemon.kafka_listeners),
+            "stream": _statistics_of(daemon.stream_servers),
         }
         self.audit = None if daemon.audit_log is None else daemon.audit_log.statistics
         self.watch = daemon.watch
@@ -89,13 +90,17 @@ class Scrape:
             for surface in {**own, **theirs}
         }
         if DECISION_HTTP in self.daemon.gate.endpoints:
-            self.servers["http"][DECISION_HTTP] = sums.server(HttpStatistics, DECISION_HTTP)
+            self.servers["http"][DECISION_HTTP] = sums.statistics(HttpStatistics, DECISION_HTTP)
         if DECISION_STREAM in self.daemon.gate.endpoints:
-            kind = ConnectionStatistics
-            self.servers["stream"][DECISION_STREAM] = sums.server(kind, DECISION_STREAM)
+            stream = sums.statistics(ConnectionStatistics, DECISION_STREAM)
+            self.servers["stream"][DECISION_STREAM] = stream
         self.audit = self.audit and _add(self.audit, sums.audit)
         self.watch = sums.statistics(WatchStatistics, WATCH)
         self.log_lines_dropped += sums.log.lines_dropped
+
+
+def _statistics_of(servers: Mapping[str, ConnectionServer]) -> dict[str, ConnectionStatistics]:
+    return {name: server.statistics for name, server in servers.items()}
 
 
 def _add(own: Statistics, theirs: Statistics) -> Statistics:

@@ -24,10 +24,7 @@ def _counter(kind: str, counter: str, *, unit: str, help: str, advice: str) -> M
     """Return the metric of a counter of the servers' ``statistics``."""
 
     def read(scrape: Scrape) -> Mapping[str, float]:
-        return {
-            name: getattr(server.statistics, counter)
-            for name, server in scrape.servers[kind].items()
-        }
+        return {name: getattr(counts, counter) for name, counts in scrape.servers[kind].items()}
 
     return MetricFamily(
         name=f"authorizerd_{kind}_{counter}_total",
@@ -44,20 +41,20 @@ def _of_every_port(kind: str, *, open_advice: str, ended_advice: str) -> tuple[M
 
     def read_open(scrape: Scrape) -> Mapping[str, float]:
         servers = scrape.servers[kind].items()
-        return {name: server.statistics.connections_open for name, server in servers}
+        return {name: counts.connections_open for name, counts in servers}
 
     def read_ended(scrape: Scrape) -> Mapping[tuple[str, str], float]:
         return {
-            (name, reason): getattr(server.statistics, f"connections_{reason}")
-            for name, server in scrape.servers[kind].items()
+            (name, reason): getattr(counts, f"connections_{reason}")
+            for name, counts in scrape.servers[kind].items()
             for reason in _REASONS
         }
 
     def read_refused(scrape: Scrape) -> Mapping[tuple[str, str], float]:
         refused: dict[tuple[str, str], float] = {}
-        for name, server in scrape.servers[kind].items():
-            per_ip = server.statistics.connections_refused_per_ip
-            others = server.statistics.connections_refused - per_ip
+        for name, counts in scrape.servers[kind].items():
+            per_ip = counts.connections_refused_per_ip
+            others = counts.connections_refused - per_ip
             refused[name, "max.connections"] = others
             refused[name, "max.connections.per.ip"] = per_ip
         return refused

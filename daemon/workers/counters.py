@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from authorizerd.actors.audit_log import AuditStatistics
 from authorizerd.actors.daemon_authorizer import DecisionCounts
@@ -31,16 +31,9 @@ AUDIT_REFUSING: Final = f"{_AUDIT}{_SEPARATOR}refusing"
 Statistics = TypeVar("Statistics", bound="DataclassInstance")
 
 
-class Counted(Protocol):
-    """A server, or the sum of one server over all workers."""
-
-    @property
-    def statistics(self) -> ConnectionStatistics: ...
-
-
 def collect_counters(
     decisions: Mapping[str, DecisionCounts],
-    servers: Mapping[str, Counted],
+    servers: Mapping[str, ConnectionStatistics],
     audit: AuditStatistics | None,
     log: LogStatistics,
     watch: DataclassInstance | None = None,
@@ -49,8 +42,8 @@ def collect_counters(
     counters: dict[str, int] = {}
     for surface, counts in decisions.items():
         _add(counters, f"{_DECISIONS}{_SEPARATOR}{surface}", counts)
-    for name, server in servers.items():
-        _add(counters, name, server.statistics)
+    for name, statistics in servers.items():
+        _add(counters, name, statistics)
     if audit is not None:
         _add(counters, _AUDIT, audit)
     _add(counters, _LOG, log)
@@ -111,10 +104,6 @@ class Sums:
     def log(self) -> LogStatistics:
         return self.statistics(LogStatistics, _LOG)
 
-    def server(self, kind: type[ConnectionStatistics], name: str) -> Counted:
-        """Return the sum of the servers of this name in all workers."""
-        return _Server(self.statistics(kind, name))
-
     def statistics(self, kind: type[Statistics], name: str) -> Statistics:
         """Return the sums of one server's statistics."""
         return kind(
@@ -123,8 +112,3 @@ class Sums:
                 for field in fields(kind)
             }
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Server:
-    statistics: ConnectionStatistics

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, Protocol, assert_never
+from typing import Final, Protocol
 
 import trio
 
@@ -18,10 +18,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Renew, Suspend
 from authorizerd.config.bounds import RECEIVE_BYTES
-from authorizerd.protocol.worker_changes import (
-    SharedTexts,
-    to_batch,
-)
+from authorizerd.protocol.worker_changes import SharedTexts, to_batch
 from authorizerd.protocol.worker_feed import (
     Begin,
     Done,
@@ -114,10 +111,15 @@ class FeedSource:
                     case Drain():
                         nursery.start_soon(self._drain, order, applied, follower, nursery)
                         continue
-                    case Begin():
-                        raise AssertionError("Begin is the first order only")
+                    case TakeSettings(_, texts):
+                        follower.apply_settings(texts)
+                    case TakeFiles(_, files):
+                        await follower.apply_files(files)
+                    case Listen():
+                        await follower.listen()
                     case _:
-                        await _carry_out(order, follower)
+                        begin: Begin = order
+                        raise AssertionError(f"{begin}: expected the first order only")
                 await self._report(Done(order.number, _offset(applied), counters))
             nursery.cancel_scope.cancel()
 
@@ -168,18 +170,6 @@ class FeedSource:
         async with self._sending:
             with suppress(trio.BrokenResourceError):  # the next read reports the daemon's end
                 await self._stream.send_all(encode_message(done))
-
-
-async def _carry_out(order: TakeSettings | TakeFiles | Listen, follower: WorkerActions) -> None:
-    match order:
-        case TakeSettings(_, texts):
-            follower.apply_settings(texts)
-        case TakeFiles(_, files):
-            await follower.apply_files(files)
-        case Listen():
-            await follower.listen()
-        case _:
-            assert_never(order)
 
 
 def _offset(applied: View[AclSnapshot | None]) -> int:

@@ -22,11 +22,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import Published
 from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.protocol.errors import DecodeError
-from authorizerd.protocol.worker_changes import (
-    State,
-    encode_changes,
-    encode_state,
-)
+from authorizerd.protocol.worker_changes import State, encode_changes, encode_state
 from authorizerd.protocol.worker_feed import (
     Done,
     Listen,

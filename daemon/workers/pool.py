@@ -104,10 +104,8 @@ class WorkerPool:
         self._totals = Totals()
         self.drain_timeout_ms = 0
         self.restarts = 0
-        self.opened: Final = Completion[None]()
-        """Set once a worker listens."""
-        self.is_complete = False
-        """True once all workers have listened at the same time."""
+        self.opened: Final = Completion[None]()  # set once a worker listens
+        self.is_complete = False  # True once all workers have listened at the same time
 
     @property
     def listening(self) -> int:

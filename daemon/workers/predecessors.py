@@ -59,7 +59,7 @@ class WorkersLock:
         """
         ends_at = clock() + LEASE_SECONDS_MAX
         has_told = False
-        while not self._is_free() and (left := ends_at - clock()) > 0:
+        while not self._try(fcntl.LOCK_EX) and (left := ends_at - clock()) > 0:
             if not has_told:
                 has_told = True
                 _logger.warning(
@@ -70,10 +70,6 @@ class WorkersLock:
             sleep(min(left, _LOOK_SECONDS))
         # Shared, so that those of an earlier daemon, whose lease has passed, may still exist.
         self._try(fcntl.LOCK_SH)
-
-    def _is_free(self) -> bool:
-        """Return True if no process of an earlier daemon has the lock."""
-        return self._try(fcntl.LOCK_EX)
 
     def _try(self, mode: int) -> bool:
         """Return False if the lock is not free, or if the file system has no such locks."""

@@ -22,10 +22,10 @@ CHAOS_MUTANTS: Final = (
     Mutant(
         name="chaos: a worker goes on with the state of its first question",
         file="daemon/decisions/stream_server.py",
-        text="        weight = self._weight_of_each(ask.questions, state)\n",
+        text="            weight = self._weight_of_each(ask.questions, state)\n",
         becomes=(
-            '        state = self.__dict__.setdefault("first", state)\n'
-            "        weight = self._weight_of_each(ask.questions, state)\n"
+            '            state = self.__dict__.setdefault("first", state)\n'
+            "            weight = self._weight_of_each(ask.questions, state)\n"
         ),
         found_by=_CHAOS,
     ),

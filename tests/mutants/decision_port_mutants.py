@@ -176,8 +176,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a frame of the stream is answered after a reload has taken its caller's right",
         file="daemon/decisions/stream_server.py",
-        text="            error = self._refusal(ask.questions)\n            if error:\n",
-        becomes="            if error:\n",
+        text="                self._check_rights(ask.questions)\n        except ForbiddenError:",
+        becomes="        except ForbiddenError:",
         found_by=(
             "tests/daemon/decisions/test_stream_server_callers.py"
             "::test_frame_that_takes_turns_is_refused_once_the_right_is_gone"
@@ -592,8 +592,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="an open stream is trusted after a reload has required credentials",
         file="daemon/decisions/stream_server.py",
-        text="if not self._server.callers.trusts_all:",
-        becomes="if not self._server.callers:",
+        text="elif not self._server.callers.trusts_all:",
+        becomes="elif not self._server.callers:",
         found_by="tests/daemon/decisions/test_stream_server_callers.py::"
         "test_trust_ends_on_open_connections_once_credentials_are_required",
     ),

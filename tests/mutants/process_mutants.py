@@ -94,7 +94,7 @@ PROCESS_MUTANTS: Final = (
     Mutant(
         name="a daemon begins while a worker of an earlier one may answer",
         file="daemon/workers/predecessors.py",
-        text="while not self._is_free() and",
+        text="while not self._try(fcntl.LOCK_EX) and",
         becomes="while False and",
         found_by=(
             "tests/daemon/workers/test_predecessors.py"

@@ -49,13 +49,11 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: a stream goes on with the state of its first question",
         file="daemon/decisions/stream_server.py",
-        text=(
-            "        state = self._server.authorizer.current_state()\n        error = self._refusal"
-        ),
+        text="        state = self._server.authorizer.current_state()\n        try:\n",
         becomes=(
             "        state = self._server.authorizer.current_state()\n"
             '        state = self.__dict__.setdefault("stale", state)\n'
-            "        error = self._refusal"
+            "        try:\n"
         ),
         found_by=_STORIES,
     ),
@@ -180,8 +178,8 @@ STORY_MUTANTS: Final = (
     Mutant(
         name="story: a worker does not get the settings of a reload",
         file="daemon/workers/feed_source.py",
-        text="            follower.apply_settings(texts)\n",
-        becomes="            pass\n",
+        text="                        follower.apply_settings(texts)\n",
+        becomes="                        pass\n",
         found_by=_STORIES,
     ),
 )

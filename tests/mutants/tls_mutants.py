@@ -82,7 +82,8 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="newcomers evict clients although too many handshakes wait",
         file="daemon/net/accepting.py",
-        text="                server.handshakes_started < limits.unreserved_max / 2\n                and ",
+        text="                server.handshakes_started < limits.unreserved_max / 2\n"
+        "                and ",
         becomes="                ",
         found_by=(
             "tests/daemon/net/test_connection_server.py"

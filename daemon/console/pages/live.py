@@ -46,8 +46,7 @@ class LivePage:
         sources, now = self._sources, trio.current_time()
         scrape = Scrape(sources)
         decisions, ports = scrape.decisions, scrape.servers
-        listed = {**ports["http"], **ports["stream"], **ports["kafka"]}
-        servers = {name: each.statistics for name, each in listed.items()}
+        servers = {**ports["http"], **ports["stream"], **ports["kafka"]}
         refused = {name: each.requests_refused for name, each in servers.items()}
         rates = self._samples.measure(now, {**_flatten(decisions), **refused})
         status = sources.origin.source.status

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from authorizerd.actors.audit_log import AuditStatistics
 from authorizerd.actors.daemon_authorizer import DecisionCounts
 from authorizerd.daemon.logging.queue import LogStatistics
@@ -11,20 +9,15 @@ from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
 from authorizerd.daemon.workers.counters import Totals, collect_counters
 
 
-@dataclass
-class Server:
-    statistics: ConnectionStatistics = field(default_factory=ConnectionStatistics)
-
-
 def test_counters_are_read_back_and_summed() -> None:
     decisions = {"OPA": DecisionCounts(1, 2, 3, 4), "Stream": DecisionCounts(allowed=5)}
-    servers = {"decision_stream": Server(ConnectionStatistics(6, 7, 8, 9))}
+    servers = {"decision_stream": ConnectionStatistics(6, 7, 8, 9)}
     counters = collect_counters(
         decisions, servers, AuditStatistics(10, 11, 12, 13, 14, 1), LogStatistics(7)
     )
     once, twice = Totals().sum([counters]), Totals().sum([counters, counters])
     assert once.decisions == decisions
-    assert once.server(ConnectionStatistics, "decision_stream").statistics == (
+    assert once.statistics(ConnectionStatistics, "decision_stream") == (
         ConnectionStatistics(6, 7, 8, 9)
     )
     assert (once.log, twice.log) == (LogStatistics(7), LogStatistics(14))
@@ -35,15 +28,13 @@ def test_counters_are_read_back_and_summed() -> None:
 def test_counts_of_an_ended_worker_stay_except_open_connections() -> None:
     totals = Totals()
     totals.retire(
-        collect_counters({}, {"s": Server(ConnectionStatistics(6, 7, 8, 9))}, None, LogStatistics())
+        collect_counters({}, {"s": ConnectionStatistics(6, 7, 8, 9)}, None, LogStatistics())
     )
     totals.retire(
-        collect_counters({}, {"s": Server(ConnectionStatistics(1, 1, 1, 1))}, None, LogStatistics())
+        collect_counters({}, {"s": ConnectionStatistics(1, 1, 1, 1)}, None, LogStatistics())
     )
-    living = collect_counters(
-        {}, {"s": Server(ConnectionStatistics(2, 0, 0, 0))}, None, LogStatistics()
-    )
-    seen = totals.sum([living]).server(ConnectionStatistics, "s").statistics
+    living = collect_counters({}, {"s": ConnectionStatistics(2, 0, 0, 0)}, None, LogStatistics())
+    seen = totals.sum([living]).statistics(ConnectionStatistics, "s")
     assert seen == ConnectionStatistics(2, 8, 9, 10)
 
 
@@ -60,4 +51,4 @@ def test_ended_worker_no_longer_counts_as_failing() -> None:
 def test_counters_are_zero_before_the_first_report() -> None:
     sums = Totals().sum([])
     assert (sums.decisions, sums.audit) == ({}, AuditStatistics())
-    assert sums.server(ConnectionStatistics, "s").statistics == ConnectionStatistics()
+    assert sums.statistics(ConnectionStatistics, "s") == ConnectionStatistics()

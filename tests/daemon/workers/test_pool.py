@@ -331,7 +331,7 @@ async def test_summed_counters_never_decrease(
     running.workers[0].kill()
     await wait_all_tasks_blocked()
     assert counted() == (20, 2)
-    assert running.pool.sums().server(HttpStatistics, "decision_http").statistics == (
+    assert running.pool.sums().statistics(HttpStatistics, "decision_http") == (
         HttpStatistics(connections_open=3)
     )
 
