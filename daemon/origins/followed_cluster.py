@@ -21,11 +21,6 @@ from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.own_log_writer import CheckpointStatistics
 from authorizerd.daemon.sources.quorum.source import QuorumSource
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.sources.writes.destination import (
-    BrokersDestination,
-    Destination,
-    QuorumDestination,
-)
 from authorizerd.daemon.sources.writes.setup import new_updates
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
@@ -61,7 +56,6 @@ class FollowedCluster(Origin):
         )
         self._opener: Final = NodeOpener(follow)
         self._source: QuorumSource | BrokersSource
-        destination: Destination
         if follow.kind is SourceKind.BROKERS:
             copy = ListingCopy(
                 self._copy,
@@ -69,13 +63,11 @@ class FollowedCluster(Origin):
                 node_id=configuration.node_id,
                 now_ms=now_ms,
             )
-            self._source = brokers = self._follow_brokers(follow, copy, dependencies)
+            self._source = self._follow_brokers(follow, copy, dependencies)
             is_complete = copy.is_complete
-            destination = BrokersDestination(brokers)
         else:
             self._source = quorum = self._follow_quorum(follow, dependencies)
             is_complete = quorum.is_complete
-            destination = QuorumDestination(quorum)
         checkpointer = CopyCheckpointer(
             self._copy,
             self._status,
@@ -88,7 +80,7 @@ class FollowedCluster(Origin):
         self._services: tuple[Service, ...] = (checkpointer.run,)
         self._updates: Final = new_updates(
             follow,
-            destination=destination,
+            destination=self._source,
             open_node=self._opener.open,
             snapshot=dependencies.applier.applied,
             is_super_user=is_super_user,

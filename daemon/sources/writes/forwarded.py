@@ -55,8 +55,9 @@ class ForwardedUpdates:
         self._means = means
         self._rights = rights
         self._timeout_ms = timeout_ms
-        self._inbox_sender, self._inbox = trio.open_memory_channel[Update](requests_max)
         self._requests_max = requests_max
+        self._nursery: trio.Nursery | None = None
+        self._closed = trio.Event()
         self._scope = trio.CancelScope()
         self.statistics: Final = means.statistics
 
@@ -106,43 +107,31 @@ class ForwardedUpdates:
         return trio.current_time() + seconds - min(_MARGIN_SECONDS_MAX, seconds * _MARGIN)
 
     def _accept(self, update: Update) -> None:
-        if self.statistics.requests_waiting >= self._requests_max:
-            fail(update, UpdateRefusedError("too many updates are waiting"))
-            return
-        try:
-            self._inbox_sender.send_nowait(update)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        if self._nursery is None or self._closed.is_set():
             fail(update, UpdateRefusedError(INTERRUPTED))
+        elif self.statistics.requests_waiting >= self._requests_max:
+            fail(update, UpdateRefusedError("too many updates are waiting"))
         else:
             self.statistics.requests_waiting += 1
+            self._nursery.start_soon(self._handle, update)
 
     def close(self) -> None:
         """Accept no more requests. ``run`` ends soon: see ``ENDING_SECONDS``."""
-        self._inbox_sender.close()
+        self._closed.set()
         self._scope.deadline = trio.current_time() + ENDING_SECONDS
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send requests until ``close``. If cancelled, refuse what was not sent."""
-        task_status.started()
         with self._scope:
-            async with self._inbox, trio.open_nursery() as services:
+            async with trio.open_nursery() as services:
                 services.start_soon(self._means.submission.connections.run)
                 try:
-                    async with trio.open_nursery() as nursery:
-                        async for update in self._inbox:
-                            nursery.start_soon(self._handle, update)
+                    async with trio.open_nursery() as self._nursery:
+                        task_status.started()
+                        await self._closed.wait()
                 finally:
+                    self._closed.set()
                     services.cancel_scope.cancel()
-                    self._refuse_waiting()
-
-    def _refuse_waiting(self) -> None:
-        while True:
-            try:
-                update = self._inbox.receive_nowait()
-            except (trio.WouldBlock, trio.EndOfChannel):
-                return
-            fail(update, UpdateRefusedError(INTERRUPTED))
-            self.statistics.requests_waiting -= 1
 
     async def _handle(self, update: Update) -> None:
         try:

@@ -9,13 +9,14 @@ from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.published import View
 from authorizerd.config.follow.settings import FollowSettings, SourceKind, Writes
 from authorizerd.daemon.sources.remedies import missing_alter
-from authorizerd.daemon.sources.writes.connections import Connections, OpenNode
+from authorizerd.daemon.sources.source import Destination
+from authorizerd.daemon.sources.writes.connections import Connections
 from authorizerd.daemon.sources.writes.delivery import Means
-from authorizerd.daemon.sources.writes.destination import Destination
 from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates
 from authorizerd.daemon.sources.writes.refused import RefusedUpdates
 from authorizerd.daemon.sources.writes.rights import ForwardingRights, check_caller
 from authorizerd.daemon.sources.writes.submission import Submission
+from authorizerd.kafka_client.connection import OpenNode
 
 
 def new_updates(

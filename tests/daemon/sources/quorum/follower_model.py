@@ -196,13 +196,13 @@ class Follower:
 
     def write_and_wait(self) -> None:
         """Write through the leader that the machine names, as a client does; add a barrier."""
-        quorum, leader = self.quorum, self.machine.leader
+        quorum, leader = self.quorum, self.machine.contact.leader
         if leader is None or leader[0] != quorum.leader.address:
             return
         quorum.write()
         quorum.commit()
         if quorum.leader.high_watermark == quorum.committed_end:
-            self.barriers[self.machine.add_barrier()] = quorum.committed_end
+            self.barriers[self.machine.barriers.add()] = quorum.committed_end
 
     def _perform(self, request: Request) -> Event:
         match request:
