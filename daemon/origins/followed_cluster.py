@@ -21,7 +21,7 @@ from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.own_log_writer import CheckpointStatistics
 from authorizerd.daemon.sources.quorum.source import QuorumSource
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.sources.writes.setup import new_updates
+from authorizerd.daemon.sources.writes.forwarded import new_updates
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
 
@@ -55,24 +55,37 @@ class FollowedCluster(Origin):
             segment_bytes_max=configuration.metadata_log_segment_bytes,
         )
         self._opener: Final = NodeOpener(follow)
+        applier = dependencies.applier
         self._source: QuorumSource | BrokersSource
         if follow.kind is SourceKind.BROKERS:
-            copy = ListingCopy(
-                self._copy,
-                dependencies.applier.applied,
-                node_id=configuration.node_id,
-                now_ms=now_ms,
+            listings = ListingCopy(
+                self._copy, applier.applied, node_id=configuration.node_id, now_ms=now_ms
             )
-            self._source = self._follow_brokers(follow, copy, dependencies)
-            is_complete = copy.is_complete
+            is_complete = listings.is_complete
+            self._source = BrokersSource(
+                follow,
+                listings,
+                self._freshness,
+                self._status,
+                applier.applied,
+                open_node=self._opener.open,
+            )
         else:
-            self._source = quorum = self._follow_quorum(follow, dependencies)
+            self._source = quorum = QuorumSource(
+                follow,
+                self._copy,
+                self._opener.open,
+                applied=applier.applied,
+                cluster=applier.cluster,
+                freshness=self._freshness,
+                status=self._status,
+            )
             is_complete = quorum.is_complete
         checkpointer = CopyCheckpointer(
             self._copy,
             self._status,
-            dependencies.applier.applied,
-            dependencies.applier.cluster,
+            applier.applied,
+            applier.cluster,
             is_complete=is_complete,
             bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
         )
@@ -82,37 +95,12 @@ class FollowedCluster(Origin):
             follow,
             destination=self._source,
             open_node=self._opener.open,
-            snapshot=dependencies.applier.applied,
+            snapshot=applier.applied,
             is_super_user=is_super_user,
             may_alter=may_alter,
             requests_max=configuration.queued_max_requests,
             timeout_ms=timeout_ms,
             applied_everywhere=dependencies.applied_everywhere,
-        )
-
-    def _follow_quorum(
-        self, follow: FollowSettings, dependencies: SourceDependencies
-    ) -> QuorumSource:
-        return QuorumSource(
-            follow,
-            self._copy,
-            self._opener.open,
-            applied=dependencies.applier.applied,
-            cluster=dependencies.applier.cluster,
-            freshness=self._freshness,
-            status=self._status,
-        )
-
-    def _follow_brokers(
-        self, follow: FollowSettings, copy: ListingCopy, dependencies: SourceDependencies
-    ) -> BrokersSource:
-        return BrokersSource(
-            follow,
-            copy,
-            self._freshness,
-            self._status,
-            dependencies.applier.applied,
-            open_node=self._opener.open,
         )
 
     @property

@@ -72,6 +72,7 @@ class OwnLogOrigin(Origin):
         self._applier = applier
         self._feed = dependencies.feed
         self._source = LocalLogSource(MetadataLog.open(log_dir, storage), own)
+        progress = self._source.progress
         self._updates = UpdateQueue(
             own,
             dependencies.feed,
@@ -80,7 +81,7 @@ class OwnLogOrigin(Origin):
             requests_max=configuration.queued_max_requests,
             new_id=partial(next, _random_ids()),
             # A checkpoint has what is left at its end. It may lack every ACL that changed before.
-            acls_changed_at=lambda: max(applier.acls_changed_at, self._source.checkpoint_offset),
+            acls_changed_at=lambda: max(applier.acls_changed_at, progress.checkpoint_offset),
             applied_everywhere=dependencies.applied_everywhere,
         )
         self._checkpointer = Checkpointer(
@@ -96,7 +97,7 @@ class OwnLogOrigin(Origin):
             ),
             replay=self._source.replay,
             storage=storage,
-            bytes_read=lambda: self._source.bytes_since_checkpoint,
+            bytes_read=lambda: progress.bytes_since_checkpoint,
         )
 
     @property

@@ -18,7 +18,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.daemon.process.threads import run_in_thread
-from authorizerd.daemon.sources.own_log_reader import read_some
+from authorizerd.daemon.sources.own_log_reader import pass_on
 from authorizerd.image.changes import ClusterChange, ConfigChanged
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
@@ -102,15 +102,12 @@ class ListingCopy:
 
     async def _pass_on(self, applier: trio.MemorySendChannel[Message]) -> None:
         replay = Replay()
-        batches = await run_in_thread(self._log.batches)
-        while read := await run_in_thread(read_some, batches):
-            for log_batch in read:
-                for step in replay.steps(log_batch):
-                    if step is None:
-                        await trio.lowlevel.checkpoint()
-                    else:
-                        self._note_mark(step)
-                        await applier.send(step)
+
+        async def send(batch: ChangeBatch) -> None:
+            self._note_mark(batch)
+            await applier.send(batch)
+
+        await pass_on(await run_in_thread(self._log.batches), replay, send)
         self._is_transaction_open = replay.is_transaction_open
 
     def _note_mark(self, batch: ChangeBatch) -> None:

@@ -55,7 +55,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     Wait,
 )
 from authorizerd.daemon.sources.quorum.report import ContactReport
-from authorizerd.daemon.sources.quorum.voter_addresses import choose_addresses
+from authorizerd.daemon.sources.quorum.route import choose_addresses
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address

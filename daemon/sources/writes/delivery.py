@@ -190,10 +190,6 @@ class Delivery:
         await self._means.applied_everywhere()
         return True
 
-    async def _read_log(self) -> AclSnapshot | None:
-        """Return the state that has everything committed by now, None if it is not known."""
-        return self._means.snapshot.newest if await self._confirm() else None
-
     def _reject(self, error: ApiError) -> None:
         if self._means.failures.is_due_again(error.name):
             _logger.warning("changes of ACLs are rejected: %s", error)
@@ -204,37 +200,35 @@ class Delivery:
         self._trouble = reason
         if self._means.failures.is_due_again(reason):
             _logger.warning("a change of ACLs was sent, and its outcome is not known: %s", reason)
-        after = await self._read_log()
-        judged: Sequence[object]
-        match self._update:
-            case Creations(items=acls) if after is not None:
-                visible = await finish_in_turns(find_created(after, acls))
-                judged = judge_created(visible, reason)
-            case Deletions(items=filters) if after is not None and self._before is not None:
-                removals = await finish_in_turns(find_removed(self._before, after, filters))
-                judged = await finish_in_turns(judge_removed(removals, reason))
-            case _:
-                return self._end("unknown", unknown(reason))
-        return self._complete("unknown", judged)
+        _, judged = await self._look(reason)
+        self._complete("unknown", judged)
 
     async def _is_repeatable(self, reason: str) -> bool:
         """Return True if the log shows no trace of the request; otherwise complete it."""
         self._trouble = reason
-        after = await self._read_log()
+        has_trace, judged = await self._look(reason)
+        if not has_trace:
+            return True
+        is_done = judged is not None and isinstance(self._update, Creations)
+        self._complete("answered" if is_done else "unknown", judged)
+        return False
+
+    async def _look(self, reason: str) -> tuple[bool, Sequence[object] | None]:
+        """Return True if the log shows the change, and what it says about each item.
+
+        The state must have everything committed by now. If that cannot be known, return True and
+        None.
+        """
+        after = self._means.snapshot.newest if await self._confirm() else None
         match self._update:
             case Creations(items=acls) if after is not None:
                 visible = await finish_in_turns(find_created(after, acls))
-                if not all(visible):
-                    return True
-                self._complete("answered", [None] * len(visible))
+                return all(visible), judge_created(visible, reason)
             case Deletions(items=filters) if after is not None and self._before is not None:
                 removals = await finish_in_turns(find_removed(self._before, after, filters))
-                if not any(each.gone for each in removals):
-                    return True
-                self._complete("unknown", await finish_in_turns(judge_removed(removals, reason)))
-            case _:
-                self._end("unknown", unknown(reason))
-        return False
+                judged = await finish_in_turns(judge_removed(removals, reason))
+                return any(each.gone for each in removals), judged
+        return True, None
 
     async def _expire(self) -> None:
         """Complete the items with what is known at the deadline."""
@@ -246,7 +240,11 @@ class Delivery:
             text = f"the change was not sent within the time limit: {self._trouble}"
             self._end("not_sent", UpdateRefusedError(text))
 
-    def _complete(self, result: str, items: Sequence[object]) -> None:
+    def _complete(self, result: str, items: Sequence[object] | None) -> None:
+        """Complete the items; None if nothing is known about them."""
+        if items is None:
+            self._end(result, unknown(self._trouble))
+            return
         completion: Completion[Any] = self._update.completion
         completion.succeed(items)
         self._means.statistics.results[result] += 1

@@ -40,8 +40,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     TimePassed,
     Wait,
 )
-from authorizerd.daemon.sources.quorum.retries import ELECTION_SECONDS, SECONDS_MAX
-from authorizerd.daemon.sources.quorum.route import NODES_MAX
+from authorizerd.daemon.sources.quorum.route import ELECTION_SECONDS, NODES_MAX, SECONDS_MAX
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
