@@ -7,16 +7,17 @@ writer is its end. A worker thread reads the files; the loop decodes them in sli
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
-from authorizerd.acl.model import ChangeBatch
-from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.acl.model import Change, ChangeBatch
+from authorizerd.actors.record_applier import CaughtUp, Message
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.own_log_writer import OwnLog
+from authorizerd.image.changes import ClusterChange
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.replay import Replay
 
@@ -25,7 +26,10 @@ BYTES_PER_READ: Final = 1024 * 1024
 """Small, because the thread's work on it (CRC, headers) and freeing it both block the loop briefly.
 A single batch may be larger: a checkpoint's batches have up to 8 MiB.
 """
+CHANGES_PER_PART: Final = 256
+"""How many differences are sent at once."""
 
+T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
@@ -109,3 +113,22 @@ def read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
         if size >= BYTES_PER_READ:
             break
     return read
+
+
+async def send_parts(
+    applier: trio.MemorySendChannel[Message],
+    last_offset: int,
+    changes: Sequence[Change],
+    cluster_changes: Sequence[ClusterChange],
+) -> None:
+    """Send changes in parts, so that they become visible together."""
+    for part in _parts(changes):
+        await applier.send(ChangeBatch(last_offset, part, is_end=False))
+    for cluster_part in _parts(cluster_changes):
+        await applier.send(ChangeBatch(last_offset, (), False, cluster_part))
+    await applier.send(ChangeBatch(last_offset))
+
+
+def _parts(changes: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    for start in range(0, len(changes), CHANGES_PER_PART):
+        yield tuple(changes[start : start + CHANGES_PER_PART])

@@ -18,7 +18,6 @@ from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes
 from authorizerd.image.errors import ChangeError
 from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
 from authorizerd.metadata.checkpoint import CheckpointReader, time_fault
-from authorizerd.metadata.copy_directory import MARK_NAME, read_mark
 from authorizerd.metadata.directory import (
     OFFSET_MAX,
     Checkpoint,
@@ -35,10 +34,9 @@ from authorizerd.metadata.inspection.findings import (
     Note,
     Summary,
     directory_fault,
+    inspect_properties,
 )
 from authorizerd.metadata.log import LogBatch
-from authorizerd.metadata.meta_properties import NAME as META_PROPERTIES_NAME
-from authorizerd.metadata.meta_properties import check_format_is_finished, read_meta_properties
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.errors import DecodeError
@@ -91,7 +89,7 @@ class Inspection:
             self.summary.first_offset = files.segments[0].base_offset
         for path, reason, is_fault in inspect_names(self._log_dir, self._storage):
             yield directory_fault(path, reason) if is_fault else Note(path, reason)
-        yield from self._of_meta_properties()
+        yield from inspect_properties(self._log_dir, self._storage)
         # Impossible offsets are left out: the inspection of names has reported them.
         segments = [each for each in files.segments if each.base_offset <= OFFSET_MAX]
         self._pending = [each for each in files.checkpoints if each.end_offset <= OFFSET_MAX]
@@ -112,26 +110,6 @@ class Inspection:
         elif not (self.end_offset or self._is_interrupted or files.checkpoints):
             reason = "the log contains no batch, although every log begins with one"
             yield Fault(FaultKind.UNCOVERED, segments[-1].path, 0, 0, reason)
-
-    def _of_meta_properties(self) -> Iterator[Finding]:
-        path = self._log_dir / META_PROPERTIES_NAME
-        try:
-            check_format_is_finished(self._log_dir, self._storage)
-            mark = read_mark(self._log_dir, self._storage)
-            properties = read_meta_properties(self._log_dir, self._storage)
-        except LogDirectoryError as error:
-            yield directory_fault(path, str(error).removeprefix(f"{path}: "))
-            return
-        if mark is not None and properties is not None:
-            of = f"cluster {properties.cluster_id}" if properties.cluster_id else "a cluster"
-            reason = f"the log is a copy of {of} (authorizerd.source={mark.source})"
-            yield Note(self._log_dir / MARK_NAME, reason)
-        elif properties is None:
-            yield Note(path, "missing: the next start creates a cluster id")
-        elif properties.node_id < 0 or not properties.cluster_id:
-            found = f"{properties.node_id} and {properties.cluster_id!r}"
-            reason = f"expected a node.id of at least 0 and a cluster.id, found {found}"
-            yield directory_fault(path, reason)
 
     def _of_beginning(self, segment: Segment, *, is_first: bool) -> Iterator[Finding]:
         """Yield a fault if ``segment`` does not begin where the log before it ended."""

@@ -18,7 +18,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.daemon.process.threads import run_in_thread
-from authorizerd.daemon.sources.own_log_reader import pass_on
+from authorizerd.daemon.sources.own_log_reader import pass_on, send_parts
 from authorizerd.image.changes import ClusterChange, ConfigChanged
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
@@ -35,7 +35,6 @@ from authorizerd.protocol.records.metadata import (
 
 RECORDS_PER_BATCH: Final = 2048
 BYTES_PER_BATCH: Final = 1024 * 1024
-CHANGES_PER_MESSAGE: Final = 2048
 
 _EPOCH: Final = 1
 _MARK_TYPE: Final = 0
@@ -146,10 +145,7 @@ class ListingCopy:
         is_first = self.high_watermark is None
         self._is_transaction_open = False
         self.high_watermark = high_watermark
-        for start in range(0, len(changes), CHANGES_PER_MESSAGE):
-            part = tuple(changes[start : start + CHANGES_PER_MESSAGE])
-            await applier.send(ChangeBatch(offset, part, is_end=False))
-        await applier.send(ChangeBatch(offset, cluster_changes=(mark, *releases)))
+        await send_parts(applier, offset, changes, (mark, *releases))
         if is_first:
             await applier.send(CaughtUp(offset))
         await self._applied.wait_until(

@@ -297,7 +297,7 @@ class BrokersSource:
         snapshot = self._applied.newest or EMPTY_SNAPSHOT
         if answer.digest == self._digest:
             shown = await finish_in_turns(find_shown(snapshot.acls, expectations))
-            return _listed(answer, shown, is_equal=True)
+            return Listed(True, shown, answer.seconds, answer.throttle_seconds)
         listing = await self._exchange.decode(answer)
         if isinstance(listing, Broken):
             return listing
@@ -305,7 +305,7 @@ class BrokersSource:
         shown = await finish_in_turns(find_shown(listing, expectations))
         await finish_in_turns(listing.free_in_steps())
         self._pending = _Pending(answer.digest, changes)
-        return _listed(answer, shown, is_equal=not changes)
+        return Listed(not changes, shown, answer.seconds, answer.throttle_seconds)
 
     async def _accept(self, accept: Accept, applier: trio.MemorySendChannel[Message]) -> None:
         """Save the last listing's differences, let decisions use them, and confirm the state."""
@@ -346,7 +346,3 @@ class BrokersSource:
         oldest = now - KEPT_SECONDS
         for key in [key for key, each in self._barriers.items() if each.made_at < oldest]:
             del self._barriers[key]
-
-
-def _listed(answer: Answer, shown: frozenset[int], *, is_equal: bool) -> Listed:
-    return Listed(is_equal, shown, answer.seconds, answer.throttle_seconds)

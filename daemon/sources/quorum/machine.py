@@ -14,10 +14,9 @@ Source: KIP-595, KIP-630, KIP-853, KIP-1166; Kafka 4.3 KafkaRaftClient (the obse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, assert_never
 
-from authorizerd.config.follow.settings import Server
 from authorizerd.daemon.sources.quorum.barriers import Barriers, Goal
 from authorizerd.daemon.sources.quorum.contact import Contact
 from authorizerd.daemon.sources.quorum.errors import GarbageError, PermanentFaultError
@@ -76,30 +75,16 @@ class Machine:
     """Follow a quorum.
 
     Args:
-        servers: where to ask first.
+        contact: what is known of the leader.
         log: the end of what was passed on before.
         cluster_id: the id that the cluster must have; None if the machine must ask for it.
-        random: returns a number from 0 to 1.
-        named_cluster: the id in the configuration, which errors blame; None if it has none.
 
     Attributes:
-        contact: what is known of the leader.
-        log: the end of everything that was passed on, and what is not committed yet.
         high_watermark: the highest that a leader has reported (exclusive), -1 before the first.
     """
 
-    def __init__(
-        self,
-        servers: Sequence[Server],
-        log: FetchedLog,
-        *,
-        cluster_id: str | None,
-        random: Callable[[], float],
-        named_cluster: str | None = None,
-    ) -> None:
-        self.contact: Final = Contact(
-            servers, epoch=log.committed_epoch, random=random, named_cluster=named_cluster
-        )
+    def __init__(self, contact: Contact, log: FetchedLog, *, cluster_id: str | None) -> None:
+        self.contact: Final = contact
         self.log: Final = log
         self.barriers: Final = Barriers()
         self._snapshot: SnapshotFetch | None = None
@@ -128,10 +113,8 @@ class Machine:
     def end_probe(self, probe: Probe, answer: FetchAnswer) -> int | None:
         """Return the highest ticket that passes now by the answer to a probe, or None."""
         epoch = probe.request.position.leader_epoch
-        is_leader = (
-            not answer.error_code and answer.leader_epoch == epoch == self.contact.route.epoch
-        )
-        if not is_leader or answer.high_watermark < 0:
+        is_current = answer.leader_epoch == epoch == self.contact.route.epoch
+        if answer.error_code or not is_current or answer.high_watermark < 0:
             return None
         self.barriers.answer(probe.ticket, Goal(answer.high_watermark, epoch))
         return self.barriers.reach(self.log)

@@ -54,18 +54,14 @@ class ContactReport:
         else:
             _logger.info("the cluster's id is not known, so it is not checked: set %s", CLUSTER_ID)
 
-    def update(
-        self, machine: Machine, *, high_watermark: int, read_offset: int, copy_fault: str
-    ) -> None:
+    def update(self, machine: Machine, high_watermark: int, read_offset: int) -> None:
         """Note the machine's state.
 
         Args:
             high_watermark: the last offset that is known to be committed.
             read_offset: the last offset that was passed on.
-            copy_fault: why the copy cannot be written, empty if it can.
         """
         status = self._status
-        status.copy_fault = copy_fault
         status.cluster_id = machine.cluster_id or ""
         status.high_watermark, status.read_offset = high_watermark, read_offset
         leader, route = machine.contact.leader, machine.contact.route

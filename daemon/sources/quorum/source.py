@@ -24,6 +24,7 @@ from authorizerd.actors.record_applier import Message
 from authorizerd.config.follow.settings import FollowSettings
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.freshness import Freshness
+from authorizerd.daemon.sources.quorum.contact import Contact
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
 from authorizerd.daemon.sources.quorum.link import LeaderProbe, Link
@@ -211,13 +212,14 @@ class QuorumSource:
         )
         # An empty copy may be tied to an id that the settings had by mistake.
         known = self._copy.cluster_id if self._copy.last_offset >= 0 else None
-        return Machine(
-            self._settings.servers,
-            log,
-            cluster_id=self._settings.cluster_id or known or None,
+        settings = self._settings
+        contact = Contact(
+            settings.servers,
+            epoch=log.committed_epoch,
             random=self._random,
-            named_cluster=self._settings.cluster_id,
+            named_cluster=settings.cluster_id,
         )
+        return Machine(contact, log, cluster_id=settings.cluster_id or known or None)
 
     async def _load_copy(self, feed: Feed) -> None:
         await run_in_thread(self._copy.open)
@@ -291,12 +293,8 @@ class QuorumSource:
 
     def _report(self, feed: Feed) -> None:
         machine = self._machine
-        self._reported.update(
-            machine,
-            high_watermark=self.high_watermark,
-            read_offset=feed.last_offset,
-            copy_fault=self._copy.fault,
-        )
+        self.status.copy_fault = self._copy.fault
+        self._reported.update(machine, self.high_watermark, feed.last_offset)
         voters = self._copy.end.voters
         if machine.contact.leader is not None and voters is not None and voters is not self._learnt:
             machine.contact.route.add_nodes(choose_addresses(voters, machine.contact.leader[0]))

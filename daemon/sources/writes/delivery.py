@@ -18,12 +18,11 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
@@ -245,8 +244,7 @@ class Delivery:
         if items is None:
             self._end(result, unknown(self._trouble))
             return
-        completion: Completion[Any] = self._update.completion
-        completion.succeed(items)
+        self._update.completion.succeed(items)
         self._means.statistics.results[result] += 1
 
     def _end(self, result: str, error: Exception) -> None:

@@ -10,7 +10,7 @@ Source: KIP-504 (asynchronous ACL updates), KIP-590; Kafka 4.3 ForwardingManager
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import trio
 
@@ -80,28 +80,26 @@ class ForwardedUpdates:
 
     def create(self, acls: Sequence[Acl], context: RequestContext) -> Sequence[Completion[None]]:
         """Queue one creation request. Return one completion per item, in order."""
-        obstacle = self._find_obstacle(context)
-        if obstacle is not None:
-            return reject_items(obstacle, len(acls))
-        if not acls:
-            return []
-        # A copy, since the caller may empty its list.
-        update = Creations(items=list(acls), caller=context, deadline=self._deadline())
-        self._accept(update)
-        return ItemCompletions(update.completion, len(acls))
+        return self._submit(Creations, acls, context)
 
     def delete(
         self, filters: Sequence[AclFilter], context: RequestContext
     ) -> Sequence[Completion[Deleted]]:
         """Queue one deletion request. Return one completion per filter, in order."""
+        return self._submit(Deletions, filters, context)
+
+    def _submit(
+        self, kind: type[Update], items: Sequence[Any], context: RequestContext
+    ) -> Sequence[Completion[Any]]:
         obstacle = self._find_obstacle(context)
         if obstacle is not None:
-            return reject_items(obstacle, len(filters))
-        if not filters:
+            return reject_items(obstacle, len(items))
+        if not items:
             return []
-        update = Deletions(items=list(filters), caller=context, deadline=self._deadline())
+        # A copy, since the caller may empty its list.
+        update = kind(items=list(items), caller=context, deadline=self._deadline())
         self._accept(update)
-        return ItemCompletions(update.completion, len(filters))
+        return ItemCompletions[Any](update.completion, len(items))
 
     def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
         """Return a failed completion: nothing else is changed through a follower."""

@@ -24,6 +24,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
+from authorizerd.daemon.sources import own_log_reader
 from authorizerd.daemon.sources.brokers import listing_copy, machine
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS, Acknowledged
 from authorizerd.daemon.sources.brokers.exchange import Exchange
@@ -683,7 +684,7 @@ async def test_large_difference_becomes_visible_at_once(
 ) -> None:
     """It takes several batches and messages. A copy that ends within them does not count."""
     monkeypatch.setattr(listing_copy, "RECORDS_PER_BATCH", 10)
-    monkeypatch.setattr(listing_copy, "CHANGES_PER_MESSAGE", 10)
+    monkeypatch.setattr(own_log_reader, "CHANGES_PER_PART", 10)
     many = {acl(topic=f"t{number}") for number in range(95)}
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == {READ})

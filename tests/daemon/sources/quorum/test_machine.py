@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.config.follow.settings import Server
-from authorizerd.daemon.sources.quorum.contact import ELECTION_QUESTIONS, OLD_EPOCH_SECONDS
+from authorizerd.daemon.sources.quorum.contact import ELECTION_QUESTIONS, OLD_EPOCH_SECONDS, Contact
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
 from authorizerd.daemon.sources.quorum.machine import FETCH_WAIT_MS, SHORT_WAIT_MS, Machine
 from authorizerd.daemon.sources.quorum.messages import (
@@ -92,9 +92,8 @@ class Script:
     ) -> None:
         mark = None if last is None else last.mark
         log = FetchedLog(end_offset, epoch, bytes_max=bytes_max, last=mark)
-        self.machine = Machine(
-            servers, log, cluster_id=cluster_id, random=lambda: 0.5, named_cluster=named_cluster
-        )
+        contact = Contact(servers, epoch=epoch, random=lambda: 0.5, named_cluster=named_cluster)
+        self.machine = Machine(contact, log, cluster_id=cluster_id)
         self.now = 0.0
         self.effects: list[Effect] = []
         self.request: Request = Stop()
