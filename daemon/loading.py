@@ -58,7 +58,7 @@ def report_log(source: Source, snapshot: AclSnapshot | None) -> None:
     """Log what an operator should know about the log that was read, and about its ACLs."""
     for failure in () if snapshot is None else find_failures(snapshot):
         _logger.warning("%s; %s", failure.text, failure.remedy)
-    torn = source.torn_tail if isinstance(source, LocalLogSource) else None
+    torn = source.progress.torn_tail if isinstance(source, LocalLogSource) else None
     if torn is not None:
         _logger.warning(
             "%s: the last %d bytes, from byte %d, were an unfinished write and are cut off: %s",

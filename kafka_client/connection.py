@@ -9,7 +9,7 @@ Source: Kafka 4.3 NetworkClient; KIP-511 for ApiVersions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final, Generic, NamedTuple, TypeVar, cast
@@ -201,6 +201,14 @@ class Node:
     def _unserved(self, text: str, later: Stage) -> UnservedError:
         """Return the error for a connection at ``later``, or before ApiVersions is answered."""
         return UnservedError(text, self.address, later if self._versions else Stage.NEGOTIATION)
+
+
+OpenNode = Callable[[str, int], Awaitable[Node]]
+"""Connect to a host and port, and log in, as ``NodeOpener.open`` does.
+
+Raises:
+    ConnectionFailedError: the node cannot be used.
+"""
 
 
 def _served(response: ApiVersionsAnswer) -> dict[int, tuple[int, int]]:

@@ -17,13 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import msgspec
 
-from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError
-from authorizerd.metadata.storage import DISK, ReadableFiles
+from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, naming
+from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import (
     LENGTH_SIZE,
@@ -72,7 +71,7 @@ class BatchFile:
         self,
         path: Path,
         next_offset: int,
-        storage: ReadableFiles = DISK,
+        storage: Storage = DISK,
         *,
         from_disk: bool = False,
         position: int = 0,
@@ -91,23 +90,16 @@ class BatchFile:
         self._next_offset = next_offset
         self._position = position
         self._piece, self._piece_position = b"", 0
-        try:
+        with naming(path):
             if from_disk:
                 storage.drop_cache(path)
             self._size = storage.size(path)
             self._file = storage.open(path)
-        except OSError as error:
-            raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     @property

@@ -16,7 +16,7 @@ from authorizerd.metadata.batch_file import BatchFile, PlacedBatch
 from authorizerd.metadata.directory import Checkpoint, parse_checkpoint_name
 from authorizerd.metadata.epochs import EPOCH_MAX, epoch_fault
 from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, MetadataLogError
-from authorizerd.metadata.storage import ReadableFiles
+from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.records.batch import ControlType, RecordBatch, control_types
 from authorizerd.protocol.records.control import SnapshotHeader, decode_snapshot_header
@@ -30,7 +30,7 @@ class CheckpointReader:
     names the voters, and ``footer`` at the end.
     """
 
-    def __init__(self, checkpoint: Checkpoint, storage: ReadableFiles) -> None:
+    def __init__(self, checkpoint: Checkpoint, storage: Storage) -> None:
         self.checkpoint: Final = checkpoint
         self._storage: Final = storage
         self.header: SnapshotHeader | None = None
@@ -97,7 +97,7 @@ class CheckpointReader:
             raise corrupt(placed, 0, reason)
 
 
-def locate_checkpoint(path: Path, storage: ReadableFiles) -> Checkpoint:
+def locate_checkpoint(path: Path, storage: Storage) -> Checkpoint:
     """Return where in its log a checkpoint file ends: by its name, or else by its header.
 
     Raises:
@@ -115,7 +115,7 @@ def locate_checkpoint(path: Path, storage: ReadableFiles) -> Checkpoint:
         return Checkpoint(header.end_offset, first.batch.leader_epoch, path)
 
 
-def read_checkpoint_time(path: Path, storage: ReadableFiles) -> int | None:
+def read_checkpoint_time(path: Path, storage: Storage) -> int | None:
     """Return the time of the last record that a checkpoint covers, None if it is not known."""
     try:
         _, header = _read_first(path, storage)
@@ -124,7 +124,7 @@ def read_checkpoint_time(path: Path, storage: ReadableFiles) -> int | None:
     return None if header is None else header.last_timestamp_ms
 
 
-def _read_first(path: Path, storage: ReadableFiles) -> tuple[PlacedBatch, SnapshotHeader | None]:
+def _read_first(path: Path, storage: Storage) -> tuple[PlacedBatch, SnapshotHeader | None]:
     with BatchFile(path, 0, storage) as file:
         first = file.read(may_be_torn=False)
     if first is None or read_control_types(first)[:1] != [ControlType.SNAPSHOT_HEADER]:

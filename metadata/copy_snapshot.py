@@ -23,14 +23,15 @@ BYTES_IN_MEMORY_MAX: Final = 256 * 1024 * 1024
 """The size of a snapshot that is fetched without the disk. One of 500,000 ACLs has 70 MB."""
 
 
-class MemoryFile:
+class MemoryFile(Storage):
     """One file in memory, which is its own storage. It has every path."""
 
     def __init__(self, bytes_max: int = BYTES_IN_MEMORY_MAX) -> None:
+        super().__init__()
         self._bytes_max = bytes_max
         self._content = BytesIO()
 
-    def append_to(self, path: Path) -> AppendFile:
+    def append_to(self, path: Path, like: Path | None = None) -> AppendFile:
         return self
 
     def append(self, pieces: Sequence[bytes]) -> None:
@@ -49,7 +50,10 @@ class MemoryFile:
     def drop_cache(self, path: Path) -> None:
         """Do nothing: there is no cache."""
 
-    sync = close = remove = lambda *_: None
+    def remove(self, path: Path) -> None:
+        """Do nothing: the memory is freed with this object."""
+
+    sync = close = lambda *_: None
 
 
 class SnapshotFile:
@@ -62,7 +66,7 @@ class SnapshotFile:
         OSError: the file cannot be created.
     """
 
-    def __init__(self, target: Checkpoint, storage: Storage | MemoryFile) -> None:
+    def __init__(self, target: Checkpoint, storage: Storage) -> None:
         self.target: Final = target
         self._storage: Final = storage
         self._part: Final = part_of(target.path)

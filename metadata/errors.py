@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from authorizerd.acl.text.printable import escape_unprintable
@@ -17,6 +19,15 @@ class MetadataLogError(Exception):
 
 class LogDirectoryError(MetadataLogError):
     """The directory is missing or unreadable, or contains no metadata log."""
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a LogDirectoryError that names ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
 
 
 class LogLockedError(MetadataLogError):

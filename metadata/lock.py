@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from authorizerd.metadata.errors import LogDirectoryError, LogLockedError
+from authorizerd.metadata.errors import LogDirectoryError, LogLockedError, naming
 
 LOCK_NAME: Final = ".lock"
 
@@ -25,10 +25,8 @@ def locked(log_dir: Path) -> Iterator[None]:
     Source: Kafka 4.3 FileLock (java.nio FileChannel.tryLock, a POSIX record lock).
     """
     path = log_dir / LOCK_NAME
-    try:
+    with naming(path):
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    except OSError as error:
-        raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
     try:
         try:
             # Why not flock? Java takes POSIX record locks, which flock does not exclude.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from authorizerd.metadata.directory import CLEAN_SHUTDOWN_NAME, METADATA_TOPIC_DIRECTORY
-from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.errors import LogDirectoryError, naming
 from authorizerd.metadata.storage import DISK, Storage, read_small
 from authorizerd.protocol.json_faults import quote
 
@@ -100,7 +100,7 @@ def format_directory(
         OSError: ``begin_log`` failed.
     """
     directory = log_dir / METADATA_TOPIC_DIRECTORY
-    try:
+    with naming(log_dir):
         is_unfinished = storage.exists(log_dir / UNFINISHED_NAME)
         if storage.exists(log_dir / NAME) or (storage.exists(directory) and not is_unfinished):
             raise LogDirectoryError(f"{log_dir}: already formatted; nothing was changed{not_done}")
@@ -109,14 +109,10 @@ def format_directory(
             _remove_unfinished(log_dir, storage)
         write_whole(log_dir / UNFINISHED_NAME, _encoded(properties), storage)
         make_directories(directory, storage)
-    except OSError as error:
-        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     begin_log()
-    try:
+    with naming(log_dir / NAME):
         storage.rename(log_dir / UNFINISHED_NAME, log_dir / NAME)
         storage.sync_directory(log_dir)
-    except OSError as error:
-        raise LogDirectoryError(f"{log_dir / NAME}: {error.strerror or error}") from error
 
 
 def check_format_is_finished(log_dir: Path, storage: Storage) -> None:
@@ -125,10 +121,8 @@ def check_format_is_finished(log_dir: Path, storage: Storage) -> None:
     Raises:
         LogDirectoryError: it was interrupted, or the directory cannot be read.
     """
-    try:
+    with naming(log_dir):
         is_unfinished = storage.exists(log_dir / UNFINISHED_NAME)
-    except OSError as error:
-        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     if is_unfinished:
         raise LogDirectoryError(
             f"{log_dir}: formatting was interrupted ({UNFINISHED_NAME} is still there). "
@@ -167,10 +161,8 @@ def write_meta_properties(log_dir: Path, properties: MetaProperties, storage: St
         LogDirectoryError: the file cannot be written.
     """
     path = log_dir / NAME
-    try:
+    with naming(path):
         write_whole(path, _encoded(properties), storage)
-    except OSError as error:
-        raise LogDirectoryError(f"{path}: {error.strerror or error}") from error
 
 
 def write_whole(path: Path, data: bytes, storage: Storage) -> None:

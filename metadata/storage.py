@@ -37,93 +37,14 @@ class AppendFile(Protocol):
     def close(self) -> None: ...
 
 
-class Directory(Protocol):
+class Directory:
     """An open directory. Why keep it open? Syncing it then needs no new descriptor."""
-
-    def sync(self) -> None:
-        """Make the names in the directory durable."""
-
-    def close(self) -> None: ...
-
-
-class ReadableFiles(Protocol):
-    """What reading a file of batches needs. Every call raises OSError if it fails."""
-
-    def size(self, path: Path) -> int:
-        """Return the size of ``path`` in bytes."""
-
-    def open(self, path: Path) -> BinaryIO:
-        """Open the regular file at ``path`` for reading. Never blocks."""
-
-    def drop_cache(self, path: Path) -> None:
-        """Drop the page cache for this file, except unwritten pages, so that the next read is from
-        the disk.
-
-        After a failed sync, the cache may contain data that the disk never received and that the
-        kernel will not write again. A later sync succeeds all the same.
-        """
-
-
-class Storage(ReadableFiles, Protocol):
-    """The file operations. Every call raises OSError if it fails."""
-
-    def exists(self, path: Path) -> bool:
-        """Return True if there is anything at ``path``."""
-
-    def is_file(self, path: Path) -> bool:
-        """Return True if ``path`` is a file, False if access is denied. Never fails."""
-
-    def names(self, directory: Path) -> list[str]:
-        """Return the names in ``directory``."""
-
-    def modified_ms(self, path: Path) -> int:
-        """Return when ``path`` was last written, in milliseconds since 1970."""
-
-    def make_directory(self, path: Path, like: Path | None = None) -> None:
-        """Make a directory. It is durable once its parent is synced.
-
-        If there is a directory ``like``, the new one gets its owner, group and permissions.
-        """
-
-    def append_to(self, path: Path, like: Path | None = None) -> AppendFile:
-        """Open ``path`` for appending. Create it if it is missing.
-
-        If there is a file ``like``, a new file gets its owner, group and permissions.
-        """
-
-    def truncate(self, path: Path, size: int) -> None:
-        """Cut ``path`` to ``size`` bytes, durably."""
-
-    def rename(self, source: Path, target: Path) -> None:
-        """Replace ``target`` by ``source``. The change is durable once the directory is synced."""
-
-    def exchange(self, first: Path, second: Path) -> None:
-        """Exchange two files or directories of one file system in one step, so that no moment
-        lacks either name. The change is durable once both parents are synced.
-
-        The errno is in ``NO_EXCHANGE`` if the file system cannot do this.
-        """
-
-    def remove(self, path: Path) -> None:
-        """Remove a file. The removal is durable once the directory is synced."""
-
-    def remove_directory(self, path: Path) -> None:
-        """Remove an empty directory. The removal is durable once its parent is synced."""
-
-    def open_directory(self, directory: Path) -> Directory:
-        """Open ``directory`` for syncing."""
-
-    def sync_directory(self, directory: Path) -> None:
-        """Make the names in ``directory`` durable."""
-
-
-class _DiskDirectory:
-    """A directory on the disk."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def sync(self) -> None:
+        """Make the names in the directory durable."""
         os.fsync(self._descriptor)
 
     def close(self) -> None:
@@ -165,8 +86,8 @@ class _DiskFile:
         os.close(self._descriptor)
 
 
-class DiskStorage:
-    """The file operations of the operating system.
+class Storage:
+    """The file operations of the operating system. Every call raises OSError if it fails.
 
     Args:
         file_mode: the permissions of new files, which the process's umask limits.
@@ -182,21 +103,27 @@ class DiskStorage:
         self._directory_mode = directory_mode
 
     def exists(self, path: Path) -> bool:
+        """Return True if there is anything at ``path``."""
         return path.exists()
 
     def is_file(self, path: Path) -> bool:
+        """Return True if ``path`` is a file, False if access is denied. Never fails."""
         return os.path.isfile(path)  # Path.is_file raises if access is denied
 
     def names(self, directory: Path) -> list[str]:
+        """Return the names in ``directory``."""
         return os.listdir(directory)
 
     def size(self, path: Path) -> int:
+        """Return the size of ``path`` in bytes."""
         return path.stat().st_size
 
     def modified_ms(self, path: Path) -> int:
+        """Return when ``path`` was last written, in milliseconds since 1970."""
         return path.stat().st_mtime_ns // 1_000_000
 
     def open(self, path: Path) -> BinaryIO:
+        """Open the regular file at ``path`` for reading. Never blocks."""
         # Do not wait for the writer of a FIFO, nor read an endless device.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -207,6 +134,12 @@ class DiskStorage:
             raise
 
     def drop_cache(self, path: Path) -> None:
+        """Drop the page cache for this file, except unwritten pages, so that the next read is from
+        the disk.
+
+        After a failed sync, the cache may contain data that the disk never received and that the
+        kernel will not write again. A later sync succeeds all the same.
+        """
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -214,6 +147,10 @@ class DiskStorage:
             os.close(descriptor)
 
     def make_directory(self, path: Path, like: Path | None = None) -> None:
+        """Make a directory. It is durable once its parent is synced.
+
+        If there is a directory ``like``, the new one gets its owner, group and permissions.
+        """
         access = _find_access(like)
         path.mkdir(self._directory_mode if access is None else _PRIVATE_DIRECTORY)
         if access is not None:
@@ -224,12 +161,17 @@ class DiskStorage:
                 os.close(descriptor)
 
     def append_to(self, path: Path, like: Path | None = None) -> AppendFile:
+        """Open ``path`` for appending. Create it if it is missing.
+
+        If there is a file ``like``, a new file gets its owner, group and permissions.
+        """
         access = _find_access(like)
         if access is None:
             return _DiskFile(path, self._file_mode, self._append_flags)
         return _DiskFile(path, _PRIVATE_FILE, self._append_flags | os.O_EXCL, access)
 
     def truncate(self, path: Path, size: int) -> None:
+        """Cut ``path`` to ``size`` bytes, durably."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.ftruncate(descriptor, size)
@@ -238,9 +180,15 @@ class DiskStorage:
             os.close(descriptor)
 
     def rename(self, source: Path, target: Path) -> None:
+        """Replace ``target`` by ``source``. The change is durable once the directory is synced."""
         source.replace(target)
 
     def exchange(self, first: Path, second: Path) -> None:
+        """Exchange two files or directories of one file system in one step, so that no moment
+        lacks either name. The change is durable once both parents are synced.
+
+        The errno is in ``NO_EXCHANGE`` if the file system cannot do this.
+        """
         # Python has no function for this system call. Why not import ctypes at the top? It makes
         # executable memory, which a hardened service may not have (MemoryDenyWriteExecute=).
         try:
@@ -254,15 +202,19 @@ class DiskStorage:
             raise OSError(number, os.strerror(number), str(second))
 
     def remove(self, path: Path) -> None:
+        """Remove a file. The removal is durable once the directory is synced."""
         path.unlink()
 
     def remove_directory(self, path: Path) -> None:
+        """Remove an empty directory. The removal is durable once its parent is synced."""
         path.rmdir()
 
     def open_directory(self, directory: Path) -> Directory:
-        return _DiskDirectory(directory)
+        """Open ``directory`` for syncing."""
+        return Directory(directory)
 
     def sync_directory(self, directory: Path) -> None:
+        """Make the names in ``directory`` durable."""
         with closing(self.open_directory(directory)) as opened:
             opened.sync()
 
@@ -327,11 +279,11 @@ def read_small(storage: Storage, path: Path) -> bytes:
     return data
 
 
-DISK: Final = DiskStorage()
+DISK: Final = Storage()
 """New files and directories are closed to others: a log may have SCRAM credentials."""
 
-PRIVATE_DISK: Final = DiskStorage(file_mode=0o600, directory_mode=0o700)
+PRIVATE_DISK: Final = Storage(file_mode=0o600, directory_mode=0o700)
 """The same, but no other user can read what it creates."""
 
-PRIVATE_NEW_DISK: Final = DiskStorage(file_mode=0o600, directory_mode=0o700, only_new=True)
+PRIVATE_NEW_DISK: Final = Storage(file_mode=0o600, directory_mode=0o700, only_new=True)
 """The same for new files in a folder of others, who may put a file or a link of theirs there."""

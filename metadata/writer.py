@@ -11,7 +11,7 @@ Source: KIP-595; Kafka 4.3 KafkaRaftLog, BatchAccumulator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
@@ -57,7 +57,12 @@ def _data(records: Iterable[MetadataRecord]) -> _Batch:
 
 
 class LogWriter:
-    """Write one log. The caller holds its lock, and calls from one thread at a time."""
+    """Write one log. The caller holds its lock, and calls from one thread at a time.
+
+    Attributes:
+        features: the finalized features of the log, once writing has begun.
+        last_timestamp_ms: the time of the last batch, in milliseconds since 1970.
+    """
 
     def __init__(
         self,
@@ -75,28 +80,14 @@ class LogWriter:
         )
         self._now_ms = now_ms
         self._next_offset = 0
-        self._epoch = 0
-        self._features: dict[str, int] = {}
-        self._last_timestamp_ms = 0
+        self.epoch = 0
+        self.features: dict[str, int] = {}
+        self.last_timestamp_ms = 0
         self._is_whole = False
 
     @property
     def last_offset(self) -> int:
         return self._next_offset - 1
-
-    @property
-    def epoch(self) -> int:
-        return self._epoch
-
-    @property
-    def features(self) -> Mapping[str, int]:
-        """The finalized features of the log, once writing has begun."""
-        return self._features
-
-    @property
-    def last_timestamp_ms(self) -> int:
-        """The time of the last batch, in milliseconds since 1970."""
-        return self._last_timestamp_ms
 
     @property
     def bytes_written(self) -> int:
@@ -128,14 +119,14 @@ class LogWriter:
         self._set_damaged_aside(progress)
         self._segments.start(progress)
         self._next_offset = progress.last_offset + 1
-        self._epoch = progress.last_epoch + 1
+        self.epoch = progress.last_epoch + 1
         first = [_Batch([leader_change(node_id)], is_control=True)]
         if replay.is_transaction_open:
             first.append(_data([AbortTransaction("the node that began it has ended")]))
-        self._features = dict(replay.features)
-        if METADATA_VERSION_FEATURE not in self._features:
+        self.features = dict(replay.features)
+        if METADATA_VERSION_FEATURE not in self.features:
             new = features_at(metadata_version)
-            self._features |= new
+            self.features |= new
             first.append(_data([FeatureLevel(*each) for each in new.items()]))
         self._write(first)
         self._is_whole = True
@@ -213,13 +204,11 @@ class LogWriter:
     def _write(self, batches: Sequence[_Batch]) -> None:
         """Write ``batches`` into one segment, and sync them."""
         pieces: list[bytes] = []
-        offset, now_ms = self._next_offset, self._last_timestamp_ms
+        offset, now_ms = self._next_offset, self.last_timestamp_ms
         for batch in batches:
             now_ms = self._now_ms()
             pieces.append(
-                encode_batch(
-                    offset, self._epoch, now_ms, batch.records, is_control=batch.is_control
-                )
+                encode_batch(offset, self.epoch, now_ms, batch.records, is_control=batch.is_control)
             )
             offset += len(batch.records)
         if not pieces:
@@ -227,7 +216,7 @@ class LogWriter:
         self._segments.append(pieces, self._next_offset)
         self._segments.sync()
         self._next_offset = offset
-        self._last_timestamp_ms = now_ms
+        self.last_timestamp_ms = now_ms
         self._check_written()
 
     def _check_written(self) -> None:

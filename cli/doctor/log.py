@@ -20,9 +20,7 @@ from authorizerd.cli.doctor.finding import Finding, Level, error, ok, warning
 from authorizerd.cli.offline import read_release
 from authorizerd.config.configuration import Configuration
 from authorizerd.config.follow.settings import FollowSettings, SourceKind
-from authorizerd.image.changes import ClusterChange, FeatureLevel, NodeRegistered
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
-from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.metadata.copy_directory import is_copy_empty, read_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import MetadataLogError
@@ -34,7 +32,7 @@ from authorizerd.metadata.quorum_state import check_sole_voter
 from authorizerd.metadata.storage import DISK
 
 if TYPE_CHECKING:
-    from authorizerd.daemon.sources.brokers.exchange import OpenNode
+    from authorizerd.kafka_client.connection import OpenNode
 
 FAULTS_MAX: Final = 10
 
@@ -167,7 +165,6 @@ async def ask_brokers(follow: FollowSettings, open_node: OpenNode) -> ClusterIma
     from authorizerd.daemon.sources.status import SourceStatus
 
     exchange = Exchange(open_node, follow, SourceStatus(follow.kind))
-    changes: list[ClusterChange] = []
     async with trio.open_nursery() as nursery:
         probe = ReleaseProbe(open_node, nursery)
         with trio.move_on_after(SECONDS_MAX):
@@ -176,8 +173,7 @@ async def ask_brokers(follow: FollowSettings, open_node: OpenNode) -> ClusterIma
                 if isinstance(opened, Opened) and opened.brokers:
                     await probe.look(opened.brokers)
                     break
-        changes += (NodeRegistered(False, *each) for each in probe.levels.items())
-        changes.append(FeatureLevel(METADATA_VERSION_FEATURE, max(probe.finalized, 0)))
+        changes = probe.take_changes()
         await exchange.aclose()
         await probe.aclose()
         nursery.cancel_scope.cancel()

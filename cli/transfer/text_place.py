@@ -26,7 +26,7 @@ from authorizerd.cli.transfer.model import AclsFound, Draft, Locator, Written
 from authorizerd.management.formats.model import AclTextError, Format, Loss
 from authorizerd.metadata.checkpoint_writer import PART_SUFFIX, removed_on_error
 from authorizerd.metadata.meta_properties import write_whole
-from authorizerd.metadata.storage import DiskStorage, Storage
+from authorizerd.metadata.storage import Storage
 
 FILE_MODE: Final = 0o664
 """The permissions of new files. The umask can take more away; only owner and group may write."""
@@ -54,7 +54,7 @@ def find_writable(path: Path, *, overwrite: bool) -> tuple[Path, int | None]:
 
 def write_text(path: Path, text: str, mode: int | None, storage: Storage | None = None) -> None:
     """Write a file atomically and durably. A failure leaves no partial file."""
-    storage = storage or DiskStorage(file_mode=FILE_MODE if mode is None else mode)
+    storage = storage or Storage(file_mode=FILE_MODE if mode is None else mode)
     part = path.with_name(path.name + PART_SUFFIX)
     try:
         with (

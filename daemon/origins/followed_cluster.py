@@ -18,12 +18,7 @@ from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.quorum.source import QuorumSource
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.daemon.sources.writes.destination import (
-    BrokersDestination,
-    Destination,
-    QuorumDestination,
-)
-from authorizerd.daemon.sources.writes.setup import new_updates
+from authorizerd.daemon.sources.writes.forwarded import new_updates
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
 
@@ -59,27 +54,37 @@ class FollowedCluster:
             segment_bytes_max=configuration.metadata_log_segment_bytes,
         )
         self._opener: Final = NodeOpener(follow)
+        applier = dependencies.applier
         self.source: QuorumSource | BrokersSource
-        destination: Destination
         if follow.kind is SourceKind.BROKERS:
-            copy = ListingCopy(
-                self._copy,
-                dependencies.applier.applied,
-                node_id=configuration.node_id,
-                now_ms=now_ms,
+            listings = ListingCopy(
+                self._copy, applier.applied, node_id=configuration.node_id, now_ms=now_ms
             )
-            self.source = brokers = self._follow_brokers(follow, copy, dependencies)
-            is_complete = copy.is_complete
-            destination = BrokersDestination(brokers)
+            is_complete = listings.is_complete
+            self.source = BrokersSource(
+                follow,
+                listings,
+                self._freshness,
+                self._status,
+                applier.applied,
+                open_node=self._opener.open,
+            )
         else:
-            self.source = quorum = self._follow_quorum(follow, dependencies)
+            self.source = quorum = QuorumSource(
+                follow,
+                self._copy,
+                self._opener.open,
+                applied=applier.applied,
+                cluster=applier.cluster,
+                freshness=self._freshness,
+                status=self._status,
+            )
             is_complete = quorum.is_complete
-            destination = QuorumDestination(quorum)
         checkpointer = CopyCheckpointer(
             self._copy,
             self._status,
-            dependencies.applier.applied,
-            dependencies.applier.cluster,
+            applier.applied,
+            applier.cluster,
             is_complete=is_complete,
             bytes_between=configuration.metadata_log_max_record_bytes_between_snapshots,
         )
@@ -87,39 +92,14 @@ class FollowedCluster:
         self.services: Final = (self._follow, checkpointer.run)
         self.updates: Final = new_updates(
             follow,
-            destination=destination,
+            destination=self.source,
             open_node=self._opener.open,
-            snapshot=dependencies.applier.applied,
+            snapshot=applier.applied,
             is_super_user=is_super_user,
             may_alter=may_alter,
             requests_max=configuration.queued_max_requests,
             timeout_ms=timeout_ms,
             applied_everywhere=dependencies.applied_everywhere,
-        )
-
-    def _follow_quorum(
-        self, follow: FollowSettings, dependencies: SourceDependencies
-    ) -> QuorumSource:
-        return QuorumSource(
-            follow,
-            self._copy,
-            self._opener.open,
-            applied=dependencies.applier.applied,
-            cluster=dependencies.applier.cluster,
-            freshness=self._freshness,
-            status=self._status,
-        )
-
-    def _follow_brokers(
-        self, follow: FollowSettings, copy: ListingCopy, dependencies: SourceDependencies
-    ) -> BrokersSource:
-        return BrokersSource(
-            follow,
-            copy,
-            self._freshness,
-            self._status,
-            dependencies.applier.applied,
-            open_node=self._opener.open,
         )
 
     async def _follow(self) -> None:

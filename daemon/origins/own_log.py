@@ -70,6 +70,7 @@ class OwnLogOrigin:
         self._applier = applier
         self._feed = dependencies.feed
         self.source: Final = LocalLogSource(MetadataLog.open(log_dir, storage), own)
+        progress = self.source.progress
         self.updates: Final = UpdateQueue(
             own,
             dependencies.feed,
@@ -78,7 +79,7 @@ class OwnLogOrigin:
             requests_max=configuration.queued_max_requests,
             new_id=partial(next, _random_ids()),
             # A checkpoint has what is left at its end. It may lack every ACL that changed before.
-            acls_changed_at=lambda: max(applier.acls_changed_at, self.source.checkpoint_offset),
+            acls_changed_at=lambda: max(applier.acls_changed_at, progress.checkpoint_offset),
             applied_everywhere=dependencies.applied_everywhere,
         )
         checkpointer = Checkpointer(
@@ -94,7 +95,7 @@ class OwnLogOrigin:
             ),
             replay=self.source.replay,
             storage=storage,
-            bytes_read=lambda: self.source.bytes_since_checkpoint,
+            bytes_read=lambda: progress.bytes_since_checkpoint,
         )
         self.checkpoints: Final = checkpointer.statistics
         self.services: Final = (checkpointer.run,)

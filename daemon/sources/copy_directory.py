@@ -17,7 +17,7 @@ from authorizerd.daemon.errors import StartError
 from authorizerd.metadata import meta_properties
 from authorizerd.metadata.copy_directory import MARK_NAME, CopyMark, read_mark, write_mark
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.errors import LogDirectoryError, naming
 from authorizerd.metadata.meta_properties import (
     MetaProperties,
     make_directories,
@@ -44,10 +44,8 @@ def prepare_copy_directory(log_dir: Path, storage: Storage) -> None:
         LogDirectoryError: it cannot be read or created.
     """
     _read_mark(log_dir, storage)
-    try:
+    with naming(log_dir):
         make_directories(log_dir, storage)
-    except OSError as error:
-        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
 
 
 def claim_copy_directory(
@@ -88,14 +86,12 @@ def claim_copy_directory(
 def _claim(log_dir: Path, mark: CopyMark, storage: Storage, *, is_new: bool) -> str:
     """Let the directory have a mark with a secret, and return the secret."""
     secret = mark.secret or token_urlsafe()
-    try:
+    with naming(log_dir):
         if is_new:
             write_mark(log_dir, replace(mark, secret=secret), storage)
         else:
             # An earlier start may have ended before the mark was durable.
             storage.sync_directory(log_dir)
-    except OSError as error:
-        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     if not is_new and not mark.secret:
         with suppress(OSError):  # a later start tries again
             write_mark(log_dir, replace(mark, secret=secret), storage)
@@ -106,10 +102,8 @@ def _read_mark(log_dir: Path, storage: Storage) -> CopyMark | None:
     """Return the mark. Raise StartError if the directory holds a log without one."""
     mark = read_mark(log_dir, storage)
     if mark is None:
-        try:
+        with naming(log_dir):
             is_own = any(storage.exists(log_dir / name) for name in _OWN_NAMES)
-        except OSError as error:
-            raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
         if is_own:
             raise StartError(
                 f"{log_dir}: expected an empty directory or a copy of the followed cluster, found "

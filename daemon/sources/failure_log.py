@@ -1,8 +1,7 @@
 """Which failures of the contact with a cluster were logged.
 
-**Invariant:** a failure of one kind is logged once, until the contact is good again. While the
-contact comes and goes, this is at most once in ``LOGGED_AGAIN_SECONDS``. The memory is bounded,
-although servers choose their error codes and texts.
+**Invariant:** a failure of one kind is logged at most once in ``LOGGED_AGAIN_SECONDS``. The memory
+is bounded, although servers choose their error codes and texts.
 """
 
 from __future__ import annotations
@@ -24,12 +23,20 @@ class FailureLog:
         self._logged_at = 0.0
 
     def is_due(self, kind: str) -> bool:
-        """Return True if a failure of this kind must be logged, and note that it is now."""
+        """Return True if a failure of this kind must be logged, and note that it is now.
+
+        It is logged once, until the contact is good again.
+        """
         if kind in self._kinds or len(self._kinds) >= KINDS_MAX:
             return False
         self._kinds.add(kind)
         self._logged_at = trio.current_time()
         return True
+
+    def is_due_again(self, kind: str) -> bool:
+        """Do as ``is_due`` for failures that need no good contact in between to be logged again."""
+        self.note_contact()
+        return self.is_due(kind)
 
     def note_contact(self) -> None:
         """Note that the contact is good: later failures are new ones."""

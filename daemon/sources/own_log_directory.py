@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import logging
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -25,12 +24,13 @@ from authorizerd.metadata.directory import (
     describe_missing_log,
     find_files,
 )
-from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.errors import LogDirectoryError, naming
 from authorizerd.metadata.log import Progress
 from authorizerd.metadata.meta_properties import (
     MetaProperties,
     check_format_is_finished,
     format_directory,
+    is_cluster_id,
     read_meta_properties,
     write_meta_properties,
 )
@@ -41,9 +41,6 @@ from authorizerd.metadata.writer import LogWriter
 from authorizerd.protocol.records.metadata import MetadataRecord
 
 UUID_BYTES: Final = 16
-
-_CLUSTER_ID: Final = re.compile(r"[!-\[\]-~]+")
-"""Characters that a properties file holds unescaped: no blanks and no backslash."""
 
 _logger = logging.getLogger(__name__)
 
@@ -87,7 +84,7 @@ def format_log_directory(
     refuse_copy(log_dir, storage)
     if cluster_id is None:
         cluster_id = new_uuid()
-    if not _CLUSTER_ID.fullmatch(cluster_id):
+    if not is_cluster_id(cluster_id):
         raise StartError(
             f"--cluster-id: expected printable ASCII without blanks, found {cluster_id!r}"
         )
@@ -104,11 +101,9 @@ def format_log_directory(
         finally:
             writer.close()
 
-    try:
+    with naming(log_dir):
         not_done = _describe_not_added(credentials)
         format_directory(log_dir, properties, storage, begin_log, not_done=not_done)
-    except OSError as error:
-        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
     return properties
 
 

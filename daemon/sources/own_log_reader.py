@@ -7,17 +7,18 @@ writer is its end. A worker thread reads the files; the loop decodes them in sli
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final, TypeVar
 
 import trio
 
-from authorizerd.acl.model import ChangeBatch
-from authorizerd.actors.record_applier import CaughtUp
+from authorizerd.acl.model import Change, ChangeBatch
+from authorizerd.actors.record_applier import CaughtUp, Message
 from authorizerd.daemon.process.threads import run_in_thread
-from authorizerd.metadata.batch_file import TornTail
-from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
+from authorizerd.daemon.sources.own_log_writer import OwnLog
+from authorizerd.image.changes import ClusterChange
+from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.replay import Replay
 
 BATCHES_PER_READ: Final = 64
@@ -25,20 +26,12 @@ BYTES_PER_READ: Final = 1024 * 1024
 """Small, because the thread's work on it (CRC, headers) and freeing it both block the loop briefly.
 A single batch may be larger: a checkpoint's batches have up to 8 MiB.
 """
+CHANGES_PER_PART: Final = 256
+"""How many differences are sent at once."""
 
+T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
-
-
-class WrittenLog(Protocol):
-    """The writer of a log that has been read."""
-
-    @property
-    def last_offset(self) -> int:
-        """The last offset that is durable, -1 before ``begin``."""
-
-    async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
-        """Start writing where reading ended, and return a batch to pass on as well."""
 
 
 class LocalLogSource:
@@ -46,12 +39,17 @@ class LocalLogSource:
 
     Args:
         written: None if the log is only read.
+
+    Attributes:
+        progress: how far reading has come.
+        replay: the replay of the log, which knows its features and its record types.
     """
 
-    def __init__(self, log: MetadataLog, written: WrittenLog | None = None) -> None:
+    def __init__(self, log: MetadataLog, written: OwnLog | None = None) -> None:
         self._log = log
         self._written = written
-        self._replay = Replay()
+        self.progress: Final = log.progress
+        self.replay: Final = Replay()
 
     status = None
 
@@ -59,32 +57,12 @@ class LocalLogSource:
     def high_watermark(self) -> int:
         """The last offset read or written so far, -1 before the first."""
         written = -1 if self._written is None else self._written.last_offset
-        return max(self._log.progress.last_offset, written)
-
-    @property
-    def checkpoint_offset(self) -> int:
-        """The last offset of the checkpoint that was read, -1 without one."""
-        return self._log.progress.checkpoint_offset
-
-    @property
-    def bytes_since_checkpoint(self) -> int:
-        """The size of what was read after the checkpoint."""
-        return self._log.progress.bytes_since_checkpoint
-
-    @property
-    def replay(self) -> Replay:
-        """The replay of the log, which knows its features and its record types."""
-        return self._replay
+        return max(self.progress.last_offset, written)
 
     @property
     def metadata_version(self) -> int:
         """The level of the feature metadata.version, -1 if the log has not set it so far."""
-        return self._replay.metadata_version
-
-    @property
-    def torn_tail(self) -> TornTail | None:
-        """The unfinished write at the end of the log, known once ``run`` has ended."""
-        return self._log.progress.torn_tail
+        return self.replay.metadata_version
 
     async def run(self, applier: trio.MemorySendChannel[ChangeBatch | CaughtUp]) -> None:
         """Pass on the whole log, then a marker of its end; close ``applier`` in any case.
@@ -95,22 +73,34 @@ class LocalLogSource:
             OSError: the log cannot be written.
         """
         async with applier:
-            batches = self._log.batches()
-            while read := await run_in_thread(read_some, batches):
-                for log_batch in read:
-                    for step in self._replay.steps(log_batch):
-                        if step is None:
-                            await trio.lowlevel.checkpoint()
-                        else:
-                            await applier.send(step)
-            for damaged in self._log.progress.damaged_checkpoints:
+            await pass_on(self._log.batches(), self.replay, applier.send)
+            for damaged in self.progress.damaged_checkpoints:
                 _logger.warning(
                     "a damaged checkpoint is skipped; the log still has its content: %s",
                     damaged.error,
                 )
             if self._written is not None:
-                await applier.send(await self._written.begin(self._log.progress, self._replay))
+                await applier.send(await self._written.begin(self.progress, self.replay))
             await applier.send(CaughtUp(self.high_watermark))
+
+
+async def pass_on(
+    batches: Iterator[LogBatch],
+    replay: Replay,
+    send: Callable[[ChangeBatch], Awaitable[None]],
+) -> None:
+    """Decode batches of files, and send their visible changes. A thread reads the files.
+
+    Raises:
+        MetadataLogError: a file is damaged. Nothing after the damage was sent.
+    """
+    while read := await run_in_thread(read_some, batches):
+        for log_batch in read:
+            for step in replay.steps(log_batch):
+                if step is None:
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await send(step)
 
 
 def read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
@@ -123,3 +113,22 @@ def read_some(batches: Iterator[LogBatch]) -> list[LogBatch]:
         if size >= BYTES_PER_READ:
             break
     return read
+
+
+async def send_parts(
+    applier: trio.MemorySendChannel[Message],
+    last_offset: int,
+    changes: Sequence[Change],
+    cluster_changes: Sequence[ClusterChange],
+) -> None:
+    """Send changes in parts, so that they become visible together."""
+    for part in _parts(changes):
+        await applier.send(ChangeBatch(last_offset, part, is_end=False))
+    for cluster_part in _parts(cluster_changes):
+        await applier.send(ChangeBatch(last_offset, (), False, cluster_part))
+    await applier.send(ChangeBatch(last_offset))
+
+
+def _parts(changes: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    for start in range(0, len(changes), CHANGES_PER_PART):
+        yield tuple(changes[start : start + CHANGES_PER_PART])

@@ -6,39 +6,26 @@ import shlex
 from collections.abc import Mapping, Set
 from typing import Final
 
-import msgspec
-
 from authorizerd.acl.model import Operation, ResourceType
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.config.follow.settings import SourceKind
 from authorizerd.kafka_client.errors import Cause
 
-
-class _Keys(msgspec.Struct, frozen=True):
-    """The keys with which nodes are reached, for errors."""
-
-    servers: str
-    protocol: str
-    mechanism: str
-    jaas: str
-    ssl: str
-
-
-_KEYS: Final[Mapping[SourceKind, _Keys]] = {
-    SourceKind.QUORUM: _Keys(
-        servers="controller.quorum.bootstrap.servers (or controller.quorum.voters)",
-        protocol="listener.security.protocol.map, for the first of controller.listener.names,",
-        mechanism="sasl.mechanism.controller.protocol",
-        jaas="listener.name.NAME.MECHANISM.sasl.jaas.config (or sasl.jaas.config)",
-        ssl="listener.name.NAME.ssl",
-    ),
-    SourceKind.BROKERS: _Keys(
-        servers="authorizerd.source.bootstrap.servers",
-        protocol="authorizerd.source.security.protocol",
-        mechanism="authorizerd.source.sasl.mechanism",
-        jaas="authorizerd.source.sasl.jaas.config",
-        ssl="authorizerd.source.ssl",
-    ),
+_KEYS: Final[Mapping[SourceKind, Mapping[str, str]]] = {
+    SourceKind.QUORUM: {
+        "servers": "controller.quorum.bootstrap.servers (or controller.quorum.voters)",
+        "protocol": "listener.security.protocol.map, for the first of controller.listener.names,",
+        "mechanism": "sasl.mechanism.controller.protocol",
+        "jaas": "listener.name.NAME.MECHANISM.sasl.jaas.config (or sasl.jaas.config)",
+        "ssl": "listener.name.NAME.ssl",
+    },
+    SourceKind.BROKERS: {
+        "servers": "authorizerd.source.bootstrap.servers",
+        "protocol": "authorizerd.source.security.protocol",
+        "mechanism": "authorizerd.source.sasl.mechanism",
+        "jaas": "authorizerd.source.sasl.jaas.config",
+        "ssl": "authorizerd.source.ssl",
+    },
 }
 
 _REMEDIES: Final[Mapping[Cause, str]] = {
@@ -89,9 +76,8 @@ _RIGHTS: Final[Mapping[SourceKind, Operation]] = {
 
 def remedy(kind: SourceKind, cause: Cause | None) -> str:
     """Return what to change in the settings, or an empty text if they cannot help."""
-    keys = _KEYS[kind]
     template = "" if cause is None else _REMEDIES.get(cause, "")
-    return template.format_map({name: getattr(keys, name) for name in keys.__struct_fields__})
+    return template.format_map(_KEYS[kind])
 
 
 _COMMAND: Final = "kafka-acls --{verb} --cluster --operation {operations} --allow-principal {user}"

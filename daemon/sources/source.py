@@ -1,13 +1,16 @@
-"""The interface of a source: where committed changes come from."""
+"""The interface of a source: where committed changes come from, and where new ones are sent."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import trio
 
+from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.actors.record_applier import Message
 from authorizerd.daemon.sources.status import SourceStatus
+from authorizerd.kafka_client.address import Address
 
 
 class Source(Protocol):
@@ -29,4 +32,25 @@ class Source(Protocol):
         """Pass on changes; close ``applier`` in any case.
 
         The own log's source returns after CaughtUp. A follower runs until it is cancelled.
+        """
+
+
+class Destination(Protocol):
+    """The node of a followed cluster that takes changes, as its source knows it."""
+
+    @property
+    def address(self) -> Address | None:
+        """The active controller, or the pinned broker. None while none is known."""
+
+    def report_lost(self, address: Address) -> None:
+        """Look for another node: this one cannot be reached, or is not the active controller."""
+
+    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
+        """Return True once the daemon has applied everything that was committed before the call.
+
+        Return False if this cannot be known.
+
+        Args:
+            created: bindings that are known to be committed.
+            deleted: filters that match only what is known to be deleted.
         """

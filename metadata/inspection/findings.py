@@ -1,13 +1,19 @@
-"""The findings of an inspection: faults, notes, and a summary."""
+"""The findings of an inspection: faults, notes, and a summary; and those of ``meta.properties``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.metadata.batch_file import TornTail
+from authorizerd.metadata.copy_directory import MARK_NAME, read_mark
+from authorizerd.metadata.errors import LogDirectoryError
+from authorizerd.metadata.meta_properties import NAME as META_PROPERTIES_NAME
+from authorizerd.metadata.meta_properties import check_format_is_finished, read_meta_properties
+from authorizerd.metadata.storage import Storage
 
 
 class FaultKind(Enum):
@@ -77,3 +83,25 @@ class Summary:
 def directory_fault(path: Path, reason: str) -> Fault:
     """Return the fault of a name, or of a file that does not belong to the log."""
     return Fault(FaultKind.DIRECTORY, path, 0, 0, reason)
+
+
+def inspect_properties(log_dir: Path, storage: Storage) -> Iterator[Finding]:
+    """Yield what is wrong with ``meta.properties``, or worth knowing."""
+    path = log_dir / META_PROPERTIES_NAME
+    try:
+        check_format_is_finished(log_dir, storage)
+        mark = read_mark(log_dir, storage)
+        properties = read_meta_properties(log_dir, storage)
+    except LogDirectoryError as error:
+        yield directory_fault(path, str(error).removeprefix(f"{path}: "))
+        return
+    if mark is not None and properties is not None:
+        of = f"cluster {properties.cluster_id}" if properties.cluster_id else "a cluster"
+        reason = f"the log is a copy of {of} (authorizerd.source={mark.source})"
+        yield Note(log_dir / MARK_NAME, reason)
+    elif properties is None:
+        yield Note(path, "missing: the next start creates a cluster id")
+    elif properties.node_id < 0 or not properties.cluster_id:
+        found = f"{properties.node_id} and {properties.cluster_id!r}"
+        reason = f"expected a node.id of at least 0 and a cluster.id, found {found}"
+        yield directory_fault(path, reason)

@@ -23,7 +23,7 @@ from authorizerd.metadata.directory import (
     find_files,
     segment_name,
 )
-from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError
+from authorizerd.metadata.errors import LogDirectoryError, MetadataLogError, naming
 from authorizerd.metadata.inspection.findings import Fault, FaultKind
 from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.inspection.repair_losses import (
@@ -78,10 +78,8 @@ def plan_repair(log_dir: Path, storage: Storage) -> RepairPlan:
         UnrepairableLogError: no steps can make it sound.
         LogDirectoryError: there is no log, or a file cannot be read.
     """
-    try:
+    with naming(log_dir):
         return _Planning(log_dir, storage).plan()
-    except OSError as error:
-        raise LogDirectoryError(f"{log_dir}: {error.strerror or error}") from error
 
 
 class _Planning:

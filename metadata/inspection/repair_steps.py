@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from authorizerd.metadata.storage import DiskStorage, Storage
+from authorizerd.metadata.storage import Storage
 
 EPOCH_AT: Final = 12
 """The position of the epoch in a batch. No CRC covers it."""
@@ -82,7 +82,7 @@ class _Piece:
     patches: tuple[tuple[int, bytes], ...] = ()
 
 
-class PlannedStorage(DiskStorage):
+class PlannedStorage(Storage):
     """The contents of ``storage`` after the planned steps. For reading only."""
 
     def __init__(self, storage: Storage) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from authorizerd.metadata.batch_file import PlacedBatch
 from authorizerd.metadata.directory import Segment
-from authorizerd.metadata.storage import ReadableFiles
+from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.batch import HEADER_SIZE
 
 SPAN_BYTES: Final = 1 << 18
@@ -98,7 +98,7 @@ class BatchIndex:
         self._end = batch.last_offset + 1
 
     def find(
-        self, offset: int, segments: Sequence[Segment], storage: ReadableFiles
+        self, offset: int, segments: Sequence[Segment], storage: Storage
     ) -> IndexedBatch | None:
         """Return the last place up to ``offset``. Forget all places if there is none, or if the
         files have changed.
@@ -131,7 +131,7 @@ class BatchIndex:
         yield None, end
 
 
-def _is_there(place: IndexedBatch, storage: ReadableFiles) -> bool:
+def _is_there(place: IndexedBatch, storage: Storage) -> bool:
     try:
         with storage.open(place.path) as file:
             file.seek(place.position)

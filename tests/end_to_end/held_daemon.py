@@ -16,12 +16,12 @@ from unittest import mock
 from authorizerd.cli.main import main
 from authorizerd.daemon import components as assembly
 from authorizerd.daemon import lifespan
-from authorizerd.metadata.storage import DiskStorage
+from authorizerd.metadata.storage import Storage
 
 HELD: Final = "held\n"
 
 
-class HeldStorage(DiskStorage):
+class HeldStorage(Storage):
     """A disk whose last segment opens only after a line on standard input."""
 
     def __init__(self) -> None:

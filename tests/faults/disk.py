@@ -21,6 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import BinaryIO, Final, NamedTuple
 
+from authorizerd.metadata.storage import Directory, Storage
 from tests.faults.contents import Content
 from tests.support.recording_storage import PowerFailure
 
@@ -77,7 +78,7 @@ class _JointMove(NamedTuple):
     node: _Node
 
 
-class FaultDisk:
+class FaultDisk(Storage):
     """A ``Storage`` in memory; ``calls`` has all calls.
 
     ``crash_in`` and ``fail_in`` count down the calls until a crash or fault; None disables it. At
@@ -365,7 +366,7 @@ def _directories(directory: _Directory) -> list[_Directory]:
     return found
 
 
-class _OpenDirectory:
+class _OpenDirectory(Directory):
     def __init__(self, disk: FaultDisk, path: Path) -> None:
         self._disk = disk
         self._path = path

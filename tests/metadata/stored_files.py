@@ -13,10 +13,10 @@ from authorizerd.metadata.inspection.findings import Fault
 from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
-from authorizerd.metadata.storage import DiskStorage
+from authorizerd.metadata.storage import Storage
 
 
-class StoredFiles(DiskStorage):
+class StoredFiles(Storage):
     """A read-only storage. The caller may change ``files`` at any time."""
 
     def __init__(self, files: dict[Path, bytes]) -> None:
@@ -56,7 +56,7 @@ class StoredFiles(DiskStorage):
         """Do nothing: there is no cache."""
 
 
-def acls_read(path: Path, storage: DiskStorage) -> dict[bytes, Acl]:
+def acls_read(path: Path, storage: Storage) -> dict[bytes, Acl]:
     """Return the ACLs that the daemon would serve, or raise MetadataLogError or ChangeError."""
     builder, replay = SnapshotBuilder(), Replay()
     for log_batch in MetadataLog.open(path, storage).batches():
@@ -66,5 +66,5 @@ def acls_read(path: Path, storage: DiskStorage) -> dict[bytes, Acl]:
     return dict(builder.freeze(0).acls.items())
 
 
-def faults_of(log_dir: Path, storage: DiskStorage) -> list[Fault]:
+def faults_of(log_dir: Path, storage: Storage) -> list[Fault]:
     return [each for each in Inspection(log_dir, storage).findings() if isinstance(each, Fault)]

@@ -25,7 +25,7 @@ from authorizerd.metadata.checkpoint_writer import (
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, find_files
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import Replay
-from authorizerd.metadata.storage import DiskStorage, Storage
+from authorizerd.metadata.storage import Storage
 from authorizerd.protocol.records.nodes import decode_node
 from tests.metadata.reading import numbers
 from tests.support import strategies
@@ -70,7 +70,7 @@ def directory_of(log_dir: Path) -> Path:
 
 def written(log_dir: Path, acls: Mapping[bytes, Acl], storage: Storage | None = None) -> Path:
     directory_of(log_dir)
-    return write_checkpoint(log_dir, state(acls), storage or DiskStorage())
+    return write_checkpoint(log_dir, state(acls), storage or Storage())
 
 
 @given(
@@ -91,7 +91,7 @@ def test_checkpoint_has_the_whole_state(
         wanted = CheckpointState(
             end_offset=5, epoch=3, timestamp_ms=TIME_MS, cluster=cluster, acls=acls
         )
-        path = write_checkpoint(log_dir, wanted, DiskStorage())
+        path = write_checkpoint(log_dir, wanted, Storage())
         assert read_acls(path) == read_acls(log_dir) == acls
         assert read_cluster(path) == read_cluster(log_dir) == cluster
         log, replay = MetadataLog.open(log_dir), Replay()
@@ -154,7 +154,7 @@ def test_crash_before_the_rename_changes_nothing(tmp_path: Path, what: str) -> N
         written(tmp_path, numbered(1, 2, 3), RecordingStorage(what, is_crash=True))
     assert find_files(tmp_path).checkpoints == ()
     assert numbers(tmp_path) == {1, 2}
-    write_checkpoint(tmp_path, state(numbered(7), end_offset=4), DiskStorage())
+    write_checkpoint(tmp_path, state(numbered(7), end_offset=4), Storage())
     assert numbers(tmp_path) == {7}
 
 
@@ -184,9 +184,7 @@ def names(log_dir: Path) -> list[str]:
 
 def retired(log_dir: Path, *, bytes_max: int = NO_BYTES_MAX, oldest_ms: int = 0) -> list[str]:
     before = names(log_dir)
-    paths = retire(
-        find_files(log_dir), bytes_max=bytes_max, oldest_ms=oldest_ms, storage=DiskStorage()
-    )
+    paths = retire(find_files(log_dir), bytes_max=bytes_max, oldest_ms=oldest_ms, storage=Storage())
     assert set(before) - set(names(log_dir)) == {each.name for each in paths}
     return names(log_dir)
 
@@ -250,7 +248,7 @@ def test_crash_between_removals_loses_nothing(tmp_path: Path, skip: int) -> None
     with pytest.raises(PowerFailure):
         retire(find_files(tmp_path), bytes_max=0, oldest_ms=0, storage=storage)
     assert numbers(tmp_path) == {1, 2, 3, 4, 5, 6}
-    write_checkpoint(tmp_path, state(numbered(1, 9), end_offset=8), DiskStorage())
+    write_checkpoint(tmp_path, state(numbered(1, 9), end_offset=8), Storage())
     assert checkpoint_name(8, 3) in retired(tmp_path, bytes_max=0)
     assert numbers(tmp_path) == {1, 9}
 
@@ -288,6 +286,6 @@ def test_only_a_checkpoint_of_a_copy_keeps_registrations(tmp_path: Path) -> None
         directory = tmp_path / str(keeps_nodes)
         directory_of(directory)
         saved = replace(state(numbered(1)), cluster=image, keeps_nodes=keeps_nodes)
-        read = read_cluster(write_checkpoint(directory, saved, DiskStorage()))
+        read = read_cluster(write_checkpoint(directory, saved, Storage()))
         assert set(read.nodes) == kept
         assert all(read.nodes[key] == image.nodes[key] for key in kept)

@@ -16,7 +16,7 @@ from authorizerd.metadata.errors import CorruptLogError, LogDirectoryError, Past
 from authorizerd.metadata.live_files import TRIES_MAX
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.meta_properties import NAME, MetaProperties, write_meta_properties
-from authorizerd.metadata.storage import DISK, DiskStorage
+from authorizerd.metadata.storage import DISK, Storage
 from authorizerd.protocol.records.batch import ControlType
 from tests.metadata.past_logs import LoggedBatch, kept, logged_batches, write_past
 from tests.support.log_files import (
@@ -38,7 +38,7 @@ REGISTER_BROKER = b"\1\0\3"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
-class ChangingDisk(DiskStorage):
+class ChangingDisk(Storage):
     """A disk on which the log's owner does something before a file is opened."""
 
     def __init__(self, change: Callable[[Path], None]) -> None:

@@ -13,14 +13,14 @@ from authorizerd.metadata.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from authorizerd.metadata.storage import DiskStorage
+from authorizerd.metadata.storage import Storage
 from tests.support.recording_storage import PowerFailure, RecordingStorage
 
 PROPERTIES = MetaProperties("AAAAAAAAQACAAAAAAAAAAQ", 1, "RMHudr8a9rrGxQEf6k-QdA")
 
 
 def test_properties_read_back(tmp_path: Path) -> None:
-    write_meta_properties(tmp_path, PROPERTIES, DiskStorage())
+    write_meta_properties(tmp_path, PROPERTIES, Storage())
     assert read_meta_properties(tmp_path) == PROPERTIES
     assert [each.name for each in tmp_path.iterdir()] == [NAME]
 
@@ -66,15 +66,15 @@ def test_unreadable_file_is_rejected(tmp_path: Path) -> None:
 def test_directory_is_formatted_once(tmp_path: Path) -> None:
     """A second format might give the log to another cluster."""
     log_dir = tmp_path / "log"
-    format_directory(log_dir, PROPERTIES, DiskStorage())
+    format_directory(log_dir, PROPERTIES, Storage())
     assert (log_dir / METADATA_TOPIC_DIRECTORY).is_dir()
     assert read_meta_properties(log_dir) == PROPERTIES
     other = MetaProperties("other", 2, "")
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
-        format_directory(log_dir, other, DiskStorage())
+        format_directory(log_dir, other, Storage())
     (log_dir / NAME).unlink()
     with pytest.raises(LogDirectoryError, match="already formatted; nothing was changed"):
-        format_directory(log_dir, other, DiskStorage())
+        format_directory(log_dir, other, Storage())
 
 
 def test_new_directories_are_durable(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_interrupted_format_is_recognized(tmp_path: Path) -> None:
         format_directory(log_dir, PROPERTIES, RecordingStorage("rename", skip=1, is_crash=True))
     assert read_meta_properties(log_dir) is None
     with pytest.raises(LogDirectoryError, match=r"interrupted .*Run `authorizerd format` again"):
-        check_format_is_finished(log_dir, DiskStorage())
-    format_directory(log_dir, PROPERTIES, DiskStorage())
-    check_format_is_finished(log_dir, DiskStorage())
+        check_format_is_finished(log_dir, Storage())
+    format_directory(log_dir, PROPERTIES, Storage())
+    check_format_is_finished(log_dir, Storage())
     assert read_meta_properties(log_dir) == PROPERTIES
 
 
@@ -129,9 +129,9 @@ def test_interrupted_format_starts_again(tmp_path: Path) -> None:
         raise OSError("full")
 
     with pytest.raises(OSError, match="full"):
-        format_directory(tmp_path, PROPERTIES, DiskStorage(), fail)
+        format_directory(tmp_path, PROPERTIES, Storage(), fail)
     other = MetaProperties("other", 2, "")
-    format_directory(tmp_path, other, DiskStorage())
+    format_directory(tmp_path, other, Storage())
     assert read_meta_properties(tmp_path) == other
     assert list((tmp_path / METADATA_TOPIC_DIRECTORY).iterdir()) == []
     assert {each.name for each in tmp_path.iterdir()} == {NAME, METADATA_TOPIC_DIRECTORY}
@@ -142,7 +142,7 @@ def test_file_is_written_atomically(tmp_path: Path, what: str) -> None:
     with pytest.raises(PowerFailure):
         write_meta_properties(tmp_path, PROPERTIES, RecordingStorage(what, is_crash=True))
     assert read_meta_properties(tmp_path) is None
-    write_meta_properties(tmp_path, PROPERTIES, DiskStorage())
+    write_meta_properties(tmp_path, PROPERTIES, Storage())
     assert read_meta_properties(tmp_path) == PROPERTIES
 
 
@@ -162,4 +162,4 @@ def test_failing_disk_gives_a_named_error(tmp_path: Path) -> None:
         write_meta_properties(tmp_path, PROPERTIES, RecordingStorage("sync"))
     (tmp_path / "file").touch()
     with pytest.raises(LogDirectoryError, match="Not a directory"):
-        format_directory(tmp_path / "file" / "log", PROPERTIES, DiskStorage())
+        format_directory(tmp_path / "file" / "log", PROPERTIES, Storage())

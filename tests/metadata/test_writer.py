@@ -22,7 +22,7 @@ from authorizerd.metadata.errors import LogNotWrittenError
 from authorizerd.metadata.log import LogBatch, MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
 from authorizerd.metadata.segments import SHORTAGES
-from authorizerd.metadata.storage import DiskStorage
+from authorizerd.metadata.storage import Storage
 from authorizerd.metadata.writer import CLEAN_SHUTDOWN_MARK, FEATURES_WRITTEN, LogWriter
 from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType
 from authorizerd.protocol.records.fast_reader import Texts, read_records
@@ -53,7 +53,7 @@ BEGUN = 1 + len(FEATURES_WRITTEN)
 
 def started(
     log_dir: Path,
-    storage: RecordingStorage | DiskStorage | None = None,
+    storage: Storage | None = None,
     *,
     segment_bytes_max: int = 1 << 30,
     metadata_version: int = METADATA_VERSION_KNOWN,
@@ -62,7 +62,7 @@ def started(
     clock = itertools.count(NOW_MS)
     writer = LogWriter(
         log_dir,
-        storage=storage or DiskStorage(),
+        storage=storage or Storage(),
         segment_bytes_max=segment_bytes_max,
         now_ms=lambda: next(clock),
     )

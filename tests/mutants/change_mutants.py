@@ -37,7 +37,7 @@ CHANGE_MUTANTS: Final = (
     Mutant(
         name="after a restart, changes before a checkpoint without ACLs are forgotten",
         file="daemon/origins/own_log.py",
-        text="max(applier.acls_changed_at, self.source.checkpoint_offset)",
+        text="max(applier.acls_changed_at, progress.checkpoint_offset)",
         becomes="applier.acls_changed_at",
         found_by=(
             "tests/end_to_end/test_backup.py"

@@ -163,8 +163,8 @@ COPY_MUTANTS: Final = (
     Mutant(
         name="other users can read a copy",
         file="metadata/storage.py",
-        text="DiskStorage(file_mode=0o600, directory_mode=0o700)",
-        becomes="DiskStorage()",
+        text="Storage(file_mode=0o600, directory_mode=0o700)",
+        becomes="Storage()",
         found_by=f"{_COPY}::test_only_the_owner_can_read_the_files",
     ),
 )

@@ -10,7 +10,7 @@ NODE_MUTANTS: Final = (
     Mutant(
         name="a snapshot may have an epoch that its leader does not know",
         file="daemon/sources/quorum/machine.py",
-        text=" <= snapshot.epoch <= self._contact.route.epoch:\n",
+        text=" <= snapshot.epoch <= self.contact.route.epoch:\n",
         becomes=" <= snapshot.epoch:\n",
         found_by="tests/daemon/sources/quorum/test_machine.py::test_a_useless_answer_drops_the_connection_and_changes_nothing",
     ),

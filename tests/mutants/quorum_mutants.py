@@ -60,8 +60,8 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="the epoch of a leader with a high watermark is not proven",
         file="daemon/sources/quorum/machine.py",
-        text="self._watermark_epoch = self._contact.proven_epoch = answer.leader_epoch",
-        becomes="self._watermark_epoch = answer.leader_epoch",
+        text="        self.contact.proven_epoch = answer.leader_epoch\n",
+        becomes="",
         found_by=(
             f"{_TESTS}/test_machine.py::test_epoch_of_a_leader_with_a_high_watermark_is_never_forgotten"
         ),
@@ -78,8 +78,8 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="a follower trusts a new leader's old high watermark",
         file="daemon/sources/quorum/barriers.py",
-        text="        return end_offset >= self.high_watermark and epoch >= self.leader_epoch\n",
-        becomes="        return end_offset >= self.high_watermark\n",
+        text="        return not is_below and log.committed_epoch >= self.leader_epoch\n",
+        becomes="        return not is_below\n",
         found_by=(
             f"{_TESTS}/test_machine.py::test_an_old_high_watermark_of_a_new_leader_confirms_nothing"
         ),
@@ -103,8 +103,8 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="a snapshot is put together from two leaders",
         file="daemon/sources/quorum/machine.py",
-        text="            if self._snapshot.leader_epoch == self._contact.route.epoch:\n",
-        becomes="            if self._snapshot.leader_epoch <= self._contact.route.epoch:\n",
+        text="            if self._snapshot.leader_epoch == self.contact.route.epoch:\n",
+        becomes="            if self._snapshot.leader_epoch <= self.contact.route.epoch:\n",
         found_by=f"{_TESTS}/test_machine.py::test_a_snapshot_begins_anew_if_a_piece_does_not_fit",
     ),
     Mutant(
@@ -150,14 +150,14 @@ QUORUM_MUTANTS: Final = (
     Mutant(
         name="a barrier passes by the answer of a deposed leader to a probe",
         file="daemon/sources/quorum/machine.py",
-        text="answer.leader_epoch == epoch == self.leader_epoch\n",
+        text="answer.leader_epoch == epoch == self.contact.route.epoch\n",
         becomes="answer.leader_epoch == epoch\n",
         found_by=f"{_TESTS}/test_machine.py::test_a_probe_of_a_deposed_leader_counts_for_nothing",
     ),
     Mutant(
         name="a barrier passes before the changes are applied",
         file="daemon/sources/quorum/source.py",
-        text="        offset = self._machine.committed_end - 1\n",
+        text="        offset = self._machine.log.committed_end - 1\n",
         becomes="        offset = -1\n",
         found_by=(
             f"{_TESTS}/test_source.py::test_a_barrier_waits_for_changes_that_are_not_passed_on_yet"

@@ -111,9 +111,9 @@ STORY_MUTANTS: Final = (
     ),
     Mutant(
         name="story: a change is acknowledged before a listing shows it",
-        file="daemon/sources/writes/destination.py",
-        text="            await self._source.barrier(created, deleted)\n",
-        becomes="            await trio.lowlevel.checkpoint()\n",
+        file="daemon/sources/brokers/source.py",
+        text="            await barrier.passed.wait()\n        return barrier.passed.is_set()\n",
+        becomes="            await trio.lowlevel.checkpoint()\n        return True\n",
         found_by=_STORIES,
     ),
     Mutant(

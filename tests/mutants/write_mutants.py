@@ -61,8 +61,8 @@ WRITE_MUTANTS: Final = (
     Mutant(
         name="a deletion that a former controller made is sent again",
         file="daemon/sources/writes/delivery.py",
-        text="                if not any(each.gone for each in removals):\n",
-        becomes="                if removals:\n",
+        text="                return any(each.gone for each in removals), judged\n",
+        becomes="                return not removals, judged\n",
         found_by=(
             "tests/daemon/sources/writes/test_forwarded.py"
             "::test_deletion_that_a_former_controller_committed_is_not_repeated"

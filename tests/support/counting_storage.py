@@ -6,10 +6,10 @@ from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import BinaryIO
 
-from authorizerd.metadata.storage import DiskStorage
+from authorizerd.metadata.storage import Storage
 
 
-class CountingStorage(DiskStorage):
+class CountingStorage(Storage):
     """Count the reads of opened files, and their bytes.
 
     Attributes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from authorizerd.metadata.storage import AppendFile, Directory, DiskStorage
+from authorizerd.metadata.storage import AppendFile, Directory, Storage
 
 Call = tuple[str, str]
 """The name of a call, and of its file or directory."""
@@ -18,7 +18,7 @@ class PowerFailure(BaseException):
     """The simulated process has ended, so no ``except`` block may write to the disk."""
 
 
-class RecordingStorage:
+class RecordingStorage(Storage):
     """Record calls in ``calls``, in order. One call named ``failing`` fails.
 
     Args:
@@ -42,7 +42,8 @@ class RecordingStorage:
         self.number = number
         self._is_crash = is_crash
         self._is_down = False
-        self._disk = DiskStorage()
+        super().__init__()
+        self._disk = Storage()
 
     def call(self, what: str, path: Path) -> None:
         """Record a call, or fail it."""
@@ -120,7 +121,7 @@ class RecordingStorage:
         self.call("sync_directory", directory)
 
 
-class _RecordedDirectory:
+class _RecordedDirectory(Directory):
     def __init__(self, storage: RecordingStorage, path: Path) -> None:
         self._storage = storage
         self._path = path

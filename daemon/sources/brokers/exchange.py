@@ -5,7 +5,6 @@ A connection that breaks, or answers garbage, is closed. It is never used again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, TypeVar
@@ -27,7 +26,7 @@ from authorizerd.daemon.sources.brokers.messages import (
 from authorizerd.daemon.sources.remedies import WRONG_NODES, missing_right
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call, Node, message_call
+from authorizerd.kafka_client.connection import Call, Node, OpenNode, message_call
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.kafka_client.quorum_calls import LISTING_CALL, describe_quorum_call
 from authorizerd.metadata.meta_properties import is_cluster_id
@@ -43,9 +42,6 @@ from authorizerd.protocol.kafka.requests import MetadataRequest
 from authorizerd.protocol.kafka.responses import MetadataAnswer
 
 T = TypeVar("T")
-
-OpenNode = Callable[[str, int], Awaitable[Node]]
-"""Open a connection to a host and port, as ``NodeOpener.open`` does."""
 
 CONNECTION_ERROR: Final = "connection"
 """The name of broken connections in ``SourceStatus.errors``."""

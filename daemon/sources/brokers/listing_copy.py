@@ -18,7 +18,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.daemon.process.threads import run_in_thread
-from authorizerd.daemon.sources.own_log_reader import read_some
+from authorizerd.daemon.sources.own_log_reader import pass_on, send_parts
 from authorizerd.image.changes import ClusterChange, ConfigChanged
 from authorizerd.metadata.errors import MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
@@ -35,7 +35,6 @@ from authorizerd.protocol.records.metadata import (
 
 RECORDS_PER_BATCH: Final = 2048
 BYTES_PER_BATCH: Final = 1024 * 1024
-CHANGES_PER_MESSAGE: Final = 2048
 
 _EPOCH: Final = 1
 _MARK_TYPE: Final = 0
@@ -102,15 +101,12 @@ class ListingCopy:
 
     async def _pass_on(self, applier: trio.MemorySendChannel[Message]) -> None:
         replay = Replay()
-        batches = await run_in_thread(self._log.batches)
-        while read := await run_in_thread(read_some, batches):
-            for log_batch in read:
-                for step in replay.steps(log_batch):
-                    if step is None:
-                        await trio.lowlevel.checkpoint()
-                    else:
-                        self._note_mark(step)
-                        await applier.send(step)
+
+        async def send(batch: ChangeBatch) -> None:
+            self._note_mark(batch)
+            await applier.send(batch)
+
+        await pass_on(await run_in_thread(self._log.batches), replay, send)
         self._is_transaction_open = replay.is_transaction_open
 
     def _note_mark(self, batch: ChangeBatch) -> None:
@@ -149,10 +145,7 @@ class ListingCopy:
         is_first = self.high_watermark is None
         self._is_transaction_open = False
         self.high_watermark = high_watermark
-        for start in range(0, len(changes), CHANGES_PER_MESSAGE):
-            part = tuple(changes[start : start + CHANGES_PER_MESSAGE])
-            await applier.send(ChangeBatch(offset, part, is_end=False))
-        await applier.send(ChangeBatch(offset, cluster_changes=(mark, *releases)))
+        await send_parts(applier, offset, changes, (mark, *releases))
         if is_first:
             await applier.send(CaughtUp(offset))
         await self._applied.wait_until(

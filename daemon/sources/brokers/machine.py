@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypeAlias, TypeVar
 
-from authorizerd.daemon.sources.brokers.acknowledged import Acknowledged
-from authorizerd.daemon.sources.brokers.lag import LAG_SECONDS, Lag
+from authorizerd.daemon.sources.brokers.acknowledged import LAG_SECONDS, Acknowledged, Lag
 from authorizerd.daemon.sources.brokers.messages import (
     Accept,
     Action,

@@ -11,17 +11,22 @@ Source: KIP-584; Kafka 4.3 BrokerFeatures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import trio
 
-from authorizerd.daemon.sources.brokers.exchange import OpenNode
 from authorizerd.daemon.sources.brokers.messages import Target
-from authorizerd.image.changes import UNKNOWN_LEVEL
+from authorizerd.image.changes import (
+    UNKNOWN_LEVEL,
+    ClusterChange,
+    FeatureLevel,
+    NodeRegistered,
+    NodeUnregistered,
+)
 from authorizerd.image.features import METADATA_VERSION_FEATURE
-from authorizerd.kafka_client.connection import NO_FEATURES, Features, Node
+from authorizerd.kafka_client.connection import NO_FEATURES, Features, Node, OpenNode
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 
 FIRST_LOOK_SECONDS: Final = 10.0
@@ -56,9 +61,11 @@ class ReleaseProbe:
         self._watched: Final[dict[int, _Watched]] = {}
         self._answered = trio.Event()
         self._patience = FIRST_LOOK_SECONDS
+        self._taken: dict[int, int] = {}
+        self._taken_finalized: int | None = None
 
     @property
-    def levels(self) -> Mapping[int, int]:
+    def levels(self) -> dict[int, int]:
         """The highest level that each broker supports, by its id."""
         return {
             broker_id: each.features.supported.get(METADATA_VERSION_FEATURE, UNKNOWN_LEVEL)
@@ -74,6 +81,22 @@ class ReleaseProbe:
             default=NO_FEATURES,
         )
         return newest.finalized.get(METADATA_VERSION_FEATURE, UNKNOWN_LEVEL)
+
+    def take_changes(self) -> tuple[ClusterChange, ...]:
+        """Return what has changed in the brokers' releases since the last call."""
+        before, after, finalized = self._taken, self.levels, self.finalized
+        changes: list[ClusterChange] = [
+            NodeUnregistered(False, each) for each in before if each not in after
+        ]
+        changes += (
+            NodeRegistered(False, broker_id, level)
+            for broker_id, level in after.items()
+            if before.get(broker_id) != level
+        )
+        if finalized != self._taken_finalized:
+            changes.append(FeatureLevel(METADATA_VERSION_FEATURE, max(finalized, 0)))
+        self._taken, self._taken_finalized = after, finalized
+        return tuple(changes)
 
     async def look(self, brokers: Sequence[Target]) -> None:
         """Ask every broker. Return once all have answered or failed, or after a time limit.

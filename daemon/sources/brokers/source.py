@@ -21,13 +21,12 @@ from authorizerd.acl.listing import Expectation, expect, find_shown
 from authorizerd.acl.model import Acl, AclFilter, Change, ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.acl.steps import free
-from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.config.follow.settings import FollowSettings
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
-from authorizerd.daemon.sources.brokers.exchange import Answer, Exchange, OpenNode
+from authorizerd.daemon.sources.brokers.exchange import Answer, Exchange
 from authorizerd.daemon.sources.brokers.listing_copy import ListingCopy
 from authorizerd.daemon.sources.brokers.machine import Machine
 from authorizerd.daemon.sources.brokers.messages import (
@@ -50,15 +49,9 @@ from authorizerd.daemon.sources.brokers.release_probe import FIRST_LOOK_SECONDS,
 from authorizerd.daemon.sources.failure_log import FailureLog
 from authorizerd.daemon.sources.freshness import Freshness
 from authorizerd.daemon.sources.status import SourceStatus
-from authorizerd.image.changes import (
-    UNKNOWN_LEVEL,
-    ClusterChange,
-    FeatureLevel,
-    NodeRegistered,
-    NodeUnregistered,
-)
-from authorizerd.image.features import METADATA_VERSION_FEATURE
+from authorizerd.image.changes import UNKNOWN_LEVEL
 from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import OpenNode
 
 BARRIERS_MAX: Final = 10_000
 PAUSES_PER_STALENESS: Final = 4
@@ -108,14 +101,12 @@ class BrokersSource:
         self._settings = settings
         self._copy = copy
         self._freshness = freshness
-        self._status = status
+        self.status: Final = status
         self._applied = applied
         self._random = random or SystemRandom()
         self._exchange = Exchange(open_node, settings, status)
         self._open_node = open_node
         self._probe: ReleaseProbe | None = None
-        self._levels: dict[int, int] = {}
-        self._finalized: int | None = None
         self._machine: Machine | None = None
         self._barriers: dict[int, _Barrier] = {}
         self._last_barrier = 0
@@ -129,31 +120,25 @@ class BrokersSource:
         self._failures = FailureLog()
 
     @property
-    def status(self) -> SourceStatus:
-        return self._status
-
-    @property
     def high_watermark(self) -> int:
         """The last offset of ours, -1 before the first."""
-        return self._status.high_watermark
+        return self.status.high_watermark
 
     @property
-    def cluster_id(self) -> str:
-        """The cluster's id, empty if it is not known yet."""
-        return self._status.cluster_id
-
-    @property
-    def broker(self) -> Address | None:
+    def address(self) -> Address | None:
         """The address of the pinned broker, None while no broker answers."""
         return self._exchange.address if self._has_answered else None
+
+    def report_lost(self, address: Address) -> None:
+        """Do nothing: the source polls the same broker, and soon replaces it."""
 
     @property
     def metadata_version(self) -> int:
         """The cluster's level, as its brokers tell it; -1 if they do not."""
         return UNKNOWN_LEVEL if self._probe is None else self._probe.finalized
 
-    async def barrier(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> None:
-        """Wait until decisions are made by a listing that shows changes of ACLs.
+    async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
+        """Return True once decisions are made by a listing that shows changes of ACLs.
 
         The listing was asked for after the call. It contains every created binding, and none that
         a deleted filter matches; or it is known to be newer than the call, so that another client
@@ -163,21 +148,21 @@ class BrokersSource:
 
         If cancelled, listings must still show the changes.
 
-        Raises:
-            UpdateRefusedError: too many changes are waited for, or the source does not run yet.
-            trio.TooSlowError: no listing has shown the changes in a minute.
+        Return False if too many changes are waited for, if the source does not run yet, or if no
+        listing has shown the changes in a minute.
         """
         expectation = await finish_in_turns(expect(list(created), list(deleted)))
         machine = self._machine
         if machine is None or len(self._barriers) >= BARRIERS_MAX:
-            raise UpdateRefusedError("too many changes wait for a listing of the cluster's ACLs")
+            return False
         self._last_barrier += 1
         barrier = _Barrier(expectation, trio.current_time())
         self._barriers[self._last_barrier] = barrier
         machine.acknowledge(self._last_barrier, barrier.made_at)
         self._is_wanted.set()
-        with trio.fail_after(KEPT_SECONDS):
+        with trio.move_on_after(KEPT_SECONDS):
             await barrier.passed.wait()
+        return barrier.passed.is_set()
 
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None:
         """Pass on the copy, then poll brokers until cancelled; close ``applier`` in any case.
@@ -217,7 +202,7 @@ class BrokersSource:
     async def _publish_copy(
         self, applier: trio.MemorySendChannel[Message], probe: ReleaseProbe
     ) -> None:
-        copy, status = self._copy, self._status
+        copy, status = self._copy, self.status
         status.cluster_id = copy.cluster_id or ""
         # What a copy says may be old, unless it is to be served until there is contact.
         decides = copy.high_watermark is None or self._settings.serve_copy
@@ -228,7 +213,7 @@ class BrokersSource:
         if decides:
             with trio.move_on_after(FIRST_LOOK_SECONDS):
                 await self._look_first(probe)
-            found = self._compare_releases()
+            found = probe.take_changes()
             await applier.send(ChangeBatch(copy.last_offset, cluster_changes=found))
         await applier.send(CaughtUp(copy.last_offset))
         await self._applied.wait_until(lambda newest: newest is not None)
@@ -240,24 +225,6 @@ class BrokersSource:
             if isinstance(opened, Opened) and opened.brokers:
                 await probe.look(opened.brokers)
                 return
-
-    def _compare_releases(self) -> tuple[ClusterChange, ...]:
-        """Return what has changed in the brokers' releases, and note that it is in force."""
-        assert self._probe is not None, "it runs"
-        before, after = self._levels, dict(self._probe.levels)
-        changes: list[ClusterChange] = [
-            NodeUnregistered(False, each) for each in before if each not in after
-        ]
-        changes += (
-            NodeRegistered(False, broker_id, level)
-            for broker_id, level in after.items()
-            if before.get(broker_id) != level
-        )
-        finalized = self._probe.finalized
-        if finalized != self._finalized:
-            changes.append(FeatureLevel(METADATA_VERSION_FEATURE, max(finalized, 0)))
-        self._levels, self._finalized = after, finalized
-        return tuple(changes)
 
     async def _check_copy(self) -> None:
         """Stop decisions for ever if the copy has the ACLs of another cluster."""
@@ -300,7 +267,7 @@ class BrokersSource:
     async def _wait(self, action: Wait) -> Event:
         await self._forget_pending()
         if action.problem:
-            self._status.last_error = action.problem
+            self.status.last_error = action.problem
             # Offsets change each time; the brokers of a cluster mostly differ by a number, too.
             if self._failures.is_due(_NUMBER.sub("", action.problem)):
                 _logger.warning("following the cluster, retrying: %s", action.problem)
@@ -316,7 +283,7 @@ class BrokersSource:
         """Ask for all ACLs, and compare them with those in force, unless the answer is equal."""
         await self._forget_pending()
         self._forget_old_barriers()
-        self._listed_as_of = self._status.clock()
+        self._listed_as_of = self.status.clock()
         # Not later: the answer may be older than barriers that are made while it is awaited.
         expectations = {key: each.expectation for key, each in self._barriers.items()}
         answer = await self._exchange.ask_listing()
@@ -330,7 +297,7 @@ class BrokersSource:
         snapshot = self._applied.newest or EMPTY_SNAPSHOT
         if answer.digest == self._digest:
             shown = await finish_in_turns(find_shown(snapshot.acls, expectations))
-            return _listed(answer, shown, is_equal=True)
+            return Listed(True, shown, answer.seconds, answer.throttle_seconds)
         listing = await self._exchange.decode(answer)
         if isinstance(listing, Broken):
             return listing
@@ -338,13 +305,14 @@ class BrokersSource:
         shown = await finish_in_turns(find_shown(listing, expectations))
         await finish_in_turns(listing.free_in_steps())
         self._pending = _Pending(answer.digest, changes)
-        return _listed(answer, shown, is_equal=not changes)
+        return Listed(not changes, shown, answer.seconds, answer.throttle_seconds)
 
     async def _accept(self, accept: Accept, applier: trio.MemorySendChannel[Message]) -> None:
         """Save the last listing's differences, let decisions use them, and confirm the state."""
-        pending, status = self._pending, self._status
+        pending, status = self._pending, self.status
         changes = [] if pending is None else pending.changes
-        releases = self._compare_releases()
+        assert self._probe is not None, "it runs"
+        releases = self._probe.take_changes()
         if changes or releases or self._copy.high_watermark is None:
             await self._copy.append(
                 self._cluster_id, changes, accept.high_watermark, applier, releases
@@ -378,7 +346,3 @@ class BrokersSource:
         oldest = now - KEPT_SECONDS
         for key in [key for key, each in self._barriers.items() if each.made_at < oldest]:
             del self._barriers[key]
-
-
-def _listed(answer: Answer, shown: frozenset[int], *, is_equal: bool) -> Listed:
-    return Listed(is_equal, shown, answer.seconds, answer.throttle_seconds)

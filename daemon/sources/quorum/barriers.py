@@ -10,6 +10,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
+
 
 @dataclass(frozen=True, slots=True)
 class Goal:
@@ -18,17 +20,14 @@ class Goal:
     high_watermark: int
     leader_epoch: int
 
-    def is_reached(self, end_offset: int, epoch: int) -> bool:
+    def is_reached(self, log: FetchedLog) -> bool:
         """Return True if everything was passed on that was committed when the leader answered.
 
         A leader knows what its predecessors committed only once its own epoch's first record is
         committed. A high watermark below that record may be too old.
-
-        Args:
-            end_offset: the offset after everything that was passed on.
-            epoch: the epoch of the record before it.
         """
-        return end_offset >= self.high_watermark and epoch >= self.leader_epoch
+        is_below = log.committed_end < self.high_watermark
+        return not is_below and log.committed_epoch >= self.leader_epoch
 
 
 class Barriers:
@@ -64,12 +63,9 @@ class Barriers:
             self._answered = ticket
             self._goals.append((ticket, goal))
 
-    def reach(self, end_offset: int, epoch: int) -> int | None:
-        """Return the highest ticket that passes now, or None if no further one does.
-
-        The arguments are those of ``Goal.is_reached``.
-        """
+    def reach(self, log: FetchedLog) -> int | None:
+        """Return the highest ticket that passes now, or None if no further one does."""
         reached = None
-        while self._goals and self._goals[0][1].is_reached(end_offset, epoch):
+        while self._goals and self._goals[0][1].is_reached(log):
             reached = self._goals.popleft()[0]
         return reached

@@ -14,7 +14,7 @@ from typing import Final
 from authorizerd.config.follow.settings import CLUSTER_ID, Server
 from authorizerd.daemon.sources.quorum.errors import (
     GarbageError,
-    OtherClusterError,
+    PermanentFaultError,
     RestoredClusterError,
 )
 from authorizerd.daemon.sources.quorum.messages import (
@@ -24,8 +24,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     Effect,
     Wait,
 )
-from authorizerd.daemon.sources.quorum.retries import Retries
-from authorizerd.daemon.sources.quorum.route import NODES_MAX, UNKNOWN, Route
+from authorizerd.daemon.sources.quorum.route import NODES_MAX, UNKNOWN, Retries, Route
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotAnswer
@@ -204,11 +203,11 @@ class Contact:
             code = ErrorCode.INCONSISTENT_CLUSTER_ID
             return self.give_up(code.name, describe_code(code))
         if self._named_cluster is not None:
-            raise OtherClusterError(
+            raise PermanentFaultError(
                 f"{self.target}: expected cluster {self._named_cluster}, found another cluster: "
                 f"correct {CLUSTER_ID}, or the servers in the configuration"
             )
-        raise OtherClusterError(
+        raise PermanentFaultError(
             f"{self.target}: this node belongs to another cluster than the daemon's copy of the "
             "log: correct the servers in the configuration. To follow the other cluster, stop the "
             "daemon, run `authorizerd reset-copy --config FILE`, and start it again"

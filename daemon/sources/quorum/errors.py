@@ -11,10 +11,6 @@ class PermanentFaultError(Exception):
     """Following cannot go on until an operator acts. The text names the remedy."""
 
 
-class OtherClusterError(PermanentFaultError):
-    """A node belongs to another cluster than the daemon's copy of the log."""
-
-
 class RestoredClusterError(PermanentFaultError):
     """The cluster's log lacks records that it had committed before.
 

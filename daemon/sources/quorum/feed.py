@@ -6,23 +6,22 @@ snapshot reaches it as the differences from its state, in one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import trio
 
 from authorizerd.acl.difference import plan_differences
 from authorizerd.acl.listing import Listing
-from authorizerd.acl.model import AclAdded, Change, ChangeBatch
+from authorizerd.acl.model import AclAdded, ChangeBatch
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import in_chunks
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import CaughtUp, Message, Reset
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.process.threads import run_in_thread
-from authorizerd.daemon.sources.own_log_reader import read_some
-from authorizerd.image.changes import ClusterChange
+from authorizerd.daemon.sources.own_log_reader import read_some, send_parts
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.difference import plan_image_differences
 from authorizerd.image.errors import ChangeError
@@ -33,13 +32,8 @@ from authorizerd.metadata.log import LogBatch
 from authorizerd.metadata.replay import Replay
 from authorizerd.protocol.records.batch import RecordBatch
 
-CHANGES_PER_PART: Final = 256
-"""How many differences are passed on at once."""
-
 _FETCHED: Final = Path(METADATA_TOPIC_DIRECTORY)
 """The place in errors of batches that were never in a file."""
-
-T = TypeVar("T")
 
 
 class MisfitError(Exception):
@@ -177,21 +171,8 @@ class Feed:
         changes = await finish_in_turns(plan_differences(before, acls))
         del before  # freeing it late would block the loop
         cluster_changes = await finish_in_turns(plan_image_differences(self._cluster.newest, image))
-        await self._send_parts(changes, cluster_changes, last_offset)
+        await send_parts(self._applier, last_offset, changes, cluster_changes)
         await finish_in_turns(acls.free_in_steps())
-
-    async def _send_parts(
-        self,
-        changes: Sequence[Change],
-        cluster_changes: Sequence[ClusterChange],
-        last_offset: int,
-    ) -> None:
-        """Send all changes so that they become visible together."""
-        for part in _parts(changes):
-            await self._applier.send(ChangeBatch(last_offset, part, is_end=False))
-        for cluster_part in _parts(cluster_changes):
-            await self._applier.send(ChangeBatch(last_offset, (), False, cluster_part))
-        await self._applier.send(ChangeBatch(last_offset))
 
 
 def _add_acls(acls: Listing, batch: ChangeBatch) -> None:
@@ -211,8 +192,3 @@ async def _apply_in_turns(image: ClusterImage, batch: ChangeBatch) -> ClusterIma
     except ChangeError as error:
         raise MisfitError(batch.last_offset, str(error)) from error
     return image
-
-
-def _parts(changes: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    for start in range(0, len(changes), CHANGES_PER_PART):
-        yield tuple(changes[start : start + CHANGES_PER_PART])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import trio
@@ -16,12 +15,13 @@ from authorizerd.daemon.sources.quorum.messages import (
     ConnectionLost,
     Event,
     FetchAnswered,
+    Probe,
     SendFetch,
     SendFetchSnapshot,
     SnapshotAnswered,
 )
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call, Node, message_call
+from authorizerd.kafka_client.connection import Call, Node, OpenNode, message_call
 from authorizerd.kafka_client.errors import (
     ConnectionFailedError,
     RequestFailedError,
@@ -34,6 +34,7 @@ from authorizerd.metadata.meta_properties import is_cluster_id
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
+from authorizerd.protocol.kafka.fetch import FetchAnswer
 from authorizerd.protocol.kafka.requests import DescribeClusterRequest
 from authorizerd.protocol.kafka.responses import CONTROLLER_ENDPOINTS, DescribeClusterAnswer
 from authorizerd.protocol.records.fetched import read_fetched_batches
@@ -44,15 +45,11 @@ IDLE_ANSWER_MS: Final = 2_000
 After that, the daemon looks for another leader.
 """
 
+PROBES_MAX: Final = 2
+"""A leader closes idle connections, so a failure on an old one is followed by a second try."""
+
 BATCHES_PER_EVENT: Final = 256
 """How many batches the machine gets at once, since it handles an event without a pause."""
-
-OpenNode = Callable[[str, int], Awaitable[Node]]
-"""Connect to host and port, and log in.
-
-Raises:
-    ConnectionFailedError: the node cannot be used.
-"""
 
 T = TypeVar("T")
 
@@ -73,6 +70,11 @@ class Link:
         self._timeout_ms: Final = request_timeout_ms
         self._node: Node | None = None
         self._rest: FetchAnswered | None = None
+
+    @property
+    def address(self) -> Address | None:
+        """The address of the connection, None if there is none."""
+        return None if self._node is None else self._node.address
 
     async def close(self) -> None:
         """Close the connection, if there is one."""
@@ -186,6 +188,41 @@ class Link:
             max_bytes=request.max_bytes,
         )
         return SnapshotAnswered(await self._send(call, self._timeout_ms))
+
+
+class LeaderProbe:
+    """A second connection to the leader, on which a Fetch never waits for new records.
+
+    It carries one probe at a time, and is kept for the next one.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.link: Final = link
+        self.lock: Final = trio.Lock()
+
+    async def fetch(self, probe: Probe, *, cluster_id: str | None) -> FetchAnswer | None:
+        """Return the answer to a probe, None if there is none. The caller holds the lock.
+
+        If cancelled, the connection is closed.
+        """
+        for _ in range(PROBES_MAX):
+            try:
+                answer = await self._try(probe, cluster_id)
+            except BaseException:
+                await self.link.close()
+                raise
+            if answer is not None:
+                return answer
+            await self.link.close()
+        return None
+
+    async def _try(self, probe: Probe, cluster_id: str | None) -> FetchAnswer | None:
+        link = self.link
+        is_open = link.address == probe.address
+        if not is_open and not isinstance(await link.connect(probe.address), Connected):
+            return None
+        event = await link.ask(probe.request, cluster_id=cluster_id, is_behind=False)
+        return event.answer if isinstance(event, FetchAnswered) else None
 
 
 def _lost(error: ConnectionFailedError | RequestFailedError, address: Address) -> ConnectionLost:

@@ -14,10 +14,9 @@ Source: KIP-595, KIP-630, KIP-853, KIP-1166; Kafka 4.3 KafkaRaftClient (the obse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, assert_never
 
-from authorizerd.config.follow.settings import Server
 from authorizerd.daemon.sources.quorum.barriers import Barriers, Goal
 from authorizerd.daemon.sources.quorum.contact import Contact
 from authorizerd.daemon.sources.quorum.errors import GarbageError, PermanentFaultError
@@ -50,11 +49,10 @@ from authorizerd.daemon.sources.quorum.messages import (
     Wait,
 )
 from authorizerd.daemon.sources.quorum.snapshot_fetch import SnapshotFetch
-from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
 from authorizerd.protocol.kafka.quorum_messages import SnapshotId
-from authorizerd.protocol.records.batch import BatchMark, RecordBatch
+from authorizerd.protocol.records.batch import RecordBatch
 
 FETCH_BYTES: Final = 1 << 20
 FETCH_WAIT_MS: Final = 500
@@ -77,31 +75,21 @@ class Machine:
     """Follow a quorum.
 
     Args:
-        servers: where to ask first.
+        contact: what is known of the leader.
         log: the end of what was passed on before.
         cluster_id: the id that the cluster must have; None if the machine must ask for it.
-        random: returns a number from 0 to 1.
-        named_cluster: the id in the configuration, which errors blame; None if it has none.
+
+    Attributes:
+        high_watermark: the highest that a leader has reported (exclusive), -1 before the first.
     """
 
-    def __init__(
-        self,
-        servers: Sequence[Server],
-        log: FetchedLog,
-        *,
-        cluster_id: str | None,
-        random: Callable[[], float],
-        named_cluster: str | None = None,
-    ) -> None:
-        self._contact: Final = Contact(
-            servers, epoch=log.committed_epoch, random=random, named_cluster=named_cluster
-        )
-        self._log: Final = log
-        self._barriers: Final = Barriers()
+    def __init__(self, contact: Contact, log: FetchedLog, *, cluster_id: str | None) -> None:
+        self.contact: Final = contact
+        self.log: Final = log
+        self.barriers: Final = Barriers()
         self._snapshot: SnapshotFetch | None = None
         self._fetch_version = 0
-        self._leader_watermark = -1
-        self._watermark_epoch = -1
+        self._reported = Goal(-1, -1)
         self._goal: Goal | None = None
         self._is_loaded = False
         self._is_stopped = False
@@ -111,57 +99,25 @@ class Machine:
         self.cluster_id = cluster_id
         self.high_watermark = -1
 
-    @property
-    def leader(self) -> tuple[Address, int] | None:
-        """The leader's address and epoch, or None unless its last answer was that of a leader."""
-        return self._contact.leader
-
-    @property
-    def leader_id(self) -> int:
-        """The node id of the newest leader that was named, or -1."""
-        return self._contact.route.leader_id
-
-    @property
-    def leader_epoch(self) -> int:
-        """The newest epoch that was named, 0 before the first."""
-        return self._contact.route.epoch
-
-    @property
-    def committed_end(self) -> int:
-        """The offset after everything that was passed on."""
-        return self._log.committed_end
-
-    def add_barrier(self) -> int:
-        """Return the ticket of a new barrier; see ``Barriers``."""
-        return self._barriers.add()
-
     def begin_probe(self) -> Probe | None:
         """Return a Fetch that tells at once what is committed, if a barrier needs one.
 
         The usual Fetch may wait at the leader for half a second. A probe goes over another
         connection, and changes nothing but barriers. Return None if no leader is known, either.
         """
-        leader = self.leader
-        if leader is None or not self._barriers.are_waiting:
+        leader = self.contact.leader
+        if leader is None or not self.barriers.are_waiting:
             return None
-        return Probe(self._barriers.newest, leader[0], SendFetch(self._position(), 0, 1))
+        return Probe(self.barriers.newest, leader[0], SendFetch(self._position(), 0, 1))
 
     def end_probe(self, probe: Probe, answer: FetchAnswer) -> int | None:
         """Return the highest ticket that passes now by the answer to a probe, or None."""
         epoch = probe.request.position.leader_epoch
-        is_leader = not answer.error_code and answer.leader_epoch == epoch == self.leader_epoch
-        if not is_leader or answer.high_watermark < 0:
+        is_current = answer.leader_epoch == epoch == self.contact.route.epoch
+        if answer.error_code or not is_current or answer.high_watermark < 0:
             return None
-        self._barriers.answer(probe.ticket, Goal(answer.high_watermark, epoch))
-        return self._barriers.reach(self._log.committed_end, self._log.committed_epoch)
-
-    def doubt_leader(self, address: Address) -> None:
-        """Forget that ``address`` leads, until it answers a request that is sent from now on."""
-        self._contact.doubt_leader(address)
-
-    def learn_voters(self, nodes: Mapping[int, Address]) -> None:
-        """Remember where the voters are, by node id, for the time when no other node answers."""
-        self._contact.route.add_nodes(nodes)
+        self.barriers.answer(probe.ticket, Goal(answer.high_watermark, epoch))
+        return self.barriers.reach(self.log)
 
     def step(self, event: Event, now: float) -> Reaction:
         """Return what to do about an event.
@@ -169,16 +125,16 @@ class Machine:
         Args:
             now: seconds on a clock that never goes back.
         """
-        self._contact.now = now
+        self.contact.now = now
         try:
             request = Stop() if self._is_stopped else self._handle(event)
         except GarbageError as error:
             text = f"expected an answer of the quorum's leader: {error}"
-            request = self._contact.give_up("garbage", text)
+            request = self.contact.give_up("garbage", text)
         except PermanentFaultError as error:
             request = self._stop(str(error))
-        effects = tuple(self._contact.effects)
-        self._contact.effects.clear()
+        effects = tuple(self.contact.effects)
+        self.contact.effects.clear()
         return Reaction(effects, request)
 
     def _handle(self, event: Event) -> Request:
@@ -186,12 +142,12 @@ class Machine:
             case TimePassed():
                 return self._ask()
             case Connected():
-                self._contact.is_connected = True
+                self.contact.is_connected = True
                 self._is_checked = False
                 self._fetch_version = event.fetch_version
                 return self._ask()
             case ConnectionLost():
-                return self._contact.give_up(event.reason, event.text, is_silent=event.is_silent)
+                return self.contact.give_up(event.reason, event.text, is_silent=event.is_silent)
             case ClusterAnswered():
                 self.cluster_id = event.cluster_id
                 return self._ask()
@@ -203,55 +159,50 @@ class Machine:
                 return self._on_snapshot_applied()
             case SnapshotDamaged():
                 self._snapshot = None
-                return self._contact.give_up("snapshot", event.text)
+                return self.contact.give_up("snapshot", event.text)
             case _:
                 assert_never(event)
 
     def _stop(self, text: str) -> Request:
         self._abandon_snapshot()
-        self._contact.disconnect()
-        self._contact.effects.append(ReportFault(text, self._log.committed_end - 1))
+        self.contact.disconnect()
+        self.contact.effects.append(ReportFault(text, self.log.committed_end - 1))
         self._is_stopped = True
         return Stop()
 
     def _ask(self) -> Request:
         """Return the next request on the connection, or to open one."""
-        if not self._contact.is_connected:
-            return self._contact.connect()
+        if not self.contact.is_connected:
+            return self.contact.connect()
         if self.cluster_id is None:
             return AskCluster()
-        self._contact.begin_request()
+        self.contact.begin_request()
         if self._snapshot is not None:
             # Another leader's snapshot of the same id may have other bytes.
-            if self._snapshot.leader_epoch == self._contact.route.epoch:
+            if self._snapshot.leader_epoch == self.contact.route.epoch:
                 return self._snapshot.request(FETCH_BYTES)
             self._abandon_snapshot()
-        if not self._is_checked and self._log.last is not None:
-            return SendFetch(self._position_of(self._log.last), 0, 1)
-        self._ticket_sent = self._barriers.newest
+        if not self._is_checked and self.log.last is not None:
+            again = self._position_at(self.log.last.base_offset, self.log.committed_epoch)
+            return SendFetch(again, 0, 1)
+        self._ticket_sent = self.barriers.newest
         return SendFetch(self._position(), self._choose_wait_ms(), FETCH_BYTES)
 
     def _position(self) -> FetchPosition:
-        return FetchPosition(
-            offset=self._log.end_offset,
-            last_epoch=self._log.last_epoch,
-            leader_epoch=self._contact.route.epoch,
-            high_watermark=self._known_watermark(),
-        )
+        return self._position_at(self.log.end_offset, self.log.last_epoch)
 
-    def _position_of(self, last: BatchMark) -> FetchPosition:
-        """Return the position before the last batch that was passed on, to get it again."""
+    def _position_at(self, offset: int, last_epoch: int) -> FetchPosition:
         return FetchPosition(
-            offset=last.base_offset,
-            last_epoch=self._log.committed_epoch,
-            leader_epoch=self._contact.route.epoch,
+            offset=offset,
+            last_epoch=last_epoch,
+            leader_epoch=self.contact.route.epoch,
             high_watermark=self._known_watermark(),
         )
 
     def _choose_wait_ms(self) -> int:
         """Return how long the leader may wait for a new record before it answers."""
         is_announced = self._fetch_version >= VERSION_WITH_HIGH_WATERMARK
-        if not self._barriers.are_waiting and (is_announced or not self._log.has_pending):
+        if not self.barriers.are_waiting and (is_announced or not self.log.has_pending):
             self._short_waits = 0
             return FETCH_WAIT_MS
         wait_ms = SHORT_WAIT_MS << min(self._short_waits, DOUBLINGS_MAX)
@@ -263,15 +214,15 @@ class Machine:
 
         An earlier leader's does not count: a record above the new leader's may be truncated.
         """
-        is_current = self._watermark_epoch == self._contact.route.epoch
-        return self._leader_watermark if is_current else -1
+        is_current = self._reported.leader_epoch == self.contact.route.epoch
+        return self._reported.high_watermark if is_current else -1
 
     def _judge(self, answer: FetchAnswer | SnapshotAnswer) -> Wait | None:
         """Do as ``Contact.judge``, and drop what was fetched in an epoch that is forgotten."""
-        before = self._contact.route.epoch
-        other = self._contact.judge(answer)
-        if self._contact.route.epoch < before:
-            self._log.replace(self._log.committed_end, self._log.committed_epoch)
+        before = self.contact.route.epoch
+        other = self.contact.judge(answer)
+        if self.contact.route.epoch < before:
+            self.log.replace(self.log.committed_end, self.log.committed_epoch)
             self._abandon_snapshot()
         return other
 
@@ -281,87 +232,85 @@ class Machine:
             return other
         if answer.error_code:
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._log.go_back(self._log.end_offset)
+                self.log.go_back(self.log.end_offset)
             return self._on_log_error(answer.error_code)
         if not self._is_checked and answer.diverging is None:
             self._is_checked = True
-            if self._log.last is not None:
+            if self.log.last is not None:
                 # A leader that offers a snapshot does not have that batch any more.
                 if answer.snapshot is None:
-                    self._log.check_last(batches)
+                    self.log.check_last(batches)
                 return self._ask_after(answer.throttle_ms)
         if answer.diverging is not None:
-            if not self._log.truncate(answer.diverging):
+            if not self.log.truncate(answer.diverging):
                 raise GarbageError(f"{answer.diverging} truncates nothing")
         elif answer.snapshot is not None:
             self._begin_snapshot(answer.snapshot)
         else:
             self._take_records(answer, batches)
-            self._contact.succeed()
+            self.contact.succeed()
         return self._ask_after(answer.throttle_ms)
 
     def _ask_after(self, throttle_ms: int) -> Request:
         """Return the next request, after a pause if the leader throttles or memory is short."""
         if throttle_ms > 0:
-            return Wait(self._contact.now + min(throttle_ms / 1000, THROTTLE_SECONDS_MAX))
-        if self._log.is_full:
-            return Wait(self._contact.now + FULL_SECONDS)
+            return Wait(self.contact.now + min(throttle_ms / 1000, THROTTLE_SECONDS_MAX))
+        if self.log.is_full:
+            return Wait(self.contact.now + FULL_SECONDS)
         return self._ask()
 
     def _on_log_error(self, code: int) -> Request:
-        self._contact.count(ApiError(code).name, "the leader's log lacks what was requested")
+        self.contact.count(ApiError(code).name, "the leader's log lacks what was requested")
         self._abandon_snapshot()
-        return self._contact.pause()
+        return self.contact.pause()
 
     def _take_records(self, answer: FetchAnswer, batches: Sequence[RecordBatch]) -> None:
-        self._log.append(batches, leader_epoch=answer.leader_epoch)
+        self.log.append(batches, leader_epoch=answer.leader_epoch)
         if batches:
             self._short_waits = 0
         if answer.high_watermark < 0:
             self._advance()
             return
-        self._leader_watermark = max(answer.high_watermark, self._known_watermark())
-        self._watermark_epoch = self._contact.proven_epoch = answer.leader_epoch
-        self.high_watermark = max(answer.high_watermark, self.high_watermark)
         goal = Goal(answer.high_watermark, answer.leader_epoch)
+        highest = max(answer.high_watermark, self._known_watermark())
+        self._reported = Goal(highest, answer.leader_epoch)
+        self.contact.proven_epoch = answer.leader_epoch
+        self.high_watermark = max(answer.high_watermark, self.high_watermark)
         self._goal = goal if self._goal is None else self._goal
-        self._barriers.answer(self._ticket_sent, goal)
+        self.barriers.answer(self._ticket_sent, goal)
         self._advance()
-        if self._is_loaded and self._is_reached(goal):
-            self._contact.effects.append(Confirm())
-
-    def _is_reached(self, goal: Goal) -> bool:
-        return goal.is_reached(self._log.committed_end, self._log.committed_epoch)
+        if self._is_loaded and goal.is_reached(self.log):
+            self.contact.effects.append(Confirm())
 
     def _advance(self) -> None:
         """Pass on what is committed, and report what is reached by it."""
-        effects = self._contact.effects
-        committed = self._log.commit(self._known_watermark())
+        effects = self.contact.effects
+        committed = self.log.commit(self._known_watermark())
         if committed:
             self._short_waits = 0
             effects.append(PassOn(committed))
-        if not self._is_loaded and self._goal is not None and self._is_reached(self._goal):
+        if not self._is_loaded and self._goal is not None and self._goal.is_reached(self.log):
             self._is_loaded = True
             effects.append(ReportLoaded())
-        ticket = self._barriers.reach(self._log.committed_end, self._log.committed_epoch)
+        ticket = self.barriers.reach(self.log)
         if ticket is not None:
             effects.append(ReleaseBarriers(ticket))
 
     def _begin_snapshot(self, snapshot: SnapshotId) -> None:
-        if snapshot.end_offset == 0 == self._log.committed_end:
+        if snapshot.end_offset == 0 == self.log.committed_end:
             raise GarbageError("a snapshot that ends at offset 0")
-        if snapshot.end_offset <= self._log.committed_end:
-            self._log.go_back(snapshot.end_offset)
+        if snapshot.end_offset <= self.log.committed_end:
+            self.log.go_back(snapshot.end_offset)
             return
         # With a wrong epoch, the daemon would take the real leader for an old one, also later.
-        if not self._log.committed_epoch <= snapshot.epoch <= self._contact.route.epoch:
+        if not self.log.committed_epoch <= snapshot.epoch <= self.contact.route.epoch:
             raise GarbageError(f"a snapshot of epoch {snapshot.epoch}")
-        self._snapshot = SnapshotFetch(snapshot, self._contact.route.epoch)
-        self._contact.effects.append(BeginSnapshot(snapshot))
+        self._snapshot = SnapshotFetch(snapshot, self.contact.route.epoch)
+        self.contact.effects.append(BeginSnapshot(snapshot))
 
     def _abandon_snapshot(self) -> None:
         if self._snapshot is not None:
-            self._contact.effects.append(AbandonSnapshot())
+            self.contact.effects.append(AbandonSnapshot())
         self._snapshot = None
 
     def _on_snapshot_piece(self, answer: SnapshotAnswer) -> Request:
@@ -379,7 +328,7 @@ class Machine:
         except GarbageError:
             self._abandon_snapshot()
             raise
-        self._contact.effects.append(AppendSnapshot(answer.data))
+        self.contact.effects.append(AppendSnapshot(answer.data))
         if self._snapshot.is_complete:
             return ApplySnapshot(self._snapshot.snapshot)
         return self._ask_after(answer.throttle_ms)
@@ -387,8 +336,8 @@ class Machine:
     def _on_snapshot_applied(self) -> Request:
         assert self._snapshot is not None, "only a complete snapshot is applied"
         snapshot, self._snapshot = self._snapshot.snapshot, None
-        self._log.replace(snapshot.end_offset, snapshot.epoch)
-        self._contact.proven_epoch = max(snapshot.epoch, self._contact.proven_epoch)
-        self._contact.succeed()
+        self.log.replace(snapshot.end_offset, snapshot.epoch)
+        self.contact.proven_epoch = max(snapshot.epoch, self.contact.proven_epoch)
+        self.contact.succeed()
         self._advance()
         return self._ask()

@@ -54,30 +54,25 @@ class ContactReport:
         else:
             _logger.info("the cluster's id is not known, so it is not checked: set %s", CLUSTER_ID)
 
-    def update(
-        self, machine: Machine, *, high_watermark: int, read_offset: int, copy_fault: str
-    ) -> None:
+    def update(self, machine: Machine, high_watermark: int, read_offset: int) -> None:
         """Note the machine's state.
 
         Args:
             high_watermark: the last offset that is known to be committed.
             read_offset: the last offset that was passed on.
-            copy_fault: why the copy cannot be written, empty if it can.
         """
         status = self._status
-        status.copy_fault = copy_fault
         status.cluster_id = machine.cluster_id or ""
         status.high_watermark, status.read_offset = high_watermark, read_offset
-        status.leader_id, status.leader_epoch = machine.leader_id, machine.leader_epoch
+        leader, route = machine.contact.leader, machine.contact.route
+        status.leader_id, status.leader_epoch = route.leader_id, route.epoch
         if read_offset >= high_watermark:
             status.lag_since = None
         elif status.lag_since is None:
             status.lag_since = trio.current_time()
-        if machine.leader is None:
+        if leader is None:
             return
         self._failures.note_contact()
-        if machine.leader != self._leader:
-            self._leader = machine.leader
-            _logger.info(
-                "following controller %d at %s in epoch %d", machine.leader_id, *self._leader
-            )
+        if leader != self._leader:
+            self._leader = leader
+            _logger.info("following controller %d at %s in epoch %d", route.leader_id, *leader)

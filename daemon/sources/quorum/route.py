@@ -1,4 +1,4 @@
-"""Whom to ask next: the leader if it is known, else every known server in turn.
+"""Whom to ask next, and when: the leader if it is known, else every known server in turn.
 
 **Invariant:** an epoch has one leader, and only ``go_back`` returns to an earlier epoch.
 
@@ -7,13 +7,14 @@ Source: KIP-595, KIP-853; Kafka 4.3 KafkaRaftClient (maybeTransition, pollFollow
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from authorizerd.config.follow.settings import Server
 from authorizerd.daemon.sources.quorum.errors import GarbageError
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.fetch import Endpoints
+from authorizerd.protocol.records.voters import Voters
 
 NODES_MAX: Final = 64
 """How many controllers are remembered: a quorum has a few voters."""
@@ -22,6 +23,14 @@ UNKNOWN: Final = -1
 
 LEADER_FAILURES_MAX: Final = 2
 """After so many failures in a row, a leader that others still name counts as down."""
+
+FIRST_SECONDS: Final = 0.05
+SECONDS_MAX: Final = 1.0
+JITTER: Final = 0.2
+DOUBLINGS_MAX: Final = 10
+
+ELECTION_SECONDS: Final = 0.1
+"""The pause between two questions to a node that answers, but does not know the new leader yet."""
 
 
 class Route:
@@ -128,3 +137,54 @@ class Route:
     def note_leader(self) -> None:
         """Note that the leader has answered."""
         self._is_leader_failed, self._leader_failures, self._skipped = False, 0, None
+
+
+def choose_addresses(voters: Voters, leader: Address) -> Mapping[int, Address]:
+    """Return the voters' addresses at the listener that the leader is reached at.
+
+    The leader's answers name only the leader, but a cluster may replace every address that the
+    daemon knows. Voters without this listener are left out; all are, if no voter has the leader's
+    address.
+
+    Source: KIP-853.
+    """
+    names = {
+        name
+        for listeners in voters.values()
+        for name, endpoint in listeners.items()
+        if Address(*endpoint) == leader
+    }
+    return {
+        node_id: Address(*listeners[name])
+        for node_id, listeners in voters.items()
+        for name in listeners
+        if name in names
+    }
+
+
+class Retries:
+    """Count the tries since the last success.
+
+    Args:
+        random: returns a number from 0 to 1.
+    """
+
+    def __init__(self, random: Callable[[], float]) -> None:
+        self._random: Final = random
+        self.count = 0
+
+    def succeed(self) -> None:
+        self.count = 0
+
+    def next_delay(self) -> float:
+        """Return the seconds to wait before one more try."""
+        delay = min(FIRST_SECONDS * (1 << min(self.count, DOUBLINGS_MAX)), SECONDS_MAX)
+        self.count += 1
+        return self._spread(delay)
+
+    def election_delay(self) -> float:
+        """Return the seconds to wait for news of an election. They do not grow."""
+        return self._spread(ELECTION_SECONDS)
+
+    def _spread(self, seconds: float) -> float:
+        return seconds * (1 + JITTER * (2 * self._random() - 1))

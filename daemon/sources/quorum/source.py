@@ -12,21 +12,22 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, assert_never
 
 import trio
 
+from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.published import View
 from authorizerd.actors.record_applier import Message
 from authorizerd.config.follow.settings import FollowSettings
 from authorizerd.daemon.process.threads import run_in_thread
 from authorizerd.daemon.sources.freshness import Freshness
+from authorizerd.daemon.sources.quorum.contact import Contact
 from authorizerd.daemon.sources.quorum.feed import Feed, MisfitError
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
-from authorizerd.daemon.sources.quorum.leader_probe import LeaderProbe
-from authorizerd.daemon.sources.quorum.link import Link, OpenNode
+from authorizerd.daemon.sources.quorum.link import LeaderProbe, Link
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import (
     AbandonSnapshot,
@@ -55,10 +56,11 @@ from authorizerd.daemon.sources.quorum.messages import (
     Wait,
 )
 from authorizerd.daemon.sources.quorum.report import ContactReport
-from authorizerd.daemon.sources.quorum.voter_addresses import choose_addresses
+from authorizerd.daemon.sources.quorum.route import choose_addresses
 from authorizerd.daemon.sources.status import SourceStatus
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.kafka_client.address import Address
+from authorizerd.kafka_client.connection import OpenNode
 from authorizerd.metadata.errors import CopyConflictError, MetadataLogError
 from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.protocol.kafka.quorum_messages import SnapshotId
@@ -124,31 +126,27 @@ class QuorumSource:
         return -1 if self._feed is None else self._feed.metadata_version
 
     @property
-    def cluster_id(self) -> str | None:
-        """The cluster's id; empty if it is not known, None before the first contact."""
-        return self._machine.cluster_id
+    def address(self) -> Address | None:
+        """The leader's address, or None unless its last answer was that of a leader."""
+        leader = self._machine.contact.leader
+        return None if leader is None else leader[0]
 
-    @property
-    def leader(self) -> tuple[Address, int] | None:
-        """The leader's address and epoch, or None unless its last answer was that of a leader."""
-        return self._machine.leader
-
-    def leader_lost(self, address: Address) -> None:
+    def report_lost(self, address: Address) -> None:
         """Report that ``address`` does not lead. It is believed again once it answers a Fetch."""
-        self._machine.doubt_leader(address)
+        self._machine.contact.doubt_leader(address)
 
     def is_complete(self, offset: int) -> bool:
         """Return True if the state at ``offset`` lacks no records of an open transaction."""
         return self._feed is not None and self._feed.is_complete(offset)
 
-    async def barrier(self) -> None:
-        """Wait until this daemon has applied all that was committed before the call.
+    async def confirm(self, created: Sequence[Acl] = (), deleted: Sequence[AclFilter] = ()) -> bool:
+        """Return True once this daemon has applied all that was committed before the call.
 
         This takes until a Fetch that is sent later is answered by the leader, so for ever while no
         leader answers. It may be cancelled at any time.
         """
         await self._begun.wait()
-        ticket = self._machine.add_barrier()
+        ticket = self._machine.barriers.add()
         released = self._waiting[ticket] = trio.Event()
         try:
             async with trio.open_nursery() as nursery:
@@ -158,10 +156,11 @@ class QuorumSource:
         finally:
             self._waiting.pop(ticket, None)
         # The machine may already count what is only about to be passed on.
-        offset = self._machine.committed_end - 1
+        offset = self._machine.log.committed_end - 1
         await self._applied.wait_until(
             lambda newest: newest is not None and newest.offset >= offset
         )
+        return True
 
     async def _ask_leader(self) -> None:
         """Let barriers pass sooner than by the usual Fetch. One answer serves all that wait."""
@@ -197,7 +196,7 @@ class QuorumSource:
                 # Shielded, or a cancelled close of the first would leave the second open.
                 with trio.CancelScope(shield=True):
                     await self._link.close()
-                    await self._probe.close()
+                    await self._probe.link.close()
 
     async def _wait_for_operator(self, fault: str, offset: int) -> None:
         await self._freshness.stop(fault, offset)
@@ -213,13 +212,14 @@ class QuorumSource:
         )
         # An empty copy may be tied to an id that the settings had by mistake.
         known = self._copy.cluster_id if self._copy.last_offset >= 0 else None
-        return Machine(
-            self._settings.servers,
-            log,
-            cluster_id=self._settings.cluster_id or known or None,
+        settings = self._settings
+        contact = Contact(
+            settings.servers,
+            epoch=log.committed_epoch,
             random=self._random,
-            named_cluster=self._settings.cluster_id,
+            named_cluster=settings.cluster_id,
         )
+        return Machine(contact, log, cluster_id=settings.cluster_id or known or None)
 
     async def _load_copy(self, feed: Feed) -> None:
         await run_in_thread(self._copy.open)
@@ -293,15 +293,11 @@ class QuorumSource:
 
     def _report(self, feed: Feed) -> None:
         machine = self._machine
-        self._reported.update(
-            machine,
-            high_watermark=self.high_watermark,
-            read_offset=feed.last_offset,
-            copy_fault=self._copy.fault,
-        )
+        self.status.copy_fault = self._copy.fault
+        self._reported.update(machine, self.high_watermark, feed.last_offset)
         voters = self._copy.end.voters
-        if machine.leader is not None and voters is not None and voters is not self._learnt:
-            machine.learn_voters(choose_addresses(voters, machine.leader[0]))
+        if machine.contact.leader is not None and voters is not None and voters is not self._learnt:
+            machine.contact.route.add_nodes(choose_addresses(voters, machine.contact.leader[0]))
             self._learnt = voters
 
     async def _perform(self, request: Request, feed: Feed) -> Event:
@@ -324,7 +320,7 @@ class QuorumSource:
         event = await self._link.ask(
             request,
             cluster_id=machine.cluster_id,
-            is_behind=not 0 <= machine.high_watermark <= machine.committed_end,
+            is_behind=not 0 <= machine.high_watermark <= machine.log.committed_end,
         )
         if isinstance(request, SendFetch):
             # The leader answers within the wait. What takes longer is the answer's age.

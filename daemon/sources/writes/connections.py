@@ -7,44 +7,17 @@ unknown outcome.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias, TypeVar
+from typing import Final
 
 import trio
 
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call
-from authorizerd.protocol.kafka.api import ApiKey
-
-T = TypeVar("T")
+from authorizerd.kafka_client.connection import Node, OpenNode
 
 AGE_SECONDS_MAX: Final = 30.0
 """The maximum age of a connection, so that new certificates and log-ins are soon used."""
 IDLE_MAX: Final = 16
-
-
-class Node(Protocol):
-    """A connection to a node: ``kafka_client.connection.Node``."""
-
-    @property
-    def address(self) -> Address: ...
-
-    @property
-    def renewal_time(self) -> float: ...
-
-    @property
-    def is_silent(self) -> bool: ...
-
-    def choose_version(self, api_key: ApiKey) -> int: ...
-
-    async def request(self, call: Call[T], timeout_ms: int) -> T: ...
-
-    async def aclose(self) -> None: ...
-
-
-OpenNode: TypeAlias = Callable[[str, int], Awaitable[Node]]
-"""Open a connection to a host and port, as ``NodeOpener.open`` does."""
 
 
 @dataclass(slots=True)

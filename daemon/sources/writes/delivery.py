@@ -18,16 +18,17 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 import trio
 
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.published import View
 from authorizerd.actors.steps import finish_in_turns
 from authorizerd.actors.updates import UpdateStatistics
+from authorizerd.daemon.sources.failure_log import FailureLog
+from authorizerd.daemon.sources.source import Destination
 from authorizerd.daemon.sources.writes.answers import (
     Answers,
     judge_created,
@@ -37,7 +38,6 @@ from authorizerd.daemon.sources.writes.answers import (
     to_exception,
     unknown,
 )
-from authorizerd.daemon.sources.writes.destination import Destination
 from authorizerd.daemon.sources.writes.evidence import find_created, find_removed
 from authorizerd.daemon.sources.writes.requests import (
     Answered,
@@ -62,38 +62,12 @@ SENT_AT_ONCE_MAX: Final = 16
 arrive together at once, so one at a time would reach only a fraction of its rate.
 """
 INTERRUPTED: Final = "the daemon is shutting down"
-REPEAT_SECONDS: Final = 60.0
-REASONS_MAX: Final = 100
-"""Bound on the reasons that are remembered, since servers choose their error codes and texts."""
 _PAUSE_FIRST_SECONDS: Final = 0.05
 _PAUSE_LAST_SECONDS: Final = 1.0
 _NO_ANSWER: Final = "no answer came in time"
 _NOBODY: Final = NotSent("no active controller or broker is known", is_lost=False)
 
 _logger = logging.getLogger(__name__)
-
-
-class Reported:
-    """Remember when each warning was last logged, so that callers cannot fill the log."""
-
-    def __init__(self) -> None:
-        self._logged_at: dict[str, float] = {}
-
-    def is_due(self, reason: str) -> bool:
-        """Return True if ``reason`` was not logged in the last minute, and note that it is now.
-
-        Return False for further reasons while ``REASONS_MAX`` are remembered.
-        """
-        now = trio.current_time()
-        if now - self._logged_at.get(reason, -REPEAT_SECONDS) < REPEAT_SECONDS:
-            return False
-        if len(self._logged_at) >= REASONS_MAX:
-            recent = {k: at for k, at in self._logged_at.items() if now - at < REPEAT_SECONDS}
-            self._logged_at = recent
-            if len(recent) >= REASONS_MAX:
-                return False
-        self._logged_at[reason] = now
-        return True
 
 
 @dataclass(slots=True)
@@ -107,14 +81,6 @@ class ForwardStatistics(UpdateStatistics):
     """
 
     results: Counter[str] = field(default_factory=Counter)
-
-
-def _new_limit() -> trio.CapacityLimiter:
-    return trio.CapacityLimiter(SENT_AT_ONCE_MAX)
-
-
-async def _applied_here() -> None:
-    """Return at once: no other process makes decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +98,13 @@ class Means:
     submission: Submission
     snapshot: View[AclSnapshot | None]
     request_timeout_ms: int
-    no_right: str = ""
-    applied_everywhere: Callable[[], Awaitable[None]] = _applied_here
-    reported: Reported = field(default_factory=Reported)
+    no_right: str
+    applied_everywhere: Callable[[], Awaitable[None]]
+    failures: FailureLog = field(default_factory=FailureLog)
     statistics: ForwardStatistics = field(default_factory=ForwardStatistics)
-    limit: trio.CapacityLimiter = field(default_factory=_new_limit)
+    limit: trio.CapacityLimiter = field(
+        default_factory=lambda: trio.CapacityLimiter(SENT_AT_ONCE_MAX)
+    )
 
 
 class Delivery:
@@ -206,7 +174,7 @@ class Delivery:
         self._answers = answers = await finish_in_turns(
             read_answers(self._update, results, no_right=no_right)
         )
-        if answers.is_forbidden and no_right and self._means.reported.is_due(no_right):
+        if answers.is_forbidden and no_right and self._means.failures.is_due_again(no_right):
             _logger.warning("changes of ACLs are rejected: %s", no_right)
         if not answers.has_success or await self._confirm(answers):
             self._complete("answered", answers.items)
@@ -221,51 +189,45 @@ class Delivery:
         await self._means.applied_everywhere()
         return True
 
-    async def _read_log(self) -> AclSnapshot | None:
-        """Return the state that has everything committed by now, None if it is not known."""
-        return self._means.snapshot.newest if await self._confirm() else None
-
     def _reject(self, error: ApiError) -> None:
-        if self._means.reported.is_due(error.name):
+        if self._means.failures.is_due_again(error.name):
             _logger.warning("changes of ACLs are rejected: %s", error)
         self._end("rejected", to_exception(error))
 
     async def _report(self, reason: str) -> None:
         """Complete the items with what the log shows, since the answer is missing."""
         self._trouble = reason
-        if self._means.reported.is_due(reason):
+        if self._means.failures.is_due_again(reason):
             _logger.warning("a change of ACLs was sent, and its outcome is not known: %s", reason)
-        after = await self._read_log()
-        judged: Sequence[object]
-        match self._update:
-            case Creations(items=acls) if after is not None:
-                visible = await finish_in_turns(find_created(after, acls))
-                judged = judge_created(visible, reason)
-            case Deletions(items=filters) if after is not None and self._before is not None:
-                removals = await finish_in_turns(find_removed(self._before, after, filters))
-                judged = await finish_in_turns(judge_removed(removals, reason))
-            case _:
-                return self._end("unknown", unknown(reason))
-        return self._complete("unknown", judged)
+        _, judged = await self._look(reason)
+        self._complete("unknown", judged)
 
     async def _is_repeatable(self, reason: str) -> bool:
         """Return True if the log shows no trace of the request; otherwise complete it."""
         self._trouble = reason
-        after = await self._read_log()
+        has_trace, judged = await self._look(reason)
+        if not has_trace:
+            return True
+        is_done = judged is not None and isinstance(self._update, Creations)
+        self._complete("answered" if is_done else "unknown", judged)
+        return False
+
+    async def _look(self, reason: str) -> tuple[bool, Sequence[object] | None]:
+        """Return True if the log shows the change, and what it says about each item.
+
+        The state must have everything committed by now. If that cannot be known, return True and
+        None.
+        """
+        after = self._means.snapshot.newest if await self._confirm() else None
         match self._update:
             case Creations(items=acls) if after is not None:
                 visible = await finish_in_turns(find_created(after, acls))
-                if not all(visible):
-                    return True
-                self._complete("answered", [None] * len(visible))
+                return all(visible), judge_created(visible, reason)
             case Deletions(items=filters) if after is not None and self._before is not None:
                 removals = await finish_in_turns(find_removed(self._before, after, filters))
-                if not any(each.gone for each in removals):
-                    return True
-                self._complete("unknown", await finish_in_turns(judge_removed(removals, reason)))
-            case _:
-                self._end("unknown", unknown(reason))
-        return False
+                judged = await finish_in_turns(judge_removed(removals, reason))
+                return any(each.gone for each in removals), judged
+        return True, None
 
     async def _expire(self) -> None:
         """Complete the items with what is known at the deadline."""
@@ -277,9 +239,12 @@ class Delivery:
             text = f"the change was not sent within the time limit: {self._trouble}"
             self._end("not_sent", UpdateRefusedError(text))
 
-    def _complete(self, result: str, items: Sequence[object]) -> None:
-        completion: Completion[Any] = self._update.completion
-        completion.succeed(items)
+    def _complete(self, result: str, items: Sequence[object] | None) -> None:
+        """Complete the items; None if nothing is known about them."""
+        if items is None:
+            self._end(result, unknown(self._trouble))
+            return
+        self._update.completion.succeed(items)
         self._means.statistics.results[result] += 1
 
     def _end(self, result: str, error: Exception) -> None:

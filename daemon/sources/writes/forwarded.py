@@ -9,21 +9,33 @@ Source: KIP-504 (asynchronous ACL updates), KIP-590; Kafka 4.3 ForwardingManager
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import trio
 
 from authorizerd.acl.model import Acl, AclFilter
+from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion, ItemCompletions
 from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
+from authorizerd.actors.published import View
 from authorizerd.actors.updates import PlanCluster
+from authorizerd.config.follow.settings import FollowSettings, SourceKind, Writes
+from authorizerd.daemon.sources.remedies import missing_alter
+from authorizerd.daemon.sources.source import Destination
+from authorizerd.daemon.sources.writes.connections import Connections
 from authorizerd.daemon.sources.writes.delivery import INTERRUPTED, Delivery, Means
-from authorizerd.daemon.sources.writes.refused import reject_cluster_change, reject_items
+from authorizerd.daemon.sources.writes.refused import (
+    RefusedUpdates,
+    reject_cluster_change,
+    reject_items,
+)
 from authorizerd.daemon.sources.writes.requests import Creations, Deletions, Update, fail
-from authorizerd.daemon.sources.writes.rights import ForwardingRights
+from authorizerd.daemon.sources.writes.rights import ForwardingRights, check_caller
+from authorizerd.daemon.sources.writes.submission import Submission
+from authorizerd.kafka_client.connection import OpenNode
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 
 T = TypeVar("T")
@@ -55,8 +67,9 @@ class ForwardedUpdates:
         self._means = means
         self._rights = rights
         self._timeout_ms = timeout_ms
-        self._inbox_sender, self._inbox = trio.open_memory_channel[Update](requests_max)
         self._requests_max = requests_max
+        self._nursery: trio.Nursery | None = None
+        self._closed = trio.Event()
         self._scope = trio.CancelScope()
         self.statistics: Final = means.statistics
 
@@ -67,28 +80,26 @@ class ForwardedUpdates:
 
     def create(self, acls: Sequence[Acl], context: RequestContext) -> Sequence[Completion[None]]:
         """Queue one creation request. Return one completion per item, in order."""
-        obstacle = self._find_obstacle(context)
-        if obstacle is not None:
-            return reject_items(obstacle, len(acls))
-        if not acls:
-            return []
-        # A copy, since the caller may empty its list.
-        update = Creations(items=list(acls), caller=context, deadline=self._deadline())
-        self._accept(update)
-        return ItemCompletions(update.completion, len(acls))
+        return self._submit(Creations, acls, context)
 
     def delete(
         self, filters: Sequence[AclFilter], context: RequestContext
     ) -> Sequence[Completion[Deleted]]:
         """Queue one deletion request. Return one completion per filter, in order."""
+        return self._submit(Deletions, filters, context)
+
+    def _submit(
+        self, kind: type[Update], items: Sequence[Any], context: RequestContext
+    ) -> Sequence[Completion[Any]]:
         obstacle = self._find_obstacle(context)
         if obstacle is not None:
-            return reject_items(obstacle, len(filters))
-        if not filters:
+            return reject_items(obstacle, len(items))
+        if not items:
             return []
-        update = Deletions(items=list(filters), caller=context, deadline=self._deadline())
+        # A copy, since the caller may empty its list.
+        update = kind(items=list(items), caller=context, deadline=self._deadline())
         self._accept(update)
-        return ItemCompletions(update.completion, len(filters))
+        return ItemCompletions[Any](update.completion, len(items))
 
     def change_cluster(self, plan: PlanCluster[T], on_applied: Callable[[], None]) -> Completion[T]:
         """Return a failed completion: nothing else is changed through a follower."""
@@ -106,46 +117,80 @@ class ForwardedUpdates:
         return trio.current_time() + seconds - min(_MARGIN_SECONDS_MAX, seconds * _MARGIN)
 
     def _accept(self, update: Update) -> None:
-        if self.statistics.requests_waiting >= self._requests_max:
-            fail(update, UpdateRefusedError("too many updates are waiting"))
-            return
-        try:
-            self._inbox_sender.send_nowait(update)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        if self._nursery is None or self._closed.is_set():
             fail(update, UpdateRefusedError(INTERRUPTED))
+        elif self.statistics.requests_waiting >= self._requests_max:
+            fail(update, UpdateRefusedError("too many updates are waiting"))
         else:
             self.statistics.requests_waiting += 1
+            self._nursery.start_soon(self._handle, update)
 
     def close(self) -> None:
         """Accept no more requests. ``run`` ends soon: see ``ENDING_SECONDS``."""
-        self._inbox_sender.close()
+        self._closed.set()
         self._scope.deadline = trio.current_time() + ENDING_SECONDS
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Send requests until ``close``. If cancelled, refuse what was not sent."""
-        task_status.started()
         with self._scope:
-            async with self._inbox, trio.open_nursery() as services:
+            async with trio.open_nursery() as services:
                 services.start_soon(self._means.submission.connections.run)
                 try:
-                    async with trio.open_nursery() as nursery:
-                        async for update in self._inbox:
-                            nursery.start_soon(self._handle, update)
+                    async with trio.open_nursery() as self._nursery:
+                        task_status.started()
+                        await self._closed.wait()
                 finally:
+                    self._closed.set()
                     services.cancel_scope.cancel()
-                    self._refuse_waiting()
-
-    def _refuse_waiting(self) -> None:
-        while True:
-            try:
-                update = self._inbox.receive_nowait()
-            except (trio.WouldBlock, trio.EndOfChannel):
-                return
-            fail(update, UpdateRefusedError(INTERRUPTED))
-            self.statistics.requests_waiting -= 1
 
     async def _handle(self, update: Update) -> None:
         try:
             await Delivery(self._means, update).run()
         finally:
             self.statistics.requests_waiting -= 1
+
+
+def new_updates(
+    settings: FollowSettings,
+    *,
+    destination: Destination,
+    open_node: OpenNode,
+    snapshot: View[AclSnapshot | None],
+    is_super_user: Callable[[str], bool],
+    may_alter: Callable[[RequestContext], bool],
+    requests_max: int,
+    timeout_ms: Callable[[], int],
+    applied_everywhere: Callable[[], Awaitable[None]],
+) -> RefusedUpdates | ForwardedUpdates:
+    """Return what handles the changes that clients send.
+
+    Args:
+        is_super_user: returns True if ``super.users`` of this daemon has a principal.
+        may_alter: see ``check_caller``.
+        requests_max, timeout_ms: see ``ForwardedUpdates``.
+        applied_everywhere: see ``Means``.
+    """
+    if settings.writes is Writes.REFUSE:
+        return RefusedUpdates(settings)
+    forwards = settings.writes is Writes.FORWARD
+    rights = ForwardingRights(settings, is_super_user) if forwards else None
+    submission = Submission(
+        Connections(open_node),
+        carries_caller=forwards,
+        to_controllers=settings.kind is SourceKind.QUORUM,
+        check_caller=lambda caller: check_caller(caller, rights, may_alter),
+    )
+    means = Means(
+        destination=destination,
+        submission=submission,
+        snapshot=snapshot,
+        request_timeout_ms=settings.write_timeout_ms,
+        no_right="" if forwards else missing_alter(settings.username),
+        applied_everywhere=applied_everywhere,
+    )
+    return ForwardedUpdates(
+        means,
+        rights=rights,
+        requests_max=requests_max,
+        timeout_ms=timeout_ms,
+    )

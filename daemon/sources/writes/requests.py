@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import RejectedUpdateError
@@ -20,7 +18,8 @@ from authorizerd.protocol.kafka.error_codes import ApiError
 class Creations:
     """A creation request. ``deadline`` is in trio's time.
 
-    ``is_sent`` is True if a node may have received it, and its outcome is not known.
+    ``is_sent`` is True if a node may have received it, and its outcome is not known. The completion
+    has an item for each ACL: an exception, or None for success.
     """
 
     api_key: ClassVar[ApiKey] = ApiKey.CREATE_ACLS
@@ -29,12 +28,12 @@ class Creations:
     caller: RequestContext
     deadline: float
     is_sent: bool = False
-    completion: Completion[Sequence[Exception | None]] = field(default_factory=Completion)
+    completion: Completion[Any] = field(default_factory=Completion)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Deletions:
-    """A deletion request; see ``Creations``."""
+    """A deletion request; see ``Creations``. The completion has ``Deleted`` for success."""
 
     api_key: ClassVar[ApiKey] = ApiKey.DELETE_ACLS
 
@@ -42,7 +41,7 @@ class Deletions:
     caller: RequestContext
     deadline: float
     is_sent: bool = False
-    completion: Completion[Sequence[Deleted | Exception]] = field(default_factory=Completion)
+    completion: Completion[Any] = field(default_factory=Completion)
 
 
 Update: TypeAlias = Creations | Deletions
@@ -50,9 +49,8 @@ Update: TypeAlias = Creations | Deletions
 
 def fail(update: Update, error: Exception) -> None:
     """Fail every item of a request that is not answered yet."""
-    completion: Completion[Any] = update.completion
-    if not completion.is_done:
-        completion.fail(error)
+    if not update.completion.is_done:
+        update.completion.fail(error)
 
 
 Results: TypeAlias = list[ApiError | None] | list[FilterResult]

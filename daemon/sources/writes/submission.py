@@ -17,7 +17,7 @@ import trio
 from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.steps import finish_in_turns
-from authorizerd.daemon.sources.writes.connections import Connections, Node
+from authorizerd.daemon.sources.writes.connections import Connections
 from authorizerd.daemon.sources.writes.requests import (
     Answered,
     Creations,
@@ -31,7 +31,7 @@ from authorizerd.daemon.sources.writes.requests import (
     Update,
 )
 from authorizerd.kafka_client.address import Address
-from authorizerd.kafka_client.connection import Call
+from authorizerd.kafka_client.connection import Call, Node
 from authorizerd.kafka_client.errors import ConnectionFailedError, RequestFailedError
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import decode_results

@@ -25,3 +25,13 @@ async def test_kinds_are_bounded() -> None:
     """Servers choose their texts."""
     failures = FailureLog()
     assert sum(failures.is_due(str(number)) for number in range(3 * KINDS_MAX)) == KINDS_MAX
+
+
+async def test_failure_of_a_change_is_due_again_after_a_minute(autojump_clock: MockClock) -> None:
+    """No contact is noted in between."""
+    failures = FailureLog()
+    assert [failures.is_due_again(each) for each in ("a", "a", "b")] == [True, False, True]
+    await trio.sleep(LOGGED_AGAIN_SECONDS - 0.1)
+    assert not failures.is_due_again("a")
+    await trio.sleep(0.1)
+    assert [failures.is_due_again("a"), failures.is_due_again("a")] == [True, False]

@@ -8,6 +8,7 @@ import trio
 from authorizerd.acl.model import ChangeBatch
 from authorizerd.actors.record_applier import CaughtUp, RecordApplier
 from authorizerd.daemon.sources.own_log_reader import LocalLogSource
+from authorizerd.daemon.sources.own_log_writer import OwnLog
 from authorizerd.metadata.errors import CorruptLogError
 from authorizerd.metadata.log import MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
@@ -58,8 +59,9 @@ async def test_first_written_batch_is_passed_on(tmp_path: Path) -> None:
     write_segment(tmp_path, 0, data_batch(0, [added(1)], epoch=0))
     begun = ChangeBatch(7, cluster_changes=(METADATA_VERSION,))
 
-    class Written:
-        last_offset = -1
+    class Written(OwnLog):
+        def __init__(self) -> None:
+            self.last_offset = -1
 
         async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
             assert progress.last_offset == 0

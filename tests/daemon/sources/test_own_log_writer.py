@@ -34,7 +34,7 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
 from authorizerd.metadata.errors import LogDirectoryError
 from authorizerd.metadata.log import MetadataLog, Progress
 from authorizerd.metadata.replay import Replay
-from authorizerd.metadata.storage import DiskStorage
+from authorizerd.metadata.storage import Storage
 from authorizerd.metadata.writer import LogWriter
 from tests.metadata.reading import numbers
 from tests.support.log_files import (
@@ -55,7 +55,7 @@ NO_OP_RECORD = bytes.fromhex("01 14 00 00")
 
 
 def new_writer(log_dir: Path) -> LogWriter:
-    return LogWriter(log_dir, storage=DiskStorage(), segment_bytes_max=300, now_ms=lambda: 1)
+    return LogWriter(log_dir, storage=Storage(), segment_bytes_max=300, now_ms=lambda: 1)
 
 
 def read_whole(log_dir: Path) -> tuple[Progress, Replay]:
@@ -382,7 +382,7 @@ async def test_retention_by_age(
     assert running.end_offsets[-1] == 5
 
 
-class HeldStorage(DiskStorage):
+class HeldStorage(Storage):
     """A storage whose appends block their thread until ``goes_on`` is set."""
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.errors import BackupError
 from authorizerd.metadata.log_state import LogState
 from authorizerd.metadata.meta_properties import MetaProperties
-from authorizerd.metadata.storage import DISK, DiskStorage
+from authorizerd.metadata.storage import DISK, Storage
 from tests.support import strategies
 from tests.support.log_files import (
     TIME_MS,
@@ -153,11 +153,11 @@ def test_file_that_another_user_slips_in_is_not_written_to(
     theirs = tmp_path / "theirs"
     theirs.touch()
 
-    def slip_in(_: DiskStorage, path: Path) -> None:
+    def slip_in(_: Storage, path: Path) -> None:
         path.unlink(missing_ok=True)
         path.symlink_to(theirs)
 
-    monkeypatch.setattr(DiskStorage, "remove", slip_in)
+    monkeypatch.setattr(Storage, "remove", slip_in)
     with pytest.raises(FileExistsError):
         write_backup(log_state(), tmp_path / "0.checkpoint", TIME_MS)
     assert theirs.read_bytes() == b""

@@ -32,7 +32,7 @@ from authorizerd.metadata.meta_properties import (
 )
 from authorizerd.metadata.past.past_log import read_past
 from authorizerd.metadata.quorum_state import NAME as QUORUM_STATE
-from authorizerd.metadata.storage import DISK, AppendFile, DiskStorage, Storage
+from authorizerd.metadata.storage import DISK, AppendFile, Storage
 from authorizerd.protocol.records.batch import ControlType
 from tests.support.backups import PROPERTIES, new_backup, write_own_log
 from tests.support.log_files import (
@@ -263,7 +263,7 @@ def test_epoch_that_leaves_too_few_is_refused(log_dir: Path, backup: Backup) -> 
         examine(log_dir, backup)
 
 
-class WornDisk(DiskStorage):
+class WornDisk(Storage):
     """A disk that changes one byte of each checkpoint that is written."""
 
     def append_to(self, path: Path, like: Path | None = None) -> AppendFile:

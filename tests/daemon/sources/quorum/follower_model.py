@@ -10,6 +10,7 @@ from random import Random
 from msgspec.structs import replace
 
 from authorizerd.config.follow.settings import Server
+from authorizerd.daemon.sources.quorum.contact import Contact
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
 from authorizerd.daemon.sources.quorum.machine import Machine
 from authorizerd.daemon.sources.quorum.messages import (
@@ -129,13 +130,11 @@ class Follower:
         servers = [Server(node.address.host, 9093) for node in self.quorum.nodes.values()]
         end = end_of(self.passed)
         epoch = self.passed[-1].leader_epoch if self.passed else 0
+        last = self.passed[-1].mark if self.passed else None
         return Machine(
-            servers,
-            FetchedLog(
-                end, epoch, bytes_max=80, last=self.passed[-1].mark if self.passed else None
-            ),
+            Contact(servers, epoch=epoch, random=self.random.random),
+            FetchedLog(end, epoch, bytes_max=80, last=last),
             cluster_id=None,
-            random=self.random.random,
         )
 
     def restart(self) -> None:
@@ -196,13 +195,13 @@ class Follower:
 
     def write_and_wait(self) -> None:
         """Write through the leader that the machine names, as a client does; add a barrier."""
-        quorum, leader = self.quorum, self.machine.leader
+        quorum, leader = self.quorum, self.machine.contact.leader
         if leader is None or leader[0] != quorum.leader.address:
             return
         quorum.write()
         quorum.commit()
         if quorum.leader.high_watermark == quorum.committed_end:
-            self.barriers[self.machine.add_barrier()] = quorum.committed_end
+            self.barriers[self.machine.barriers.add()] = quorum.committed_end
 
     def _perform(self, request: Request) -> Event:
         match request:

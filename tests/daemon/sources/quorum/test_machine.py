@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from authorizerd.config.follow.settings import Server
-from authorizerd.daemon.sources.quorum.contact import ELECTION_QUESTIONS, OLD_EPOCH_SECONDS
+from authorizerd.daemon.sources.quorum.contact import ELECTION_QUESTIONS, OLD_EPOCH_SECONDS, Contact
 from authorizerd.daemon.sources.quorum.fetched_log import FetchedLog
 from authorizerd.daemon.sources.quorum.machine import FETCH_WAIT_MS, SHORT_WAIT_MS, Machine
 from authorizerd.daemon.sources.quorum.messages import (
@@ -40,8 +40,7 @@ from authorizerd.daemon.sources.quorum.messages import (
     TimePassed,
     Wait,
 )
-from authorizerd.daemon.sources.quorum.retries import ELECTION_SECONDS, SECONDS_MAX
-from authorizerd.daemon.sources.quorum.route import NODES_MAX
+from authorizerd.daemon.sources.quorum.route import ELECTION_SECONDS, NODES_MAX, SECONDS_MAX
 from authorizerd.kafka_client.address import Address
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, FetchPosition, SnapshotAnswer
@@ -93,9 +92,8 @@ class Script:
     ) -> None:
         mark = None if last is None else last.mark
         log = FetchedLog(end_offset, epoch, bytes_max=bytes_max, last=mark)
-        self.machine = Machine(
-            servers, log, cluster_id=cluster_id, random=lambda: 0.5, named_cluster=named_cluster
-        )
+        contact = Contact(servers, epoch=epoch, random=lambda: 0.5, named_cluster=named_cluster)
+        self.machine = Machine(contact, log, cluster_id=cluster_id)
         self.now = 0.0
         self.effects: list[Effect] = []
         self.request: Request = Stop()
@@ -110,7 +108,7 @@ class Script:
     def follow(self, version: int = 18) -> None:
         """Find the leader of epoch 5 at the first server."""
         self.tell(TimePassed(), Connected(version))
-        if self.machine.leader_epoch < EPOCH:
+        if self.machine.contact.route.epoch < EPOCH:
             self.tell(answered(error_code=ErrorCode.FENCED_LEADER_EPOCH), TimePassed())
 
     def sent(self) -> SendFetch:
@@ -216,7 +214,7 @@ def test_only_records_below_the_high_watermark_are_passed_on() -> None:
     assert script.effects == [PassOn((FIRST,))]
     script.tell(answered(high_watermark=4))
     assert script.effects == [PassOn((second, third)), ReportLoaded(), Confirm()]
-    assert script.machine.committed_end == 4
+    assert script.machine.log.committed_end == 4
 
 
 def test_loaded_is_reported_once_at_the_first_high_watermark() -> None:
@@ -239,7 +237,7 @@ def test_an_old_high_watermark_of_a_new_leader_confirms_nothing() -> None:
     change = leader_change_batch(3, EPOCH)
     script.tell(answered(change, high_watermark=2))
     assert script.effects == []
-    ticket = script.machine.add_barrier()
+    ticket = script.machine.barriers.add()
     script.tell(answered(high_watermark=3))
     script.tell(answered(high_watermark=3))
     assert script.effects == []
@@ -251,11 +249,11 @@ def test_a_barrier_needs_a_fetch_that_is_sent_later() -> None:
     script = Script()
     script.follow()
     script.tell(answered(FIRST, high_watermark=1))
-    ticket = script.machine.add_barrier()
+    ticket = script.machine.barriers.add()
     script.tell(answered(high_watermark=1))  # sent before
     assert script.effects == [Confirm()]
     assert script.sent().max_wait_ms == SHORT_WAIT_MS
-    later = script.machine.add_barrier()
+    later = script.machine.barriers.add()
     script.tell(answered(high_watermark=1))
     assert script.effects == [ReleaseBarriers(ticket), Confirm()]
     script.tell(answered(high_watermark=1))
@@ -267,7 +265,7 @@ def test_a_barrier_waits_for_records_that_the_answer_does_not_bring() -> None:
     script = Script()
     script.follow()
     script.tell(answered(FIRST, high_watermark=1))
-    ticket = script.machine.add_barrier()
+    ticket = script.machine.barriers.add()
     script.tell(answered(high_watermark=1), answered(high_watermark=2))
     assert script.effects == []
     batch = new_batch(1, EPOCH, 1, b"")
@@ -280,7 +278,7 @@ def begin_probe(script: Script) -> tuple[int, Probe]:
     script.follow()
     script.tell(answered(FIRST, high_watermark=1))
     assert script.machine.begin_probe() is None, "no barrier waits"
-    ticket = script.machine.add_barrier()
+    ticket = script.machine.barriers.add()
     probe = script.machine.begin_probe()
     assert probe is not None
     assert probe.address == Address(HOST, 9093)
@@ -292,7 +290,7 @@ def test_a_barrier_passes_by_a_probe() -> None:
     """The usual Fetch that was sent before it need not return."""
     script = Script()
     ticket, probe = begin_probe(script)
-    later = script.machine.add_barrier()
+    later = script.machine.barriers.add()
     assert script.machine.end_probe(probe, answered(high_watermark=1).answer) == ticket
     script.tell(answered(high_watermark=1))
     assert script.effects == [Confirm()]
@@ -404,10 +402,10 @@ def test_a_useless_answer_drops_the_connection_and_changes_nothing(
     script.tell(event)
     assert script.counted() == [reason]
     assert script.effects[-1] == Disconnect()
-    assert script.machine.committed_end == 0
+    assert script.machine.log.committed_end == 0
     assert script.waited() > 0
     assert script.request == Connect(Address("controller-2", 9093))
-    assert script.machine.leader is None
+    assert script.machine.contact.leader is None
 
 
 @pytest.mark.parametrize("code", [3, 100])
@@ -627,9 +625,9 @@ def test_false_later_epoch_is_forgotten() -> None:
     script.tell(answered(high_watermark=10), ConnectionLost("connection", "cut"))
     script.waited()
     announce_false_epoch(script)
-    assert script.machine.leader_epoch == FALSE_EPOCH
+    assert script.machine.contact.route.epoch == FALSE_EPOCH
     ask_both_until(script, OLD_EPOCH_SECONDS - 5, epoch=EPOCH)
-    assert script.machine.leader_epoch == FALSE_EPOCH
+    assert script.machine.contact.route.epoch == FALSE_EPOCH
     ask_both_until(script, 2 * OLD_EPOCH_SECONDS, epoch=EPOCH)
     assert script.now < OLD_EPOCH_SECONDS + 10
     assert script.waited() == 0
@@ -784,23 +782,23 @@ def test_a_throttled_daemon_waits() -> None:
 def test_the_leader_is_named_only_while_it_answers() -> None:
     script = Script()
     script.follow()
-    assert script.machine.leader is None
+    assert script.machine.contact.leader is None
     script.tell(answered(FIRST, high_watermark=1))
     leader = (Address(HOST, 9093), EPOCH)
-    assert script.machine.leader == leader
-    script.machine.doubt_leader(Address("another", 1))
-    assert script.machine.leader == leader
-    script.machine.doubt_leader(leader[0])
+    assert script.machine.contact.leader == leader
+    script.machine.contact.doubt_leader(Address("another", 1))
+    assert script.machine.contact.leader == leader
+    script.machine.contact.doubt_leader(leader[0])
     script.tell(answered(high_watermark=1))  # sent before
-    assert script.machine.leader is None
+    assert script.machine.contact.leader is None
     script.tell(answered(high_watermark=1))
-    assert script.machine.leader == leader
+    assert script.machine.contact.leader == leader
 
 
 def test_voters_are_asked_when_no_server_answers() -> None:
     """All endpoints of the cluster were replaced since the daemon began."""
     script = Script()
-    script.machine.learn_voters({3: Address("new", 9093)})
+    script.machine.contact.route.add_nodes({3: Address("new", 9093)})
     script.tell(TimePassed())
     hosts = []
     for _ in range(4):
@@ -814,7 +812,7 @@ def test_voters_are_asked_when_no_server_answers() -> None:
 def test_the_number_of_remembered_controllers_is_bounded() -> None:
     script = Script()
     for number in range(3 * NODES_MAX):
-        script.machine.learn_voters({number: Address(f"voter-{number}", 1)})
+        script.machine.contact.route.add_nodes({number: Address(f"voter-{number}", 1)})
     hosts = set()
     script.tell(TimePassed())
     for _ in range(4 * NODES_MAX):

@@ -69,7 +69,7 @@ def test_what_is_passed_on_is_what_the_quorum_committed(
     seen: Counter[str] = Counter()
     for seed in range(SCHEDULES):
         follower = run_schedule(seed, is_hasty=is_hasty, fetch_version=fetch_version, faults=faults)
-        assert follower.machine.leader is not None
+        assert follower.machine.contact.leader is not None
         assert not follower.barriers
         seen += follower.seen
     # The schedules are worthless if they never reach these.

@@ -107,7 +107,7 @@ async def test_changes_of_the_cluster_are_followed(
     await following.wait_for(2)
     assert following.status.leader_id == 2
     assert following.status.read_offset == following.status.high_watermark
-    assert following.source.cluster_id == quorum.cluster_id
+    assert following.status.cluster_id == quorum.cluster_id
     assert following.source.metadata_version > 0
 
 
@@ -291,7 +291,7 @@ async def test_a_snapshot_becomes_visible_as_one_change(
     quorum.take_snapshot()
     wanted = {*range(1, 1000, 2), *range(1000, 1500)}
     await following.wait_for(*wanted)
-    await following.source.barrier()
+    assert await following.source.confirm()
     assert following.seen[-1] == wanted
     assert {frozenset(state) for state in following.seen} == {
         frozenset(range(1000)),
@@ -329,7 +329,7 @@ async def test_a_restart_needs_only_the_end_of_the_log(
     following = follow()
     await following.wait_for(1, 2)
     assert min(fetched_offsets(quorum)) == 2, "the last batch again, to compare it"
-    await following.source.barrier()
+    assert await following.source.confirm()
     assert following.seen == [{1, 2}], "nothing is visible before it is complete"
 
 
@@ -698,7 +698,7 @@ async def test_a_barrier_passes_once_what_was_committed_is_applied(
     for number in range(1, 20):
         offset = quorum.append(added(number))
         with trio.fail_after(SECONDS_MAX):
-            await following.source.barrier()
+            assert await following.source.confirm()
         applied = following.applier.applied.newest
         assert applied is not None
         assert applied.offset >= offset
@@ -712,10 +712,10 @@ async def test_a_barrier_does_not_wait_for_a_fetch_that_waits_for_records(
     following = follow()
     await following.wait_for()
     with trio.fail_after(SECONDS_MAX):
-        await following.source.barrier()
+        assert await following.source.confirm()
         await trio.sleep(0.05)
         quorum.leader.spoil(QuorumKey.FETCH, Fault.CUT)
-        await following.source.barrier()
+        assert await following.source.confirm()
     assert following.status.errors.total() == 0
 
 
@@ -737,10 +737,10 @@ async def test_a_barrier_waits_for_changes_that_are_not_passed_on_yet(
     with trio.fail_after(SECONDS_MAX):
         await begun.wait()
         with trio.move_on_after(0.2) as early:
-            await following.source.barrier()
+            assert await following.source.confirm()
         assert early.cancelled_caught
         goes_on.set()
-        await following.source.barrier()
+        assert await following.source.confirm()
     assert following.numbers == {1}
 
 
@@ -749,16 +749,16 @@ async def test_a_barrier_waits_for_the_next_leader(
 ) -> None:
     following = follow()
     await following.wait_for()
-    leader = following.source.leader
+    leader = following.source.address
     assert leader is not None
     quorum.append(added(1))
     quorum.kill(1)
-    following.source.leader_lost(leader[0])
-    assert following.source.leader is None
+    following.source.report_lost(leader)
+    assert following.source.address is None
     passed = trio.Event()
 
     async def wait() -> None:
-        await following.source.barrier()
+        assert await following.source.confirm()
         assert following.numbers == {1}
         passed.set()
 
@@ -768,7 +768,7 @@ async def test_a_barrier_waits_for_the_next_leader(
     quorum.elect(2)
     with trio.fail_after(SECONDS_MAX):
         await passed.wait()
-    assert following.source.leader == (quorum.leader.address, quorum.leader.epoch)
+    assert following.source.address == quorum.leader.address
 
 
 async def test_a_full_disk_does_not_stop_following(
@@ -790,7 +790,7 @@ async def test_a_full_disk_does_not_stop_following(
 
     with patch.object(SnapshotFile, "append", append):
         await following.wait_for(1)
-        await following.source.barrier()
+        assert await following.source.confirm()
     assert "No space left on device" in following.status.copy_fault
     assert following.status.errors["snapshot"] == 1
 

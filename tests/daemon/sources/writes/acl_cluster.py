@@ -21,8 +21,7 @@ from authorizerd.actors.authorizer import Authentication, RequestContext
 from authorizerd.actors.completion import Completion
 from authorizerd.actors.published import Published
 from authorizerd.config.follow.settings import FollowSettings, LogIn, Server, SourceKind, Writes
-from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates
-from authorizerd.daemon.sources.writes.setup import new_updates
+from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates, new_updates
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node
 from authorizerd.kafka_client.log_in import open_node

@@ -95,7 +95,7 @@ async def test_connection_is_replaced_at_the_end_of_its_session(nursery: trio.Nu
     address = await Server().start(nursery)
     connections = new_connections()
     first = await connections.take(address)
-    first.node.renewal_time = trio.current_time()  # type: ignore[misc] # a Node's can be set
+    first.node.renewal_time = trio.current_time()
     await connections.give_back(first)
     second = await connections.take(address)
     assert second is not first

@@ -17,9 +17,7 @@ from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from authorizerd.actors.errors import RejectedUpdateError, UpdateRefusedError
 from authorizerd.config.follow.settings import FollowSettings, SourceKind, Writes
 from authorizerd.daemon.sources.nodes import NodeOpener
-from authorizerd.daemon.sources.writes.destination import QuorumDestination
-from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates
-from authorizerd.daemon.sources.writes.setup import new_updates
+from authorizerd.daemon.sources.writes.forwarded import ForwardedUpdates, new_updates
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.sources.quorum.following import SECONDS_MAX, Following
@@ -47,7 +45,7 @@ class Daemon:
         self.everywhere = 0
         updates = new_updates(
             settings,
-            destination=QuorumDestination(self.following.source),
+            destination=self.following.source,
             open_node=NodeOpener(settings, quorum.connect).open,
             snapshot=self.following.applier.snapshot,
             is_super_user=lambda _: False,
