@@ -18,6 +18,7 @@ import msgspec
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.change.apply_server import AclServer, KafkaAclServer
@@ -27,7 +28,7 @@ from authorizerd.cli.output import print_document, print_lines, warn
 from authorizerd.management.plan.changes import AclRequest
 from authorizerd.management.plan.document import Plan, decode_plan
 from authorizerd.management.plan.errors import PlanError
-from authorizerd.management.plan.names import PlannedAcl, has_known_codes, name_acl
+from authorizerd.management.plan.names import has_known_codes
 from authorizerd.metadata.bounded_file import read_file
 
 ACLS_SHOWN_MAX: Final = 20
@@ -56,7 +57,7 @@ def new_document(plan: Plan, progress: Progress) -> dict[str, object]:
     }
 
 
-def _name_all(acls: Iterable[Acl]) -> tuple[PlannedAcl | str, ...]:
+def _name_all(acls: Iterable[Acl]) -> tuple[NamedAcl | str, ...]:
     """Return ACLs with names; one whose codes this version does not know is a text."""
     return tuple(name_acl(acl) if has_known_codes(acl) else str(acl) for acl in acls)
 

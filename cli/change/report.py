@@ -20,11 +20,12 @@ from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
 from authorizerd.acl.model import WILDCARD, Acl, Operation, PermissionType
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.management.plan.changes import AclChanges
 from authorizerd.management.plan.document import Plan, PlanCheck
-from authorizerd.management.plan.names import has_known_codes, name_acl
+from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import describe_selector
 
 if TYPE_CHECKING:

@@ -36,6 +36,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import read_acl_file
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
@@ -54,7 +55,6 @@ from authorizerd.cli.policy.results import (
 )
 from authorizerd.cli.transfer.text_place import FILE_MODE
 from authorizerd.management.policy.wording import write_assertion
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_change_answer
 
 _SUITES_NAME: Final = "authorizerd test"
@@ -291,7 +291,7 @@ def _describe_reason(reason: Reason) -> dict[str, object]:
         "pattern_type": pattern_type.name,
         "example": question.resource_name,
         "rule": str(reason.rule),
-        "acl": None if acl is None else make_acl_answer(acl),
+        "acl": None if acl is None else name_acl(acl),
         "near_misses": reason.near_misses,
         "unknown_settings": reason.unknown,
     }

@@ -32,6 +32,7 @@ from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import LogPlace, SourceRequest, add_log_arguments, read_log_place
 from authorizerd.cli.flags import Refuse, add_json_argument, add_text, read_request
@@ -39,7 +40,6 @@ from authorizerd.cli.output import print_document, print_lines
 from authorizerd.metadata.past.history import History, read_history
 from authorizerd.metadata.past.past_log import PastLog, read_past
 from authorizerd.protocol.decisions import past_answers
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 
 
 class PastAnswers(msgspec.Struct, frozen=True):
@@ -278,7 +278,7 @@ def _make_document(
     answer = past_answers.HistoryAnswer(
         begin=begin,
         end=past_answers.make_moment(history.end),
-        acls=tuple(make_acl_answer(acl) for acl in sorted(selected, key=str)),
+        acls=tuple(name_acl(acl) for acl in sorted(selected, key=str)),
         changes=tuple(
             past_answers.make_past_change(each)
             for each in history.changes

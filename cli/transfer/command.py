@@ -20,13 +20,13 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.surprises import find_surprises
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines, warn
 from authorizerd.cli.transfer import arguments, model
 from authorizerd.cli.transfer.places import open_source, open_target
 from authorizerd.management.formats.model import Loss
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 
 DENIALS_SHOWN_MAX: Final = 1_000
 LOSSES_SHOWN_MAX: Final = 20
@@ -247,7 +247,7 @@ def _make_document(outcome: _Outcome) -> dict[str, object]:
         "is_written": written is not None and not written.failure,
         "is_dry_run": outcome.request.dry_run,
         "losses": [
-            {"acl": None if each.acl is None else make_acl_answer(each.acl), "reason": each.reason}
+            {"acl": None if each.acl is None else name_acl(each.acl), "reason": each.reason}
             for each in losses
         ],
         "losses_accepted": bool(losses) and outcome.request.accept_losses,

@@ -21,11 +21,12 @@ from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.snapshot import is_grant
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 from authorizerd.acl.validation import validate_new_acl, validate_resource
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.plan.changes import STEPS, AclChanges, StepName
 from authorizerd.management.plan.errors import PlanError
-from authorizerd.management.plan.names import PlannedAcl, name_acl, parse_acl
+from authorizerd.management.plan.names import has_known_codes, parse_acl
 from authorizerd.management.plan.selector import Everything, Managed, Selector, check_entry
 from authorizerd.management.plan.state import DIGEST_DIGITS, change_digest
 from authorizerd.management.plan.traffic import TrafficEvidence
@@ -82,10 +83,10 @@ class PlanSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PlanSteps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ACLs that each step creates or deletes, in the order of the steps."""
 
-    create_deny: tuple[PlannedAcl, ...]
-    create_allow: tuple[PlannedAcl, ...]
-    delete_allow: tuple[PlannedAcl, ...]
-    delete_deny: tuple[PlannedAcl, ...]
+    create_deny: tuple[NamedAcl, ...]
+    create_allow: tuple[NamedAcl, ...]
+    delete_allow: tuple[NamedAcl, ...]
+    delete_deny: tuple[NamedAcl, ...]
 
 
 class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -273,6 +274,8 @@ def _places(changes: AclChanges) -> Iterator[tuple[str, StepName, Acl]]:
 
 def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
     """Return why an ACL must not be in a step, or None."""
+    if not has_known_codes(acl):
+        return "expected the names of codes that Kafka can create"
     permission = PermissionType.ALLOW if step.endswith("allow") else PermissionType.DENY
     if is_grant(acl) is not step.endswith("allow"):
         return f"expected an ACL with {permission.name}"
