@@ -51,7 +51,11 @@ from authorizerd.protocol.records.leader_change import decode_leader_change
 class Inspection:
     """One inspection of a log directory.
 
-    Iterate ``findings`` once; the other properties are valid then.
+    Iterate ``findings`` once; the attributes are valid then.
+
+    Attributes:
+        snapshot: the ACLs at the end of the log, or None if they are not known.
+        end_offset: the offset after the last one that is trusted.
     """
 
     def __init__(self, log_dir: Path, storage: Storage = DISK) -> None:
@@ -63,29 +67,15 @@ class Inspection:
         self._base_offsets: frozenset[int] = frozenset()
         # The last contiguous run of offsets.
         self._start = 0
-        self._end = 0
-        self._epoch: int | None = 0
+        self.end_offset = 0
+        self.last_epoch: int | None = 0
         self._last: RecordBatch | None = None
         self._has_begun = False
         self._is_interrupted = False
-        self._snapshot: AclSnapshot | None = EMPTY_SNAPSHOT
+        self.snapshot: AclSnapshot | None = EMPTY_SNAPSHOT
         self._replay = Replay()
         self._texts: Final = Texts()
         self._uncovered: Segment | None = None
-
-    @property
-    def snapshot(self) -> AclSnapshot | None:
-        """The ACLs at the end of the log, or None if they are not known."""
-        return self._snapshot
-
-    @property
-    def end_offset(self) -> int:
-        """The offset after the last one that is trusted."""
-        return self._end
-
-    @property
-    def last_epoch(self) -> int | None:
-        return self._epoch
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings in log order. Blocks on the files.
@@ -119,7 +109,7 @@ class Inspection:
                 "and no valid checkpoint covers the offsets before it"
             )
             yield Fault(FaultKind.UNCOVERED, self._uncovered.path, 0, 0, reason)
-        elif not (self._end or self._is_interrupted or files.checkpoints):
+        elif not (self.end_offset or self._is_interrupted or files.checkpoints):
             reason = "the log contains no batch, although every log begins with one"
             yield Fault(FaultKind.UNCOVERED, segments[-1].path, 0, 0, reason)
 
@@ -144,22 +134,21 @@ class Inspection:
             yield directory_fault(path, reason)
 
     def _of_beginning(self, segment: Segment, *, is_first: bool) -> Iterator[Finding]:
-        """Yield a fault if ``segment`` does not begin where the log before it ended."""
         base_offset = segment.base_offset
-        if self._end != base_offset:
+        if self.end_offset != base_offset:
             if is_first:
                 self._uncovered = segment
             elif not self._is_interrupted:
                 reason = f"the segment begins at offset {base_offset}"
-                yield Fault(FaultKind.GAP, segment.path, 0, self._end, reason)
+                yield Fault(FaultKind.GAP, segment.path, 0, self.end_offset, reason)
             self._begin_run(base_offset, epoch=None, snapshot=None)
         self._is_interrupted = False
 
     def _begin_run(self, offset: int, *, epoch: int | None, snapshot: AclSnapshot | None) -> None:
-        self._start = self._end = offset
-        self._epoch = epoch
+        self._start = self.end_offset = offset
+        self.last_epoch = epoch
         self._last = None
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._replay = Replay()
 
     def _of_segment(self, segment: Segment, *, may_be_torn: bool) -> Iterator[Finding]:
@@ -170,23 +159,24 @@ class Inspection:
                 while (placed := file.read(may_be_torn=may_be_torn)) is not None:
                     self._check_order(placed)
                     yield from self._of_batch(placed)
-                    yield from self._of_checkpoints_to(self._end)
+                    yield from self._of_checkpoints_to(self.end_offset)
                     position = file.position
         except MetadataLogError as error:
             self._is_interrupted = True
-            self._snapshot = None
+            self.snapshot = None
             at, reason = position, str(error)
             if isinstance(error, CorruptLogError):
                 at, reason = error.position, error.reason
-            kind = FaultKind.DAMAGE
-            yield Fault(kind, segment.path, at, self._end, reason, batch_position=position)
+            yield Fault(
+                FaultKind.DAMAGE, segment.path, at, self.end_offset, reason, batch_position=position
+            )
             return
         if file.torn_tail is not None:
             tail = self.summary.torn_tail = file.torn_tail
             yield Note(
                 tail.path,
-                f"at byte {tail.position}, log offset {self._end}: unfinished write of {tail.size} "
-                f"bytes, will be cut at the next start: {tail.reason}",
+                f"at byte {tail.position}, log offset {self.end_offset}: unfinished write of "
+                f"{tail.size} bytes, will be cut at the next start: {tail.reason}",
             )
 
     def _check_order(self, placed: PlacedBatch) -> None:
@@ -196,12 +186,12 @@ class Inspection:
         """
         batch = placed.batch
         reason = None
-        if batch.base_offset != self._end:
-            reason = f"expected base offset {self._end}, found {batch.base_offset}"
-        elif batch.leader_epoch < (self._epoch or 0):
-            reason = f"epoch {batch.leader_epoch} follows the higher epoch {self._epoch or 0}"
+        if batch.base_offset != self.end_offset:
+            reason = f"expected base offset {self.end_offset}, found {batch.base_offset}"
+        elif batch.leader_epoch < (self.last_epoch or 0):
+            reason = f"epoch {batch.leader_epoch} follows the higher epoch {self.last_epoch or 0}"
         if reason is not None:
-            raise CorruptLogError(placed.path, placed.position, self._end, reason)
+            raise CorruptLogError(placed.path, placed.position, self.end_offset, reason)
 
     def _of_batch(self, placed: PlacedBatch) -> Iterator[Finding]:
         batch = placed.batch
@@ -219,17 +209,17 @@ class Inspection:
             yield self._unfit(placed, error.reason, error.position)
         except ChangeError as error:
             yield self._unfit(placed, str(error), placed.position)
-        self._epoch = batch.leader_epoch
+        self.last_epoch = batch.leader_epoch
         # Continue even after a fault, so that one fault does not cause others.
         self._last = batch
-        self._end = batch.last_offset + 1
+        self.end_offset = batch.last_offset + 1
 
     def _unfit(self, placed: PlacedBatch, reason: str, position: int) -> Fault:
         """Return the fault of a batch with impossible records. After it, the ACLs are not known."""
-        self._snapshot = None
+        self.snapshot = None
         self._replay = Replay()
         return Fault(
-            FaultKind.DAMAGE, placed.path, position, self._end, reason,
+            FaultKind.DAMAGE, placed.path, position, self.end_offset, reason,
             batch_position=placed.position,
         )  # fmt: skip
 
@@ -242,17 +232,15 @@ class Inspection:
             yield self._unfit(placed, reason, placed.position)
 
     def _of_epoch(self, placed: PlacedBatch, *, begins_epoch: bool) -> Iterator[Finding]:
-        """Yield a fault if the batch's epoch cannot follow the previous epoch."""
-        if self._epoch is None:
+        if self.last_epoch is None:
             return
-        reason = epoch_fault(placed.batch.leader_epoch, self._epoch, begins_epoch=begins_epoch)
+        reason = epoch_fault(placed.batch.leader_epoch, self.last_epoch, begins_epoch=begins_epoch)
         if reason is None:
             return
-        right_epoch = self._epoch + begins_epoch
         # The epoch is at byte 12 of a batch (`EPOCH_AT` of the repair).
         yield Fault(
-            FaultKind.EPOCH, placed.path, placed.position + 12, self._end, reason,
-            batch_position=placed.position, right_epoch=right_epoch,
+            FaultKind.EPOCH, placed.path, placed.position + 12, self.end_offset, reason,
+            batch_position=placed.position, right_epoch=self.last_epoch + begins_epoch,
         )  # fmt: skip
 
     def _apply(self, placed: PlacedBatch) -> None:
@@ -260,20 +248,17 @@ class Inspection:
 
         A log may begin within a transaction that a checkpoint covers.
         """
-        if self._snapshot is None:
+        if self.snapshot is None:
             for _ in read_records(placed.batch, self._texts):
                 pass
             return
         log_batch = LogBatch(placed, placed.batch.last_offset, is_checkpoint=False)
         for step in self._replay.steps(log_batch):
             if step is not None:
-                self._snapshot = apply_changes(self._snapshot, step.changes)
+                self.snapshot = apply_changes(self.snapshot, step.changes)
 
     def _of_checkpoints_to(self, end: int | None) -> Iterator[Finding]:
-        """Inspect the checkpoints that end at or before ``end``.
-
-        None inspects all that are left.
-        """
+        """Inspect the checkpoints that end at or before ``end``; None: all that are left."""
         while self._pending and (end is None or self._pending[0].end_offset <= end):
             checkpoint = self._pending.pop(0)
             fault = self._checkpoint_fault(checkpoint)
@@ -307,10 +292,9 @@ class Inspection:
         if disagreement is not None:
             return Fault(FaultKind.CHECKPOINT, path, 0, checkpoint.end_offset, disagreement)
         if self._is_ahead(checkpoint):
-            reason = (
-                f"the log ends before it, at offset {self._end}: its name or the log's end is wrong"
-            )
-            return Fault(FaultKind.AHEAD, path, 0, self._end, reason)
+            reason = f"the log ends before it, at offset {self.end_offset}"
+            wrong = "its name or the log's end is wrong"
+            return Fault(FaultKind.AHEAD, path, 0, self.end_offset, f"{reason}: {wrong}")
         self._adopt(checkpoint, snapshot)
         return None
 
@@ -319,20 +303,19 @@ class Inspection:
     ) -> str | None:
         """Return how the checkpoint differs from the log, where the log still covers it."""
         end = checkpoint.end_offset
-        if self._is_interrupted or not self._start <= end <= self._end:
+        if self._is_interrupted or not self._start <= end <= self.end_offset:
             return None
-        if end < self._end:
+        if end < self.end_offset:
             return "it does not end where a batch of the log ends"
-        if (end > self._start or not end) and checkpoint.epoch != self._epoch:
-            return (
-                f"its epoch is {checkpoint.epoch}, the log's at offset {end - 1} is {self._epoch}"
-            )
+        if (end > self._start or not end) and checkpoint.epoch != self.last_epoch:
+            found = f"the log's at offset {end - 1} is {self.last_epoch}"
+            return f"its epoch is {checkpoint.epoch}, {found}"
         if self._replay.is_transaction_open:
             return "it ends within a transaction"
         reason = None if self._last is None else time_fault(header, self._last)
-        if reason is None and self._snapshot is not None:
-            reason = _difference(snapshot, self._snapshot)
-        return reason
+        if reason is not None or self.snapshot is None:
+            return reason
+        return _difference(snapshot, self.snapshot)
 
     def _is_ahead(self, checkpoint: Checkpoint) -> bool:
         """Return True if the log ends before the checkpoint does.
@@ -341,17 +324,17 @@ class Inspection:
         node that fetches a checkpoint starts its log again there.
         """
         end = checkpoint.end_offset
-        is_behind_log = self._end < end and self._has_begun and not self._is_interrupted
+        is_behind_log = self.end_offset < end and self._has_begun and not self._is_interrupted
         return is_behind_log and end not in self._base_offsets
 
     def _adopt(self, checkpoint: Checkpoint, snapshot: AclSnapshot) -> None:
         """Continue from a checkpoint if the log itself does not determine the ACLs."""
         end = checkpoint.end_offset
-        if end > self._end or self._is_interrupted:
+        if end > self.end_offset or self._is_interrupted:
             self._begin_run(end, epoch=checkpoint.epoch, snapshot=snapshot)
-        elif end == self._end and self._snapshot is None:
-            self._snapshot = snapshot
-            self._epoch = checkpoint.epoch
+        elif end == self.end_offset and self.snapshot is None:
+            self.snapshot = snapshot
+            self.last_epoch = checkpoint.epoch
             self._replay = Replay()
         if self._uncovered is not None and end >= self._uncovered.base_offset:
             self._uncovered = None
