@@ -49,7 +49,6 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_checks(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of what ``checks.CHECKS`` runs."""
     from authorizerd.cli.change.traffic import add_traffic_arguments
 
     group = parser.add_argument_group("what must not break: exit code 3 if it does")
@@ -102,7 +101,6 @@ def _apply(given: argparse.Namespace) -> int:
 
 
 def _use_servers(request: ApplyRequest, refuse: flags.Refuse) -> ApplyRequest:
-    """Return the request with servers, or end the command."""
     request, _ = use_profile(request)
     if request.bootstrap_server is None:
         refuse("expected --bootstrap-server HOST:PORT, or a profile")

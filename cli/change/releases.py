@@ -82,7 +82,6 @@ def _compare(given: argparse.Namespace) -> int:
 
 
 def compare_releases(request: CompareRequest) -> int:
-    """Print what changes, and return the exit code."""
     before, after = Release(request.before), Release(request.after)
     if before is after:
         request.source.refuse(f"--to: expected another release than that of --from, found {after}")

@@ -70,7 +70,6 @@ def describe_entry(acl: Acl) -> str:
 
 
 def summarize_changes(plan: Plan) -> str:
-    """Return the line with the number of changes of each kind."""
     steps = plan.steps
     if not plan.changes.count:
         return f"nothing to do: {count_of(plan.leads_to.acls, 'ACL')}, as desired"
@@ -83,7 +82,6 @@ def summarize_changes(plan: Plan) -> str:
 
 
 def describe_managed(plan: Plan) -> Iterator[str]:
-    """Yield what the plan manages."""
     entries = describe_selector(plan.selector)
     if not entries:
         deleted = len(plan.changes.deleted)
@@ -103,9 +101,6 @@ def check_tests(files: Sequence[Path], source: AclSource, after: AclSnapshot) ->
     """Run the policy tests of these files. The plan breaks them if one fails after it.
 
     Return None without files.
-
-    Raises:
-        FaultyFileError: a file has faults.
     """
     if not files:
         return None

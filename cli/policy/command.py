@@ -63,7 +63,6 @@ _HOST: Final = "localhost"
 
 
 def write_junit(results: Sequence[Result], begun: float) -> bytes:
-    """Return the XML document."""
     root = ElementTree.Element("testsuites", {"name": _SUITES_NAME, **_totals(results)})
     # ISO 8601 without a zone is what the schemas of JUnit's format ask for.
     timestamp = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%S")
@@ -142,7 +141,6 @@ class TestRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_policy_tests(request: TestRequest) -> int:
-    """Run the tests, print a report, and return the exit code."""
     try:
         tests = read_policy_files(request.files)
     except FaultyFileError as error:
@@ -193,7 +191,6 @@ def _entitle(test: PolicyTest) -> str:
 def _apply_plan(
     source: AclSource, request: TestRequest
 ) -> tuple[AclSnapshot, dict[str, int] | None]:
-    """Return the ACLs to test, and the planned change, if there is one."""
     if not (request.added or request.removed):
         return source.snapshot, None
     added, removed = (

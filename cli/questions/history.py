@@ -125,7 +125,6 @@ class Selection(msgspec.Struct, frozen=True):
     settings: KnownSettings
 
     def selects(self, acl: Acl) -> bool:
-        """Return True if ``acl`` is one of these ACLs."""
         if self.principal is not None and acl.principal not in (self.principal, WILDCARD_PRINCIPAL):
             return False
         if self.resource is None:
@@ -183,7 +182,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _doubt(history: History, wanted: Selection, answers: PastAnswers) -> Doubt:
-    """Return why the denials are not certain."""
     question, known = wanted.question, wanted.settings
     assert question is not None, "there are answers"
     doubts: dict[str, str] = {}

@@ -76,21 +76,6 @@ def _count_losses(losses: list[Loss]) -> Iterator[str]:
     yield f"{more_text}--json lists each of the losses"
 
 
-def describe_draft(draft: model.Draft, *, target: str, kind: str) -> Iterator[str]:
-    """Yield the lines about what is to be written, for --dry-run."""
-    denials = sum(1 for acl in draft.new if not is_grant(acl))
-    yield (
-        f"would write {count_of(len(draft.new), 'ACL')} ({denials} DENY, "
-        f"{len(draft.new) - denials} ALLOW) to {target} ({kind})"
-    )
-
-
-def describe_written(written: model.Written, *, target: str, kind: str) -> Iterator[str]:
-    """Yield the lines about what was written."""
-    yield f"wrote {count_of(written.count, 'ACL')} to {target} ({kind})"
-    yield from written.notes
-
-
 EXIT_FAULT: Final = 1
 EXIT_LOSSES: Final = 3
 SURPRISES_SHOWN_MAX: Final = 20
@@ -195,9 +180,14 @@ def _describe(outcome: _Outcome) -> Iterable[str]:
         verb = "is" if draft.present == 1 else "are"
         yield f"{draft.present} of them {verb} already in {target.name}"
     if written is not None:
-        yield from describe_written(written, target=target.name, kind=target.kind)
+        yield f"wrote {count_of(written.count, 'ACL')} to {target.name} ({target.kind})"
+        yield from written.notes
     elif request.dry_run:
-        yield from describe_draft(draft, target=target.name, kind=target.kind)
+        denials = sum(1 for acl in draft.new if not is_grant(acl))
+        yield (
+            f"would write {count_of(len(draft.new), 'ACL')} ({denials} DENY, "
+            f"{len(draft.new) - denials} ALLOW) to {target.name} ({target.kind})"
+        )
     if not target.is_complete and (written is None or not written.failure):
         yield f"ACLs that {source.name} lacks stay: `authorizerd acls plan` also removes"
 

@@ -17,12 +17,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.text.named_acl import NamedAcl, name_acl
-from authorizerd.acl.validation import validate_new_acl, validate_resource
+from authorizerd.acl.validation import find_creation_fault
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.plan.changes import STEPS, AclChanges, StepName
 from authorizerd.management.plan.errors import PlanError
@@ -69,7 +68,6 @@ class PlanSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def state(self) -> State:
-        """The state that the plan leads from."""
         return State(self.acls, self.digest)
 
 
@@ -139,7 +137,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def selector(self) -> Selector:
-        """The selector of the ACLs that the plan manages."""
         return Selector(None if isinstance(self.manages, str) else self.manages)
 
     @property
@@ -151,7 +148,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def name_steps(changes: AclChanges) -> PlanSteps:
-    """Return the steps of a document."""
     return PlanSteps(**{step: tuple(map(name_acl, changes.acls_of(step))) for step in STEPS})
 
 
@@ -183,11 +179,7 @@ def _is_list(value: object) -> bool:
 
 
 def decode_plan(data: bytes) -> Plan:
-    """Return the plan of a document.
-
-    Raises:
-        PlanError: the document is not a plan of this version, or contradicts itself.
-    """
+    """Return the plan of a document."""
     # Imported here, because it loads PyYAML, which making a plan does not need.
     from authorizerd.management.formats.parsing import parse_json
 
@@ -281,13 +273,8 @@ def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
         return f"expected an ACL with {permission.name}"
     if not selector.manages(acl):
         return "the plan does not manage this ACL"
-    if step.startswith("create"):
-        try:
-            validate_resource(acl)
-            validate_new_acl(acl)
-        except InvalidAclError as error:
-            return f"Kafka would refuse to create it ({error})"
-    return None
+    fault = find_creation_fault(acl) if step.startswith("create") else None
+    return None if fault is None else f"Kafka would refuse to create it ({fault})"
 
 
 def _compute_checksum(document: Mapping[str, Any]) -> str:

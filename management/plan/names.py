@@ -47,7 +47,6 @@ def name_fields(acl: Acl) -> dict[str, str]:
 
 
 def parse_acl(named: NamedAcl) -> Acl:
-    """Return the ACL with codes."""
     fields = msgspec.structs.asdict(named)
     return Acl(**fields | {field: int(codes[fields[field]]) for field, codes in CODES.items()})
 

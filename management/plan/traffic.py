@@ -116,5 +116,4 @@ class TrafficEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def judged_events(self) -> int:
-        """The number of events that the ACLs can decide."""
         return self.events - sum(count.events for count in self.not_evaluated.values())

@@ -81,7 +81,6 @@ class Pattern(NamedTuple):
 
     @classmethod
     def of(cls, acl: Acl) -> Pattern:
-        """Return the pattern of an ACL."""
         return cls(acl.resource_type, acl.resource_name, acl.pattern_type)
 
 
