@@ -122,9 +122,6 @@ class LogPlace(msgspec.Struct, frozen=True):
     evidence: Evidence | None = None
     release: Release | None = None
 
-    def describe_settings(self) -> str:
-        return source_settings.describe_settings(self.stated, source_settings.USE_CONFIG)
-
 
 class SourceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The flags that say where the ACLs are, and which settings apply.

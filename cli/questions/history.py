@@ -37,6 +37,7 @@ from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import LogPlace, SourceRequest, add_log_arguments, read_log_place
 from authorizerd.cli.flags import Refuse, add_json_argument, add_text, read_request
 from authorizerd.cli.output import print_document, print_lines
+from authorizerd.cli.source_settings import USE_CONFIG, describe_settings
 from authorizerd.metadata.past.history import History, read_history
 from authorizerd.metadata.past.past_log import PastLog, read_past
 from authorizerd.protocol.decisions import past_answers
@@ -248,7 +249,7 @@ def _describe(
         answer = _describe_answer(answers, each.allowed, change.offset)
         yield f"{_moment_of(change)}: {answer}, because this was {why}"
     yield f"from {history.begin} to {history.end}; the settings are today's"
-    yield place.describe_settings()
+    yield describe_settings(place.stated, USE_CONFIG)
 
 
 def _describe_answer(answers: PastAnswers, allowed: bool, offset: int | None) -> str:

@@ -163,6 +163,13 @@ def _fields(one: Acl) -> dict[str, str]:
             lambda it: it["steps"]["create_deny"][0].update(operation="FLY"),
             "steps.create_deny[0].operation", "Invalid enum value 'FLY'",
         ),
+        *(
+            (
+                lambda it, named=named: it["steps"]["delete_allow"][0].update(named),
+                "steps.delete_allow[0]", "expected the names of codes that Kafka can create",
+            )
+            for named in ({"operation": "UNKNOWN"}, {"pattern_type": "ANY"})
+        ),
         (lambda it: it["checks"][0].update(breaks=False), "sha256", "was changed after"),
         (lambda it: it["checks"][0]["counts"].update(tests=0), "sha256", "was changed after"),
         (lambda it: it["checks"][0]["broken"].clear(), "sha256", "was changed after"),
