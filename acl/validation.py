@@ -40,6 +40,16 @@ def validate_resource(acl: Acl) -> None:
         raise InvalidAclError("Invalid empty resource name")
 
 
+def find_creation_fault(acl: Acl) -> str | None:
+    """Return why Kafka would refuse to create ``acl``; None if it would not."""
+    try:
+        validate_resource(acl)
+        validate_new_acl(acl)
+    except InvalidAclError as error:
+        return str(error)
+    return None
+
+
 def validate_new_acl(acl: Acl, rules: ReleaseRules | None = None) -> None:
     """Check a binding as Kafka's controller does.
 

@@ -46,7 +46,6 @@ def read_acls(path: Path) -> AclsRead:
 
 
 def read_text(path: Path | None) -> str:
-    """Return the text of a file, or of standard input. Blocks."""
     name = STANDARD_INPUT if path is None else path
     try:
         return decode_text(read_stream(sys.stdin.buffer) if path is None else read_file(path))

@@ -99,7 +99,6 @@ class AclSource(msgspec.Struct, frozen=True):
         yield self.describe_settings()
 
     def describe_acls(self) -> str:
-        """Return a line that says which ACLs these are, and how many."""
         acls = count_of(len(self.snapshot.acls), "ACL")
         if self.offset is None:
             unread = f"; {count_of(self.unread, 'part')} not read: see the warnings"
@@ -109,7 +108,6 @@ class AclSource(msgspec.Struct, frozen=True):
         return f"as of {self.moment}, with {acls}; the settings are today's"
 
     def describe_settings(self) -> str:
-        """Return a line with each setting and its origin."""
         return source_settings.describe_settings(
             self.stated, "" if self.place is Place.BROKERS else source_settings.USE_CONFIG
         )
@@ -123,10 +121,6 @@ class LogPlace(msgspec.Struct, frozen=True):
     stated: tuple[source_settings.Setting, ...]
     evidence: Evidence | None = None
     release: Release | None = None
-
-    def describe_settings(self) -> str:
-        """Return the line about the settings that ends an answer."""
-        return source_settings.describe_settings(self.stated, source_settings.USE_CONFIG)
 
 
 class SourceRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +151,6 @@ class SourceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say where the ACLs are, and which settings apply."""
     parser.set_defaults(refuse=parser.error)
     group = parser.add_argument_group(
         "where the ACLs are: one of --log-dir, --acls, --config and --bootstrap-server"

@@ -211,7 +211,6 @@ class BrokerReader:
             raise CommandError(_describe(self._place, f"DescribeAcls: {error}")) from error
 
     async def read_metadata(self) -> responses.MetadataAnswer:
-        """Return the brokers of the cluster, and its topics."""
         try:
             return await self.client.request(_METADATA_CALL, name="listTopics", errors=_no_errors)
         except RequestFailedError as error:
@@ -273,7 +272,6 @@ def _describe(place: str, reason: str, advice: str = "") -> str:
 
 
 def _describe_refusal(results: Iterable[responses.DescribedResource]) -> str:
-    """Return why no broker described its configs."""
     refused = [ApiError(each.error_code, each.error_message) for each in results]
     for each in refused:
         if each.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:

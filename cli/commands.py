@@ -7,10 +7,14 @@ So ``--help`` loads no command, and no command loads the definitions that only a
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from importlib.util import find_spec
+from typing import Any, Final, NamedTuple, NoReturn
 
+from authorizerd.cli.errors import CommandError
 from authorizerd.cli.program.command_parser import CommandParser, LazyParser
 
 
@@ -33,14 +37,12 @@ class Command(NamedTuple):
     reads_words: bool = False
 
     def load(self) -> Callable[[Any], Any]:
-        """Import the module, and return the function."""
         function: Callable[[Any], Any] = getattr(
             import_module(f"authorizerd.cli.{self.module}"), self.function
         )
         return function
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Make ``parser`` parse and run the command."""
         if not self.reads_words:
             self.load()(parser)
 
@@ -86,7 +88,7 @@ COMMANDS: Final[dict[str, Command]] = {
         True,
     ),
     "replay": Command(
-        "replay", "become_replay", "use Spark to check recorded traffic against other ACLs", True
+        "commands", "become_replay", "use Spark to check recorded traffic against other ACLs", True
     ),
     "explain": Command(
         "questions.explain",
@@ -170,16 +172,40 @@ def run_acls(words: Sequence[str]) -> int:
 
 
 def new_acls_parser() -> CommandParser:
-    """Return the parser of ``acls`` with one of its commands."""
     parser = CommandParser(prog="authorizerd acls")
     add_commands(parser, ACLS_COMMANDS)
     return parser
 
 
 def add_commands(parser: argparse.ArgumentParser, commands: Mapping[str, Command]) -> None:
-    """Add these commands to a parser."""
     added = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=LazyParser)
     for name, command in commands.items():
         # argparse would list an internal command if ``help`` were passed as None.
         listed: dict[str, Any] = {} if command.summary is None else {"help": command.summary}
         added.add_parser(name, add_arguments=command.add_arguments, **listed)
+
+
+# -P: a folder named "authorizerd" in the working directory must not be imported.
+REPLAY: Final = ("-P", "-m", "authorizerd.replay")
+# pyspark is not checked: the pipeline can find a Spark that is installed elsewhere.
+_MODULES: Final = ("jinja2", "pandas", "pyarrow", "yaml")
+# They run without the extra. If `usage` or `whatif` needs Spark, its error names it.
+_WITHOUT_EXTRA: Final = frozenset(("package", "report", "usage", "whatif"))
+_HELP: Final = frozenset(("-h", "--help"))
+
+
+def become_replay(words: Sequence[str]) -> NoReturn:
+    """Replace this process with ``authorizerd.replay``, a separate program, and these words.
+
+    It takes over the process id, so it receives the signals and sets the exit code.
+    """
+    missing = [name for name in _MODULES if find_spec(name) is None]
+    if (
+        missing and _WITHOUT_EXTRA.isdisjoint(words[:1]) and _HELP.isdisjoint(words)
+    ):  # help must work before the installation
+        pip = f"{sys.executable} -m pip install 'authorizerd[replay]'"
+        raise CommandError(f"replay: not installed: {', '.join(missing)}. Run: {pip}")
+    # exec discards what Python still buffers.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *REPLAY, *words])  # noqa: S606 - ourselves

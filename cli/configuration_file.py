@@ -15,7 +15,6 @@ CONFIGURATION_BYTES_MAX: Final = 1024 * 1024
 
 
 def read_configuration(path: Path, overrides: Sequence[str]) -> Configuration:
-    """Return the configuration; blocks on the file."""
     return parse(read_configuration_text(path), source=str(path), overrides=overrides)
 
 

@@ -60,7 +60,6 @@ def find_expanded(names: Iterable[str]) -> str | None:
 
 
 def add_switch(parser: Flags, flag: str, help: str) -> None:
-    """Add a flag without a value."""
     parser.add_argument(flag, action="store_true", help=help)
 
 
@@ -75,17 +74,14 @@ def add_file(parser: Flags, flag: str, help: str, metavar: str = "FILE") -> None
 
 
 def add_list(parser: Flags, flag: str, metavar: str, help: str, **settings: Any) -> None:  # noqa: ANN401 - as argparse
-    """Add a flag that may be repeated."""
     parser.add_argument(flag, action="append", default=[], metavar=metavar, help=help, **settings)
 
 
 def add_json_argument(parser: Flags) -> None:
-    """Add ``--json``."""
     add_switch(parser, "--json", "print one JSON document instead of lines")
 
 
 def add_config_arguments(parser: Flags, *, required: bool = True) -> None:
-    """Add ``--config`` and ``--override``."""
     parser.add_argument(
         "--config",
         required=required,
@@ -117,7 +113,6 @@ def add_directory_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_broker_arguments(parser: Flags, rights: str) -> None:
-    """Add ``--bootstrap-server`` and ``--command-config``."""
     text = "ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
     add_text(parser, "--bootstrap-server", "HOST:PORT", f"{text}{rights}. {HELP}")
     text = (

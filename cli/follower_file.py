@@ -60,7 +60,6 @@ class FollowerFile:
 
     @property
     def secrets(self) -> list[str]:
-        """The keys whose values are secret."""
         return [line.key for line in self.lines if line.is_secret]
 
     def write(self, *, with_secrets: bool) -> str:
@@ -142,11 +141,7 @@ class _Import:
         return self._made
 
     def _controllers(self) -> str:
-        """Return the name of the controllers' listener.
-
-        Raises:
-            InvalidValueError: the file names no controllers.
-        """
+        """Return the name of the controllers' listener."""
         if not (self._texts.get(follow.BOOTSTRAP_SERVERS) or self._texts.get(follow.VOTERS)):
             keys = f"{follow.BOOTSTRAP_SERVERS} or {follow.VOTERS}"
             reason = f"expected {keys}: this is not the file of a broker"

@@ -84,7 +84,6 @@ def _make_document(
     warnings: Sequence[str],
     faults: Sequence[ConfigurationError],
 ) -> dict[str, object]:
-    """Return what was made, without secrets."""
     return {
         "output": None if output is None else str(output),
         "values": {line.key: line.value for line in made.lines if not line.is_secret},
@@ -102,7 +101,6 @@ def _print_lines(
     warnings: Sequence[str],
     faults: Sequence[ConfigurationError],
 ) -> None:
-    """Print the configuration unless it was written to a file, and what there is to do."""
     if output is None:
         sys.stdout.write(_to_ascii(made.write(with_secrets=False)))
         for key in made.secrets:

@@ -173,5 +173,4 @@ class SnapshotAcls:
         self._snapshot = snapshot
 
     async def describe(self, filter: AclFilter) -> list[Acl]:
-        """Return the ACLs that ``filter`` matches, without waiting."""
         return [acl for found in scan_acls(self._snapshot, filter) for _, acl in found]

@@ -50,7 +50,6 @@ def print_document(document: object, out: TextIO | None = None) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of text."""
     out = sys.stdout
     out.write("".join(f"{paint(escape_unprintable(line), out)}\n" for line in lines))
 
@@ -67,7 +66,6 @@ def indent(lines: Iterable[str]) -> list[str]:
 
 
 def warn(text: str) -> None:
-    """Print a line on standard error."""
     sys.stderr.write(f"authorizerd: {escape_unprintable(text)}\n")
 
 

@@ -105,7 +105,6 @@ def read_principal(text: str, word: str, refuse: Refuse) -> str:
 
 
 def read_one_principal(text: str, word: str, refuse: Refuse) -> str:
-    """Return a principal other than ``User:*``."""
     refuse_everyone(text, word, refuse)
     return read_principal(text, word, refuse)
 
@@ -157,13 +156,11 @@ def read_host(text: str | None, refuse: Refuse) -> str | None:
 
 
 def warn_of(surprises: Iterable[str]) -> None:
-    """Print a warning for each surprise on standard error."""
     for text in surprises:
         sys.stderr.write(f"authorizerd: warning: {escape_unprintable(text)}\n")
 
 
 def warn_of_expanded(names: Iterable[str]) -> None:
-    """Print the warning of ``find_expanded``, if there is one."""
     warning = find_expanded(names)
     warn_of([] if warning is None else [warning])
 

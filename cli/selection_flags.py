@@ -26,7 +26,6 @@ _NO_FIELDS: Final[Fields] = {}
 
 
 def add_selection_flags(group: argparse._ArgumentGroup) -> None:
-    """Add the flags. ``read_selection`` reads them."""
     more = "; may be repeated"
     text = f"the ACLs of this principal, such as User:alice{more}"
     add_list(group, "--principal", "PRINCIPAL", text)
@@ -106,7 +105,6 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def read_selection(given: argparse.Namespace) -> Selection:
-    """Return what the flags of ``add_selection_flags`` say."""
     words = ["principal", *(flag.replace("-", "_") for flag in RESOURCE_FLAGS)]
     names = [each for word in words for each in (word, f"{word}_prefix")]
     return read_request(

@@ -23,7 +23,6 @@ from authorizerd.metadata.storage import DISK, PRIVATE_DISK
 
 
 def serve(config: Path, overrides: Sequence[str], ready_file: Path | None) -> None:
-    """Run the daemon to its end."""
     log_to_standard_error()
     read = partial(read_configuration, config, overrides)
     configuration = read()

@@ -78,7 +78,6 @@ def describe_settings(stated: tuple[Setting, ...], advice: str) -> str:
 
 
 def add_setting_arguments(group: argparse._ArgumentGroup) -> None:
-    """Add a flag for each setting. ``apply_flags`` reads them."""
     group.add_argument(
         "--super-users",
         metavar="LIST",
@@ -103,7 +102,6 @@ def check_authorizer(configuration: Configuration) -> None:
 
 
 def check_flags(flags: Mapping[str, str | None], refuse: Refuse) -> None:
-    """End the command if the value of a flag is invalid."""
     for key, (flag, parse) in _FLAGS.items():
         text = flags[key]
         if text is not None:
@@ -150,7 +148,6 @@ def apply_profile(profile: Profile | None, settings: Iterator[Setting]) -> Itera
 def apply_flags(
     flags: Mapping[str, str | None], settings: Iterator[Setting]
 ) -> tuple[Setting, ...]:
-    """Return the settings, where each flag that is given takes precedence."""
     given = {
         key: Setting(key, value, Origin.FLAG, flag)
         for key, (flag, _) in _FLAGS.items()

@@ -110,7 +110,6 @@ def _place(effect: AclEffect) -> tuple[bool, int, str]:
 
 
 def _counts(acl: Acl, rules: ReleaseRules) -> bool:
-    """Return True if an ACL for a range counts under these rules."""
     return rules.range_allows if is_grant(acl) else rules.range_denies
 
 

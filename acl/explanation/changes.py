@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from authorizerd.acl.decision import Decision, DefaultRule
-from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.explanation.matches import Matches
 from authorizerd.acl.explanation.model import AclChange, Changes, DefaultAccess
 from authorizerd.acl.explanation.words import join_words, name_operation, name_resource, name_type
@@ -36,7 +35,7 @@ from authorizerd.acl.model import (
 from authorizerd.acl.operations import SUPPORTED
 from authorizerd.acl.patterns import look_up
 from authorizerd.acl.snapshot import AclSnapshot, is_unjudgeable, rules_of
-from authorizerd.acl.validation import validate_new_acl, validate_resource
+from authorizerd.acl.validation import find_creation_fault
 
 HOSTS_SEARCHED_MAX: Final = 65_536
 
@@ -220,9 +219,5 @@ def why_not_creatable(acl: Acl) -> str | None:
     """Return a sentence that says why Kafka refuses to create ``acl``; None if Kafka accepts it."""
     if acl.operation not in OPERATIONS:
         return f"No ACL names the operation {name_operation(acl.operation)}."
-    try:
-        validate_resource(acl)
-        validate_new_acl(acl)
-    except InvalidAclError as error:
-        return f"Kafka refuses an ACL for exactly this question: {error}."
-    return None
+    fault = find_creation_fault(acl)
+    return None if fault is None else f"Kafka refuses an ACL for exactly this question: {fault}."

@@ -150,18 +150,13 @@ class Arguments:
         return flag in self._values
 
     def with_values(self, values: Mapping[str, Sequence[str]]) -> Arguments:
-        """Return these flags and others."""
         return Arguments({**self._values, **values}, self.ignored)
 
     def values(self, flag: str) -> Sequence[str]:
         return self._values.get(flag, ())
 
     def value(self, flag: str) -> str | None:
-        """Return a flag's value, or None if the flag has no value.
-
-        Raises:
-            KafkaAclsError: the flag has several values.
-        """
+        """Return a flag's value, or None if the flag has no value."""
         values = self.values(flag)
         if len(values) > 1:
             raise KafkaAclsError(
@@ -174,11 +169,7 @@ class Arguments:
 
 
 def parse_arguments(words: Iterable[str]) -> Arguments:
-    """Return the flags among ``words``.
-
-    Raises:
-        UsageError: a flag is unknown, or a value is missing or not UTF-8.
-    """
+    """Return the flags among ``words``."""
     values: dict[str, list[str]] = {}
     ignored: list[str] = []
     rest = deque(words)
@@ -205,7 +196,6 @@ def parse_arguments(words: Iterable[str]) -> Arguments:
 
 
 def _argument(flag: str, value: str | None, rest: deque[str]) -> list[str]:
-    """Return the value after ``=``, or take it from the words that follow."""
     argument = FLAGS[flag].argument
     if argument is Argument.NONE:
         return []
@@ -221,11 +211,7 @@ def _argument(flag: str, value: str | None, rest: deque[str]) -> list[str]:
 
 
 def check_arguments(given: Arguments) -> None:
-    """Raise an error unless the flags can be combined; the checks run in kafka-acls' order.
-
-    Raises:
-        UsageError: the flags cannot be combined; the text is the one that kafka-acls prints.
-    """
+    """Raise an error unless the flags can be combined; the checks run in kafka-acls' order."""
     _check_server(given)
     # The trailing space is part of kafka-acls' text.
     if sum(map(given.has, _ACTIONS)) != 1:

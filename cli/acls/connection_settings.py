@@ -61,7 +61,6 @@ _ADDRESS: Final = re.compile(
 
 
 def read_settings(given: Arguments) -> ClientSettings:
-    """Return the connection settings."""
     provided: set[str] = set()
     properties = _read_properties(given.value("command-config"), provided)
     try:
@@ -177,7 +176,6 @@ def _address(text: str) -> Address:
 
 
 def read_security_protocol(properties: Mapping[str, str]) -> SecurityProtocol:
-    """Return the security protocol."""
     text = properties.get(_PROTOCOL, SecurityProtocol.PLAINTEXT)
     try:
         return SecurityProtocol(text.strip().upper())
@@ -191,7 +189,6 @@ def read_security_protocol(properties: Mapping[str, str]) -> SecurityProtocol:
 def read_credentials(
     properties: Mapping[str, str], protocol: SecurityProtocol
 ) -> Credentials | None:
-    """Return the credentials to log in with, or None if the protocol has no log-in."""
     if protocol not in SASL_PROTOCOLS:
         return None
     mechanism = _read_mechanism(properties)
@@ -207,7 +204,6 @@ def read_credentials(
 
 
 def read_tls(properties: Mapping[str, str], protocol: SecurityProtocol) -> TlsSettings | None:
-    """Return the settings of TLS, or None if the protocol has no TLS."""
     if protocol not in TLS_PROTOCOLS:
         return None
     values: dict[str, Any] = {}

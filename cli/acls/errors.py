@@ -103,7 +103,6 @@ def invalid_value(key: str, value: str, reason: str) -> KafkaAclsError:
 
 
 def request_error(error: ApiError, advice: str = "") -> KafkaAclsError:
-    """Return the error of a request that failed or was not answered."""
     known = next((code for code in _CLASSES if code == error.code), ErrorCode.UNKNOWN_SERVER_ERROR)
     cause = f"{_ERRORS}{_CLASSES[known]}"
     message = known.text if error.message is None else error.message

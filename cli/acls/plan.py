@@ -41,7 +41,6 @@ class Group:
     entries: tuple[Entry, ...]
 
     def acls(self) -> list[Acl]:
-        """Return the ACLs to create."""
         name = self.pattern.resource_name
         assert name is not None
         return [
@@ -104,12 +103,7 @@ _CONSUMED: Final[_Operations] = {
 
 
 def make_plan(given: Arguments) -> Plan:
-    """Return the plan for the given flags.
-
-    Raises:
-        UsageError: they name no resource, or an operation that a resource does not support.
-        KafkaAclsError: a value is invalid.
-    """
+    """Return the plan for the given flags."""
     if given.has("list"):
         filters = tuple(_filters(given))
         return Listing(filters, tuple(_principals(given, "principal")), given.has("json"))
@@ -169,7 +163,6 @@ def _check_operations(group: Group) -> None:
 
 
 def _entries(given: Arguments, operations: Iterable[Operation]) -> list[Entry]:
-    """Return the entries of all principals, from all hosts, for all operations."""
     allowed = _principals(given, "allow-principal")
     denied = _principals(given, "deny-principal")
     wanted = list(operations)

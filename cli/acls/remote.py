@@ -104,7 +104,6 @@ def _describe(error: RequestFailedError) -> KafkaAclsError:
 
 
 def _deletion_errors(results: Sequence[FilterResult]) -> list[ApiError]:
-    """Return each filter's error, or the errors of its matches."""
     return [
         error
         for result in results

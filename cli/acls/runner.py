@@ -78,7 +78,6 @@ class Terminal:
     error: TextIO
 
     def agrees(self, asked: str) -> bool:
-        """Ask, and return True if the answer is y."""
         self.tell(asked)
         answer = self.answers.readline()
         if not answer:
@@ -96,7 +95,6 @@ class Terminal:
         self.out.flush()
 
     def complain(self, text: str) -> None:
-        """Print to standard error at once."""
         self.error.write(text)
         self.error.flush()
 
@@ -149,7 +147,6 @@ async def execute(plan: Plan, admin: AclAdmin, terminal: Terminal) -> None:
 
 
 async def execute_listing(listing: Listing, reader: AclReader, terminal: Terminal) -> None:
-    """List ACLs; without filters, all of them."""
     found: list[Acl] = []
     for wanted in listing.filters or (AclFilter(),):
         found += await reader.describe(wanted)
@@ -213,7 +210,6 @@ def _format_pattern(pattern: Acl | AclFilter) -> str:
 
 
 def format_by_principal(acls: Iterable[Acl], principals: Sequence[str]) -> str:
-    """Return each principal's ACLs under a heading."""
     acls_by_principal: dict[str, list[Acl]] = {principal: [] for principal in principals}
     for acl in acls:
         if acl.principal in acls_by_principal:
@@ -230,12 +226,10 @@ def format_addition(acls: Sequence[Acl]) -> str:
 
 
 def format_existing(acl: Acl) -> str:
-    """Return the note that an ACL exists already."""
     return f"Acl (pattern={_format_pattern(acl)}, entry={format_entry(acl)}) already exists.\n"
 
 
 def format_question(group: Group) -> str:
-    """Return the confirmation question before a group is removed."""
     pattern = _format_pattern(group.pattern)
     if not group.entries:
         return f"Are you sure you want to delete all ACLs for resource filter `{pattern}`? (y/n)\n"

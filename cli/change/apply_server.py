@@ -138,7 +138,6 @@ def _delete(request: AclRequest, expected_offset: int | None) -> Call[Answered]:
 
 
 def _error_of(result: FilterResult) -> ApiError | None:
-    """Return the error of a filter, or that of an ACL that it matched."""
     if result.error is not None:
         return result.error
     return next((each.error for each in result.matches if each.error is not None), None)

@@ -18,21 +18,19 @@ import msgspec
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
-from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 from authorizerd.cli.broker_acls import BrokerReader, run_on_brokers
 from authorizerd.cli.change.apply_server import AclServer, KafkaAclServer
-from authorizerd.cli.change.execution import Done, Ending, Execution, Progress
+from authorizerd.cli.change.execution import Done, Ending, Execution, Progress, name_some
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines, warn
-from authorizerd.management.plan.changes import AclRequest
+from authorizerd.management.plan.changes import AclRequest, check_size
 from authorizerd.management.plan.document import Plan, decode_plan
 from authorizerd.management.plan.errors import PlanError
-from authorizerd.management.plan.names import PlannedAcl, has_known_codes, name_acl
+from authorizerd.management.plan.names import has_known_codes
 from authorizerd.metadata.bounded_file import read_file
 
-ACLS_SHOWN_MAX: Final = 20
-"""The most ACLs of one kind that lines for people name. The JSON document names all."""
-
+_MORE: Final = "more (--json lists all)"
 _AGAIN: Final = "Run the same command again: it goes on from the state that it finds."
 
 
@@ -56,7 +54,7 @@ def new_document(plan: Plan, progress: Progress) -> dict[str, object]:
     }
 
 
-def _name_all(acls: Iterable[Acl]) -> tuple[PlannedAcl | str, ...]:
+def _name_all(acls: Iterable[Acl]) -> tuple[NamedAcl | str, ...]:
     """Return ACLs with names; one whose codes this version does not know is a text."""
     return tuple(name_acl(acl) if has_known_codes(acl) else str(acl) for acl in acls)
 
@@ -75,7 +73,6 @@ def describe_start(progress: Progress) -> Iterator[str]:
 
 
 def describe_done(done: Done) -> str:
-    """Return the line of a request that is applied."""
     at = "" if done.offset is None else f", at offset {done.offset}"
     return f"{_describe_request(done.request)}{at}"
 
@@ -88,16 +85,15 @@ def _describe_request(request: AclRequest) -> str:
 
 
 def describe_ending(plan: Plan, progress: Progress) -> Iterator[str]:
-    """Yield the result: what was done, what was not, and why."""
     yield from (f"note: {note}" for note in progress.notes)
     yield from _describe_result(plan, progress)
     yield from progress.reasons
     others = progress.others
     if progress.ending is not Ending.MOVED:
-        yield from _list_acls("not visible", others.unseen)
+        yield from name_some("not visible", others.unseen, _MORE)
     if progress.requests:  # else the reasons name them
-        yield from _list_acls("created by somebody else", others.created)
-        yield from _list_acls("deleted by somebody else", others.deleted)
+        yield from name_some("created by somebody else", others.created, _MORE)
+        yield from name_some("deleted by somebody else", others.deleted, _MORE)
     if progress.in_doubt is not None:
         yield (
             f"not known: whether the last request is applied"
@@ -135,13 +131,6 @@ _WORDS: Final = {
     Ending.RACED: "stopped, because somebody else has changed ACLs meanwhile",
     Ending.FAILED: "failed",
 }
-
-
-def _list_acls(what: str, acls: tuple[Acl, ...]) -> Iterator[str]:
-    for acl in acls[:ACLS_SHOWN_MAX]:
-        yield f"{what}: {acl}"
-    if len(acls) > ACLS_SHOWN_MAX:
-        yield f"{what}: {len(acls) - ACLS_SHOWN_MAX} more (--json lists all)"
 
 
 _REMEDIES: Final = {
@@ -223,19 +212,8 @@ def _read(request: ApplyRequest) -> Plan:
         raise PlanError(
             f"{path}: {error.place}" if error.place else str(path), error.reason
         ) from None
-    check_size(plan, str(path), batches=request.batches)
+    check_size(plan.changes, str(path), batches=request.batches)
     return plan
-
-
-def check_size(plan: Plan, place: str, *, batches: bool) -> None:
-    """Check that one request can make all changes."""
-    count = plan.changes.count
-    if count > RECORDS_PER_REQUEST_MAX and not batches:
-        raise PlanError(
-            place,
-            f"{count} changes: expected at most {RECORDS_PER_REQUEST_MAX}, as many as one request"
-            " of Kafka can make. If they are intended, pass --batches",
-        )
 
 
 class _Runner:
@@ -281,7 +259,6 @@ class _Runner:
             print_lines(describe_ending(self._plan, progress))
 
     def print_interrupted(self) -> None:
-        """Print what was done so far, if anything was sent."""
         execution = getattr(self, "execution", None)
         if execution is not None and (execution.progress.done or execution.progress.in_doubt):
             self.print_ending()

@@ -24,6 +24,7 @@ _NO_LOG: Final = {
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.acl_source import add_source_arguments
+    from authorizerd.cli.change.traffic import add_traffic_arguments
     from authorizerd.cli.selection_flags import add_selection_flags
 
     parser.set_defaults(run=_plan)
@@ -42,22 +43,15 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     )
     flags.add_switch(parser, "--accept-losses", text)
     flags.add_json_argument(parser)
-    _add_checks(parser)
+    checks = parser.add_argument_group("what must not break: exit code 3 if it does")
+    text = "run the policy tests of these files, before and after the plan"
+    flags.add_text(
+        checks, "--tests", "FILE", text, action="extend", nargs="+", default=[], type=Path
+    )
+    add_traffic_arguments(checks)
     title = "what the plan manages; without these flags, what the files manage, or all ACLs"
     add_selection_flags(parser.add_argument_group(title))
     add_source_arguments(parser)
-
-
-def _add_checks(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of what ``checks.CHECKS`` runs."""
-    from authorizerd.cli.change.traffic import add_traffic_arguments
-
-    group = parser.add_argument_group("what must not break: exit code 3 if it does")
-    text = "run the policy tests of these files, before and after the plan"
-    flags.add_text(
-        group, "--tests", "FILE", text, action="extend", nargs="+", default=[], type=Path
-    )
-    add_traffic_arguments(group)
 
 
 def _plan(given: argparse.Namespace) -> int:
@@ -102,7 +96,6 @@ def _apply(given: argparse.Namespace) -> int:
 
 
 def _use_servers(request: ApplyRequest, refuse: flags.Refuse) -> ApplyRequest:
-    """Return the request with servers, or end the command."""
     request, _ = use_profile(request)
     if request.bootstrap_server is None:
         refuse("expected --bootstrap-server HOST:PORT, or a profile")

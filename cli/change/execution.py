@@ -32,7 +32,7 @@ SETTLE_SECONDS: Final = 5.0
 ATTEMPTS_MAX: Final = 5
 """How often one request is sent if nothing shows that it was applied."""
 ACLS_NAMED_MAX: Final = 20
-"""The most ACLs of one kind that a reason names."""
+"""The most ACLs of one kind that a reason or line names. The JSON document names all."""
 
 _PAUSE_FIRST_SECONDS: Final = 0.05
 _PAUSE_LAST_SECONDS: Final = 1.0
@@ -219,7 +219,7 @@ class Execution:
                 # An earlier attempt can no longer be applied: it expects an older offset.
                 self.progress.in_doubt = None
             is_certain = self.progress.in_doubt is None
-            reasons = _name_some("made by somebody else", made if is_certain else ())
+            reasons = name_some("made by somebody else", made if is_certain else ())
             raise _Stop(Ending.MOVED, failure, *reasons, others=found)
         elif found.is_raced or not errors:
             raise _Stop(Ending.RACED, failure, others=found)
@@ -312,15 +312,16 @@ def _new_move(plan: Plan, listed: Listed) -> _Stop:
             for acl in state.find_added(made_for.digest, listed.acls, listed.digest)
             if acl not in changes.created
         ]
-        reasons = [*_name_some("already there", there), *_name_some("no longer there", gone)]
+        reasons = [*name_some("already there", there), *name_some("no longer there", gone)]
         if len(there) == len(changes.created):
             gone = []  # perhaps by this plan, which deletes after all creations
     others = state.Comparison(unseen=(), created=tuple(since), deleted=tuple(gone))
-    return _Stop(Ending.MOVED, first, *reasons, *_name_some("created since", since), others=others)
+    return _Stop(Ending.MOVED, first, *reasons, *name_some("created since", since), others=others)
 
 
-def _name_some(what: str, acls: Sequence[Acl]) -> Iterator[str]:
+def name_some(what: str, acls: Sequence[Acl], more: str = "more") -> Iterator[str]:
+    """Yield the first ACLs, a line each, and how many more there are."""
     for acl in acls[:ACLS_NAMED_MAX]:
         yield f"{what}: {acl}"
     if len(acls) > ACLS_NAMED_MAX:
-        yield f"{what}: {len(acls) - ACLS_NAMED_MAX} more"
+        yield f"{what}: {len(acls) - ACLS_NAMED_MAX} {more}"

@@ -22,7 +22,6 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import Acl, AclAdded, AclRemoved, Change
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.cli.acl_file import is_log, parse_acls, read_acls, read_text
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
 from authorizerd.cli.change import report
@@ -35,7 +34,7 @@ from authorizerd.cli.transfer.text_place import find_writable, new_error, write_
 from authorizerd.management.formats.model import AclsRead, Scope
 from authorizerd.management.formats.unread import find_placeholder
 from authorizerd.management.plan import document
-from authorizerd.management.plan.changes import AclChanges, make_changes
+from authorizerd.management.plan.changes import AclChanges, check_size, make_changes
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import Managed, Selector, manage_one
@@ -55,9 +54,6 @@ def read_desired(path: Path, *, accepts_losses: bool) -> AclsRead:
 
     Args:
         accepts_losses: whether nothing may be read of a file, or of a document in it.
-
-    Raises:
-        CommandError: it is empty or a plan, nothing was read, or as ``read_acls``.
     """
     if is_log(path):
         return read_acls(path)
@@ -147,7 +143,6 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_changes(request: PlanRequest) -> int:
-    """Make the plan, write it, print it, and return the exit code."""
     if request.source.as_of is not None:
         request.source.refuse("--as-of: a plan changes the ACLs of now; leave out the flag")
     out = find_plan_file(request.out, _list_inputs(request))
@@ -159,8 +154,8 @@ def plan_changes(request: PlanRequest) -> int:
     changes = make_changes(source.snapshot.acls.values(), desired, selector)
     if not accepts:
         _check_removals(files, changes.deleted)
-    if changes.count > RECORDS_PER_REQUEST_MAX and not request.batches:
-        raise PlanError("", _describe_excess(changes))
+    effect = ": then each request is atomic, but the plan is not"
+    check_size(changes, batches=request.batches, effect=effect)
     after = change_snapshot(source.snapshot, changes)
     try:
         found = (
@@ -187,7 +182,6 @@ def plan_changes(request: PlanRequest) -> int:
 
 
 def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
-    """Yield the files that the command reads, with their flags."""
     recorded, source = request.recorded, request.source
     paths: dict[str, Iterable[Path | str | None]] = {
         "DESIRED": request.desired,
@@ -203,11 +197,7 @@ def _list_inputs(request: PlanRequest) -> Iterator[tuple[str, Path]]:
 
 
 def _read_selector(selection: Selection, files: Iterable[AclsRead]) -> Selector:
-    """Return what the flags manage, or else what all files together do: all ACLs, if one does.
-
-    Raises:
-        PlanError: the files manage nothing.
-    """
+    """Return what the flags manage, or else what all files together do: all ACLs, if one does."""
     entries = selection.read_entries()
     if entries:
         return Selector(entries)
@@ -243,16 +233,7 @@ def _check_removals(files: Mapping[Path, AclsRead], removed: Iterable[Acl]) -> N
                 )
 
 
-def _describe_excess(changes: AclChanges) -> str:
-    return (
-        f"{changes.count} changes: expected at most {RECORDS_PER_REQUEST_MAX}, as many as one "
-        "request of Kafka can make. If they are intended, pass --batches: then each request is "
-        "atomic, but the plan is not"
-    )
-
-
 def change_snapshot(before: AclSnapshot, changes: AclChanges) -> AclSnapshot:
-    """Return the snapshot after the changes."""
     ids = {acl: acl_id for acl_id, acl in before.acls.items()}
     made: list[Change] = [AclRemoved(ids[acl]) for acl in changes.deleted]
     made += [AclAdded(derive_id(acl), acl) for acl in changes.created]

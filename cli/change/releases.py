@@ -18,6 +18,7 @@ from authorizerd.acl.explanation import words
 from authorizerd.acl.hosts import is_certain
 from authorizerd.acl.releases import RULES, Release
 from authorizerd.acl.snapshot import with_rules
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.cli import flags
 from authorizerd.cli.acl_source import AclSource, SourceRequest, add_source_arguments, open_source
 from authorizerd.cli.change.report import describe_entry
@@ -30,7 +31,6 @@ from authorizerd.cli.change.traffic import (
 from authorizerd.cli.output import print_document, print_lines
 from authorizerd.management.plan.traffic import TrafficEvidence
 from authorizerd.management.release_changes import AclEffect, Meaning, find_effects
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_question
 
 EXIT_CHANGES: Final = 10
@@ -82,7 +82,6 @@ def _compare(given: argparse.Namespace) -> int:
 
 
 def compare_releases(request: CompareRequest) -> int:
-    """Print what changes, and return the exit code."""
     before, after = Release(request.before), Release(request.after)
     if before is after:
         request.source.refuse(f"--to: expected another release than that of --from, found {after}")
@@ -129,7 +128,7 @@ def _make_document(
 def _make_changed(effect: AclEffect) -> dict[str, object]:
     """Return an ACL whose host has a slash, and the first questions whose answer changes."""
     return {
-        "acl": make_acl_answer(effect.acl),
+        "acl": name_acl(effect.acl),
         "meaning": effect.meaning,
         "allowed_after": effect.allows,
         "questions": [*map(make_question, effect.flips)],

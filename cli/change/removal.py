@@ -12,24 +12,19 @@ import sys
 
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.cli.acl_source import SourceRequest, open_source
-from authorizerd.cli.change.applying import (
-    ApplyRequest,
-    check_size,
-    execute_plan,
-)
+from authorizerd.cli.change.applying import ApplyRequest, execute_plan
 from authorizerd.cli.change.planning import change_snapshot, propose
 from authorizerd.cli.change.report import describe_changes
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_lines, warn
 from authorizerd.cli.selection_flags import Selection
-from authorizerd.management.plan.changes import make_changes
+from authorizerd.management.plan.changes import check_size, make_changes
 from authorizerd.management.plan.selector import Selector
 
 
 def remove_acls(
     request: ApplyRequest, source_request: SourceRequest, selection: Selection, *, force: bool
 ) -> int:
-    """Show the ACLs, ask, remove them, and return the exit code."""
     entries = selection.read_entries()
     if not entries:
         source_request.refuse("expected flags that select ACLs, such as --principal User:alice")
@@ -38,7 +33,7 @@ def remove_acls(
     changes = make_changes(source.snapshot.acls.values(), (), selector)
     after = change_snapshot(source.snapshot, changes)
     plan = propose(source, after, changes, selector)
-    check_size(plan, "", batches=request.batches)
+    check_size(changes, batches=request.batches)
     if not request.json:
         print_lines(describe_changes(changes))
     for text in plan.warnings:
@@ -52,7 +47,6 @@ def remove_acls(
 
 
 def _agrees(count: int) -> bool:
-    """Ask on standard error, and return True if the answer is y."""
     sys.stdout.flush()
     sys.stderr.write(f"Are you sure you want to remove {count_of(count, 'ACL')}? (y/n)\n")
     sys.stderr.flush()

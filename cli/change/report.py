@@ -20,11 +20,12 @@ from authorizerd.acl.explanation.model import AclChange
 from authorizerd.acl.explanation.words import count_of, name_pattern, name_type
 from authorizerd.acl.model import WILDCARD, Acl, Operation, PermissionType
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_source import AclSource
 from authorizerd.management.plan.changes import AclChanges
 from authorizerd.management.plan.document import Plan, PlanCheck
-from authorizerd.management.plan.names import has_known_codes, name_acl
+from authorizerd.management.plan.names import has_known_codes
 from authorizerd.management.plan.selector import describe_selector
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def describe_entry(acl: Acl) -> str:
 
 
 def summarize_changes(plan: Plan) -> str:
-    """Return the line with the number of changes of each kind."""
     steps = plan.steps
     if not plan.changes.count:
         return f"nothing to do: {count_of(plan.leads_to.acls, 'ACL')}, as desired"
@@ -82,7 +82,6 @@ def summarize_changes(plan: Plan) -> str:
 
 
 def describe_managed(plan: Plan) -> Iterator[str]:
-    """Yield what the plan manages."""
     entries = describe_selector(plan.selector)
     if not entries:
         deleted = len(plan.changes.deleted)
@@ -102,9 +101,6 @@ def check_tests(files: Sequence[Path], source: AclSource, after: AclSnapshot) ->
     """Run the policy tests of these files. The plan breaks them if one fails after it.
 
     Return None without files.
-
-    Raises:
-        FaultyFileError: a file has faults.
     """
     if not files:
         return None

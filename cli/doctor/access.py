@@ -71,7 +71,6 @@ def _examine_user() -> Finding:
 
 
 def user_name(user: int) -> str:
-    """Return the name of a user id, or the id itself if it has none."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:
@@ -79,7 +78,6 @@ def user_name(user: int) -> str:
 
 
 def _examine_missing_copy(log_dir: Path) -> Finding:
-    """Check whether the daemon can create the directory for the copy of a cluster's log."""
     parent = next(each for each in log_dir.absolute().parents if each.exists())
     if os.access(parent, os.W_OK | os.X_OK, effective_ids=True):
         return ok(_CHECK, f"{log_dir}: does not exist yet, and can be created")
@@ -240,7 +238,6 @@ def _read_log(log_dir: Path) -> tuple[tuple[Acl, ...], frozenset[str]]:
 
 
 def _find_cluster_rights(acls: Iterable[Acl], principal: str) -> frozenset[Operation]:
-    """Return which rights of ``_FORMER`` a principal has from any host."""
     found: set[Operation] = set()
     denied: set[Operation] = set()
     for acl in acls:

@@ -83,7 +83,6 @@ def _list_ports(configuration: Configuration) -> Iterator[SecuredPort]:
 
 
 def examine_client_stores(settings: TlsSettings, now: datetime) -> Iterator[Finding]:
-    """Examine the stores for connections to the cluster that the daemon follows."""
     key = "connections to the cluster"
     yield from _examine_files(settings)
     try:
@@ -101,7 +100,6 @@ def examine_client_stores(settings: TlsSettings, now: datetime) -> Iterator[Find
 
 
 def _examine_files(settings: TlsSettings) -> Iterator[Finding]:
-    """Check who may read the key and change the stores."""
     keystore, truststore = settings.keystore, settings.truststore
     if keystore is not None:
         yield from _examine_mode(keystore, stat.S_IROTH, "read the private key", "o-rw")

@@ -25,7 +25,6 @@ from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import describe_ignored_key
 
-EXIT_NOT_EXAMINED: Final = 1
 EXIT_ERRORS: Final = 2
 
 _CHECK: Final = "configuration"
@@ -33,7 +32,6 @@ _ORDER: Final = (Level.ERROR, Level.WARNING, Level.OK)
 
 
 def new_parser() -> CheckParser:
-    """Return the parser of the words after ``doctor``."""
     parser = CheckParser(
         prog="authorizerd doctor",
         description="Find problems that would prevent the daemon from running on this machine.",

@@ -275,7 +275,6 @@ def _judge_right(follow: FollowSettings, answer: NodeAnswer, expected: str | Non
 
 
 def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Finding]:
-    """Compare the rights in the cluster with those that the daemon needs."""
     is_allowed = answer.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if follow.log_in is None and not _has_certificate(follow) and is_allowed:
         text = f"{_NEEDED[follow.kind].name} is allowed to everyone who reaches {answer.address}"
@@ -302,7 +301,6 @@ def _has_certificate(follow: FollowSettings) -> bool:
 
 
 def read_copied_cluster(log_dir: Path) -> str | None:
-    """Return the id of the cluster whose copy is in the directory, None if it is not known."""
     try:
         properties = None if read_mark(log_dir) is None else read_meta_properties(log_dir)
     except MetadataLogError:

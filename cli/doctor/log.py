@@ -140,7 +140,6 @@ def examine_releases(configuration: Configuration) -> Iterator[Finding]:
 
 
 def find_release(configuration: Configuration) -> ReleaseInForce | None:
-    """Return what the daemon would find out now, None if nothing can be read."""
     setting, follow = configuration.kafka_release.chosen, configuration.follow
     if follow is not None and follow.kind is SourceKind.BROKERS:
         return judge_release(trio.run(_ask_servers, follow), Evidence.BROKERS, setting)

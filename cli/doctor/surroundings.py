@@ -21,7 +21,6 @@ def examine_machine() -> Iterator[Finding]:
 
 
 def examine_surroundings(config: Path, configuration: Configuration) -> Iterator[Finding]:
-    """Examine everything that the configuration names."""
     log_dir = Path(configuration.metadata_log_dir)
     is_running = is_locked(log_dir)
     yield from examine_access(config, configuration)

@@ -72,7 +72,6 @@ def judge_limit(wanted: int, most: int) -> Finding:
 
 
 def examine_versions(installed: Callable[[str], str] = version) -> Iterator[Finding]:
-    """Check whether Python is new enough and every requirement is installed."""
     python = platform.python_version()
     if sys.version_info < PYTHON_LEAST:
         yield error("versions", f"Python {python} is too old", "install Python 3.11 or newer")
@@ -155,11 +154,7 @@ def judge_syncs(log_dir: Path, times_ms: list[float]) -> Finding:
 
 
 def measure_syncs_ms(log_dir: Path) -> list[float]:
-    """Return how long a few synced appends to a new file took; blocks.
-
-    Raises:
-        OSError: the directory cannot be written.
-    """
+    """Return how long a few synced appends to a new file took; blocks."""
     times_ms = []
     # Unbuffered, or the sync would find nothing to write.
     with NamedTemporaryFile(prefix=PROBE_PREFIX, dir=log_dir, buffering=0) as file:

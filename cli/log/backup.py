@@ -122,7 +122,6 @@ def _print(backup: Backup, as_json: bool, *, is_new: bool) -> None:
 
 
 def describe_backup(backup: Backup) -> list[str]:
-    """Return the lines that say what is in a backup."""
     facts, contents = backup.facts, backup.facts.contents
     counts = (
         count_of(contents.acls, "ACL"),

@@ -36,7 +36,6 @@ from authorizerd.metadata.inspection.repair import (
 from authorizerd.metadata.lock import is_locked, locked
 from authorizerd.metadata.storage import DISK, Storage
 
-EXIT_NOT_CHECKED: Final = CheckParser.exit_code
 EXIT_FAULTS: Final = 2
 
 COPY_ADVICE: Final = (
@@ -75,7 +74,6 @@ class Report:
 
 
 def new_parser() -> CheckParser:
-    """Return the parser of the words after ``check-log``."""
     parser = CheckParser(
         prog="authorizerd check-log", description="Validate every byte of a metadata log."
     )

@@ -36,7 +36,6 @@ _UNKNOWN: Final = "it is not known whether the level is raised: run the command 
 
 
 def name_metadata_version(level: int) -> str:
-    """Return the name of a level with its number."""
     return f"{METADATA_VERSION_NAMES.get(level, 'level')} ({level})"
 
 

@@ -84,7 +84,6 @@ def _credential(argument: str, new_salt: Callable[[], bytes]) -> CredentialAdded
 
 
 def _split(argument: str) -> tuple[scram.ScramMechanism, list[str]]:
-    """Return the mechanism, and the parts between its brackets."""
     name, equals, configuration = argument.partition("=")
     if not equals:
         raise ValueError("expected '=' after the mechanism")
@@ -151,11 +150,6 @@ METADATA_VERSIONS: Final = {METADATA_VERSION_NAMES[level]: level for level in (3
 
 
 def metadata_version(text: str) -> int:
-    """Return the level of this name.
-
-    Raises:
-        ArgumentTypeError: there is no such level, or the daemon does not write it.
-    """
     level = METADATA_VERSIONS.get(text)
     if level is None:
         names = ", ".join(METADATA_VERSIONS)

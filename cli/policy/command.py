@@ -36,6 +36,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.acl_file import read_acl_file
 from authorizerd.cli.acl_source import AclSource, SourceRequest, open_source
@@ -54,7 +55,6 @@ from authorizerd.cli.policy.results import (
 )
 from authorizerd.cli.transfer.text_place import FILE_MODE
 from authorizerd.management.policy.wording import write_assertion
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.explanations import make_change_answer
 
 _SUITES_NAME: Final = "authorizerd test"
@@ -63,7 +63,6 @@ _HOST: Final = "localhost"
 
 
 def write_junit(results: Sequence[Result], begun: float) -> bytes:
-    """Return the XML document."""
     root = ElementTree.Element("testsuites", {"name": _SUITES_NAME, **_totals(results)})
     # ISO 8601 without a zone is what the schemas of JUnit's format ask for.
     timestamp = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%S")
@@ -142,7 +141,6 @@ class TestRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_policy_tests(request: TestRequest) -> int:
-    """Run the tests, print a report, and return the exit code."""
     try:
         tests = read_policy_files(request.files)
     except FaultyFileError as error:
@@ -193,7 +191,6 @@ def _entitle(test: PolicyTest) -> str:
 def _apply_plan(
     source: AclSource, request: TestRequest
 ) -> tuple[AclSnapshot, dict[str, int] | None]:
-    """Return the ACLs to test, and the planned change, if there is one."""
     if not (request.added or request.removed):
         return source.snapshot, None
     added, removed = (
@@ -291,7 +288,7 @@ def _describe_reason(reason: Reason) -> dict[str, object]:
         "pattern_type": pattern_type.name,
         "example": question.resource_name,
         "rule": str(reason.rule),
-        "acl": None if acl is None else make_acl_answer(acl),
+        "acl": None if acl is None else name_acl(acl),
         "near_misses": reason.near_misses,
         "unknown_settings": reason.unknown,
     }

@@ -59,7 +59,6 @@ class PolicyTest(NamedTuple):
 
 
 def read_policy_files(paths: Sequence[Path]) -> list[PolicyTest]:
-    """Return the tests of all files."""
     tests: list[PolicyTest] = []
     errors: list[FaultyFileError] = []
     for path in paths:

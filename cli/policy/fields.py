@@ -46,7 +46,6 @@ def fail(node: Node, reason: str) -> YamlError:
 
 
 def check_keys(fields: Fields, known: Iterable[str]) -> None:
-    """Reject keys that are not among ``known``."""
     known = tuple(known)
     for name, (key, _) in fields.pairs.items():
         if name not in known:
@@ -177,7 +176,6 @@ def _number(node: Node) -> Text:
 
 
 def expect_text(node: Node, wanted: str) -> Text:
-    """Return ``node``, which must be a text."""
     if isinstance(node, Text) and node.kind is None:
         return node
     raise fail(node, f"expected {wanted}, found {describe(node)}")

@@ -78,7 +78,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def left_out(self) -> int:
-        """The number of findings without a reason here."""
         return self.verdict.count - len(self.reasons)
 
 
@@ -89,7 +88,6 @@ def run_tests(
     *,
     clock: Callable[[], float],
 ) -> Iterator[Result]:
-    """Yield the result of each test, in order."""
     for test in tests:
         begun = clock()
         assertion = test.assertion
@@ -128,7 +126,6 @@ def _judge(
 
 
 def _is_denial(assertion: Assertion) -> bool:
-    """Return True if the assertion is that something is denied."""
     return isinstance(assertion.who, AtMost) or not assertion.is_allowed
 
 
@@ -193,7 +190,6 @@ def _explain_finding(
 
 
 def describe_reason(reason: Reason) -> str:
-    """Return why the rule of a finding leads to it."""
     match reason.rule:
         case MatchingAcl(acl):
             return str(acl)
@@ -235,7 +231,6 @@ DescribeChange: TypeAlias = Callable[[AclChange], str]
 
 
 def propose_command(change: AclChange, server: str = ANY_SERVER) -> str:
-    """Return the line with the kafka-acls command of a change."""
     return f"change:   {describe_command(change, server)}"
 
 
@@ -285,7 +280,6 @@ def _describe_reason(reason: Reason) -> Iterator[str]:
 
 
 def summarize(results: Sequence[Result]) -> str:
-    """Return the line that ends a report."""
     failed = sum(not each.passed for each in results)
     counted = f"{count_of(len(results), 'test')}: {len(results) - failed} passed, {failed} failed"
     return f"{counted}{describe_undecided(results)}"

@@ -74,11 +74,7 @@ class YamlError(Exception):
 
 
 def read_yaml(text: str) -> Node:
-    """Return the tree of a document.
-
-    Raises:
-        YamlError: the text is not YAML, or uses a part of YAML that is not supported.
-    """
+    """Return the tree of a document."""
     try:
         return _Composer(text).compose()
     except yaml.MarkedYAMLError as error:

@@ -34,7 +34,6 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(words, namespace)
 
     def _list_unknown_options(self) -> list[str]:
-        """Return the names of the options that the parser does not have, without their values."""
         names = [word.partition("=")[0] for word in self._words if word.startswith("--")]
         known = self._option_string_actions
         return [name for name in names if not any(each.startswith(name) for each in known)]

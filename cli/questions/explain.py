@@ -82,7 +82,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _explain(source: AclSource, question: Question) -> Explanation:
-    """Return the explanation by what is known of the settings."""
     snapshot, known = source.snapshot, source.settings
     explanation = explain_fully(snapshot, known.least, question)
     effects: list[str] = []

@@ -32,14 +32,15 @@ from authorizerd.acl.search.actions import find_actions
 from authorizerd.acl.search.hosts import HostAccess
 from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.text.kafka_acls import RESOURCE_FLAGS
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.cli import question_words as asked
 from authorizerd.cli.acl_source import LogPlace, SourceRequest, add_log_arguments, read_log_place
 from authorizerd.cli.flags import Refuse, add_json_argument, add_text, read_request
 from authorizerd.cli.output import print_document, print_lines
+from authorizerd.cli.source_settings import USE_CONFIG, describe_settings
 from authorizerd.metadata.past.history import History, read_history
 from authorizerd.metadata.past.past_log import PastLog, read_past
 from authorizerd.protocol.decisions import past_answers
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 
 
 class PastAnswers(msgspec.Struct, frozen=True):
@@ -125,7 +126,6 @@ class Selection(msgspec.Struct, frozen=True):
     settings: KnownSettings
 
     def selects(self, acl: Acl) -> bool:
-        """Return True if ``acl`` is one of these ACLs."""
         if self.principal is not None and acl.principal not in (self.principal, WILDCARD_PRINCIPAL):
             return False
         if self.resource is None:
@@ -183,7 +183,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _doubt(history: History, wanted: Selection, answers: PastAnswers) -> Doubt:
-    """Return why the denials are not certain."""
     question, known = wanted.question, wanted.settings
     assert question is not None, "there are answers"
     doubts: dict[str, str] = {}
@@ -250,7 +249,7 @@ def _describe(
         answer = _describe_answer(answers, each.allowed, change.offset)
         yield f"{_moment_of(change)}: {answer}, because this was {why}"
     yield f"from {history.begin} to {history.end}; the settings are today's"
-    yield place.describe_settings()
+    yield describe_settings(place.stated, USE_CONFIG)
 
 
 def _describe_answer(answers: PastAnswers, allowed: bool, offset: int | None) -> str:
@@ -278,7 +277,7 @@ def _make_document(
     answer = past_answers.HistoryAnswer(
         begin=begin,
         end=past_answers.make_moment(history.end),
-        acls=tuple(make_acl_answer(acl) for acl in sorted(selected, key=str)),
+        acls=tuple(name_acl(acl) for acl in sorted(selected, key=str)),
         changes=tuple(
             past_answers.make_past_change(each)
             for each in history.changes

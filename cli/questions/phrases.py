@@ -79,7 +79,6 @@ def nouns_of(resource_type: int) -> str:
 
 
 def join_operations(operations: Iterable[int]) -> str:
-    """Return operations by Kafka's names."""
     return ", ".join(Operation(code).name for code in operations)
 
 
@@ -95,7 +94,6 @@ def is_named(source: AclSource, principal: str) -> bool:
 
 
 def describe_principal(source: AclSource, principal: str) -> str:
-    """Return the principal, with what explains its rights."""
     if source.settings.is_super_user(principal):
         return f"{principal} (a super user)"
     if is_named(source, principal):

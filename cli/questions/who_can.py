@@ -97,7 +97,6 @@ class _WhoCan:
         return hosts.may_allow(self._host)
 
     def print(self, *, as_json: bool) -> int:
-        """Print the answer; return the exit code."""
         return print_answer(
             as_json=as_json,
             document=self._document,

@@ -67,7 +67,6 @@ class NotToldError(Exception):
 
 
 async def fetch_features(reader: BrokerReader) -> dict[str, int]:
-    """Return the finalized features."""
     software = ApiVersionsRequest(client_software_name="authorizerd", client_software_version="0")
     answer = await _ask(
         reader, message_call(ApiKey.API_VERSIONS, software, responses.ApiVersionsAnswer)
@@ -88,7 +87,6 @@ async def fetch_acls(reader: BrokerReader) -> dict[bytes, Acl]:
 
 
 async def fetch_quotas(reader: BrokerReader) -> dict[folders.QuotaEntity, dict[str, float]]:
-    """Return all quotas."""
     everything = DescribeClientQuotasRequest(components=())
     call = message_call(
         ApiKey.DESCRIBE_CLIENT_QUOTAS, everything, responses.DescribeClientQuotasAnswer
@@ -125,7 +123,6 @@ class ToldConfigs(msgspec.Struct, frozen=True):
 
 
 async def fetch_configs(reader: BrokerReader, resources: Sequence[ConfigResource]) -> ToldConfigs:
-    """Return the dynamic configs of these resources."""
     values: dict[ConfigResource, dict[str, str]] = {}
     refusals: dict[str, None] = {}
     for start in range(0, len(resources), _RESOURCES_PER_REQUEST):
@@ -244,7 +241,6 @@ def _describe_node(node: responses.MetadataBroker) -> str:
 
 
 def _list_topics(metadata: responses.MetadataAnswer) -> dict[str, responses.MetadataTopic]:
-    """Return the topics by name that this client may describe."""
     return {each.name: each for each in metadata.topics if each.name and not each.error_code}
 
 

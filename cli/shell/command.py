@@ -55,7 +55,6 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_shell_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``shell``."""
     parser.set_defaults(run=run_shell, refuse=parser.error)
     parser.description = (
         "Look into a metadata log as into folders and files: ls, cat, cd, find, tree. Without "

@@ -46,7 +46,6 @@ class Shell:
         self._code = DONE
 
     def run(self, words: Sequence[str]) -> int:
-        """Run one command; return its exit code."""
         try:
             call = parse_call(words, self.commands)
         except ShellError as error:
@@ -71,7 +70,6 @@ class Shell:
 
     @property
     def commands(self) -> Mapping[str, Syntax]:
-        """The commands that can be used here, by name."""
         return {
             name: command.syntax
             for name, command in _COMMANDS.items()
@@ -89,11 +87,9 @@ class Shell:
             self._code = INVALID
 
     def print(self, line: str) -> None:
-        """Print a line."""
         self._write(f"{escape_unprintable(line)}\n")
 
     def print_lines(self, lines: Iterator[str]) -> None:
-        """Print lines."""
         for line in lines:
             self.print(line)
 
@@ -114,7 +110,6 @@ class Shell:
 
 
 def _paths(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the paths, or the working directory if there is none."""
     return [path for path in arguments if path] or ["."]
 
 
@@ -168,7 +163,6 @@ def _find(shell: Shell, arguments: Sequence[str]) -> None:
 
 
 def _walk(path: str, node: Node) -> Iterator[str]:
-    """Yield the path of a node and of all below it."""
     yield path
     if isinstance(node, Folder):
         prefix = path if path == "/" else f"{path}/"

@@ -95,8 +95,6 @@ def _encode(value: str | int) -> str:
 
 
 def nodes_folder(nodes: Mapping[int, Value], describe: Callable[[Value], str]) -> Folder:
-    """Return a folder with a file for each number, such as a node's id."""
-
     def find(name: str) -> File | None:
         found = nodes.get(int(name)) if _INTEGER.fullmatch(name) else None
         return None if found is None else file_of(describe(found))
@@ -118,7 +116,6 @@ def quotas_folder(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> Folder:
 
 
 def name_resource(resource: ConfigResource) -> str:
-    """Return the name of the folder with a resource's configs."""
     type_code, name = resource
     kind = CONFIG_TYPES[type_code]
     return f"{kind}:{name}" if name else kind
@@ -148,7 +145,6 @@ def configs_folder(configs: Mapping[ConfigResource, Mapping[str, str]]) -> Folde
 
 
 def config_table(resource: ConfigResource, values: Mapping[str, str]) -> Folder:
-    """Return the folder of one resource's configs."""
     is_broker = resource[0] in java_text.BROKER_TYPES
     return table_of(
         {
@@ -196,8 +192,6 @@ def topics_folder(
     find_topic: Callable[[str], Folder | None],
     names: Mapping[str, object],
 ) -> Folder:
-    """Return the folder of topics."""
-
     def find_by_id(name: str) -> Folder | None:
         topic_id = java_text.parse_uuid(name)
         found = None if topic_id is None else ids.get(topic_id)

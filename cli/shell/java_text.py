@@ -50,7 +50,6 @@ def parse_uuid(text: str) -> bytes | None:
 
 
 def describe_partition(partition: Partition) -> str:
-    """Return a partition's registration."""
     states = partition.leader_recovery_state
     return (
         f"PartitionRegistration(replicas={_listed(partition.replicas)}, "
@@ -75,7 +74,6 @@ def _directories(partition: Partition) -> list[str]:
 
 
 def describe_broker(broker: foreign.BrokerRegistered) -> str:
-    """Return a broker's registration."""
     rack = "Optional.empty" if broker.rack is None else f"Optional[{broker.rack}]"
     return (
         f"BrokerRegistration(id={broker.id}, epoch={broker.epoch}, "
@@ -91,7 +89,6 @@ def describe_broker(broker: foreign.BrokerRegistered) -> str:
 
 
 def describe_controller(controller: foreign.ControllerRegistered) -> str:
-    """Return a controller's registration."""
     return (
         f"ControllerRegistration(id={controller.id}, "
         f"incarnationId={format_uuid(controller.incarnation_id)}, "

@@ -60,11 +60,7 @@ class Call(NamedTuple):
 
 
 def parse_call(words: Sequence[str], commands: Mapping[str, Syntax]) -> Call | None:
-    """Return the command that the words name, or None if there is none.
-
-    Raises:
-        ShellError: the words name no command, or the command does not accept them.
-    """
+    """Return the command that the words name, or None if there is none."""
     kept = list(words)
     while kept and not kept[-1]:
         kept.pop()
@@ -127,11 +123,6 @@ def _unrecognized(word: str) -> ShellError:
 
 
 def parse_integer(text: str, argument: str) -> int:
-    """Return a Java ``Integer``.
-
-    Raises:
-        ShellError: the text is not one.
-    """
     if _INTEGER.fullmatch(text) and len(text) < 16 and int(text) in _INTEGERS:
         return int(text)
     raise ShellError(

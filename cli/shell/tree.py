@@ -55,7 +55,6 @@ Node: TypeAlias = Folder | File
 
 
 def file_of(text: str) -> File:
-    """Return a file of one line."""
     return File((text,))
 
 
@@ -75,8 +74,6 @@ def folder_of(children: Mapping[str, Callable[[], Node | None]]) -> Folder:
 
 
 def table_of(texts: Mapping[str, str]) -> Folder:
-    """Return a folder with a file of one line for each name."""
-
     def find(name: str) -> File | None:
         text = texts.get(name)
         return None if text is None else file_of(text)

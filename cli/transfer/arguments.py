@@ -69,7 +69,6 @@ class _OwnSide(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``acls export``. ``read_export`` reads them."""
     _describe(parser, "Write the ACLs of a cluster, a log or a file to another place.")
     source = parser.add_argument_group(
         "where the ACLs are: one of --bootstrap-server, --log-dir, --config, --acls and --from"
@@ -86,7 +85,6 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``acls import``. ``read_import`` reads them."""
     _describe(parser, "Add ACLs of another place to a cluster, a log or a file.")
     source = parser.add_argument_group("where the ACLs are")
     source.add_argument("source", metavar="FROM", help="a file, or any other place of those below")

@@ -84,7 +84,6 @@ class ClusterPlace:
 
 
 async def list_acls(reader: BrokerReader) -> tuple[Acl, ...]:
-    """Return all ACLs of the cluster."""
     return tuple(acl for _, acl in (await reader.list_acls()).items())
 
 

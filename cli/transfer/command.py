@@ -20,13 +20,13 @@ from authorizerd.acl.explanation.words import count_of
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.surprises import find_surprises
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.cli.errors import CommandError
 from authorizerd.cli.output import print_document, print_lines, warn
 from authorizerd.cli.transfer import arguments, model
 from authorizerd.cli.transfer.places import open_source, open_target
 from authorizerd.management.formats.model import Loss
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 
 DENIALS_SHOWN_MAX: Final = 1_000
 LOSSES_SHOWN_MAX: Final = 20
@@ -74,21 +74,6 @@ def _count_losses(losses: list[Loss]) -> Iterator[str]:
     left = sum(principals.total() for _, principals in ordered[REASONS_SHOWN_MAX:])
     more_text = f"and {left} more; " if left else ""
     yield f"{more_text}--json lists each of the losses"
-
-
-def describe_draft(draft: model.Draft, *, target: str, kind: str) -> Iterator[str]:
-    """Yield the lines about what is to be written, for --dry-run."""
-    denials = sum(1 for acl in draft.new if not is_grant(acl))
-    yield (
-        f"would write {count_of(len(draft.new), 'ACL')} ({denials} DENY, "
-        f"{len(draft.new) - denials} ALLOW) to {target} ({kind})"
-    )
-
-
-def describe_written(written: model.Written, *, target: str, kind: str) -> Iterator[str]:
-    """Yield the lines about what was written."""
-    yield f"wrote {count_of(written.count, 'ACL')} to {target} ({kind})"
-    yield from written.notes
 
 
 EXIT_FAULT: Final = 1
@@ -195,9 +180,14 @@ def _describe(outcome: _Outcome) -> Iterable[str]:
         verb = "is" if draft.present == 1 else "are"
         yield f"{draft.present} of them {verb} already in {target.name}"
     if written is not None:
-        yield from describe_written(written, target=target.name, kind=target.kind)
+        yield f"wrote {count_of(written.count, 'ACL')} to {target.name} ({target.kind})"
+        yield from written.notes
     elif request.dry_run:
-        yield from describe_draft(draft, target=target.name, kind=target.kind)
+        denials = sum(1 for acl in draft.new if not is_grant(acl))
+        yield (
+            f"would write {count_of(len(draft.new), 'ACL')} ({denials} DENY, "
+            f"{len(draft.new) - denials} ALLOW) to {target.name} ({target.kind})"
+        )
     if not target.is_complete and (written is None or not written.failure):
         yield f"ACLs that {source.name} lacks stay: `authorizerd acls plan` also removes"
 
@@ -247,7 +237,7 @@ def _make_document(outcome: _Outcome) -> dict[str, object]:
         "is_written": written is not None and not written.failure,
         "is_dry_run": outcome.request.dry_run,
         "losses": [
-            {"acl": None if each.acl is None else make_acl_answer(each.acl), "reason": each.reason}
+            {"acl": None if each.acl is None else name_acl(each.acl), "reason": each.reason}
             for each in losses
         ],
         "losses_accepted": bool(losses) and outcome.request.accept_losses,

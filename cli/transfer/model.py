@@ -28,10 +28,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
-from authorizerd.acl.validation import validate_new_acl, validate_resource
+from authorizerd.acl.validation import find_creation_fault
 from authorizerd.cli.flags import Refuse
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.management.formats.model import Loss
@@ -78,16 +77,11 @@ class Locator(msgspec.Struct, frozen=True):
 
     @property
     def is_standard(self) -> bool:
-        """True for standard input or standard output."""
         return self.kind is Kind.FILE and self.value == STANDARD
 
 
 def parse_locator(text: str, formats: Collection[str]) -> Locator:
-    """Return the place that ``text`` names.
-
-    Raises:
-        LocatorError: it names no place.
-    """
+    """Return the place that ``text`` names."""
     if not text:
         raise LocatorError("expected a place, found an empty text")
     if match := _SCHEME.fullmatch(text):
@@ -297,10 +291,5 @@ def find_log_fault(acl: Acl) -> str | None:
 
 
 def find_cluster_fault(acl: Acl) -> str | None:
-    """Return why a Kafka cluster would reject the creation of an ACL."""
-    try:
-        validate_resource(acl)
-        validate_new_acl(acl)
-    except InvalidAclError as error:
-        return f"a cluster rejects it: {error}"
-    return find_log_fault(acl)
+    fault = find_creation_fault(acl)
+    return find_log_fault(acl) if fault is None else f"a cluster rejects it: {fault}"

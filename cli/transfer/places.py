@@ -31,7 +31,6 @@ STANDARD_FORMAT: Final = "yaml"
 
 
 def open_source(request: Request) -> Source:
-    """Return the source."""
     side = request.source
     match side.locator.kind:
         case Kind.FILE:

@@ -40,12 +40,10 @@ class WriteOptions(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> Target:
-        """The limits of the export."""
         return Target(self.oldest or NEWEST, self.request_bytes_max)
 
     @property
     def flags(self) -> list[str]:
-        """The flags that were given."""
         defaults = WriteOptions()
         given = {
             OLDEST_FLAG: self.oldest != defaults.oldest,
@@ -56,7 +54,6 @@ class WriteOptions(msgspec.Struct, frozen=True):
 
 
 def add_write_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags for writing to ZooKeeper. ``read_write_options`` reads them."""
     group = parser.add_argument_group("writing to zookeeper://")
     text = (
         "the Kafka version of the oldest broker: what it does not know would be lost "

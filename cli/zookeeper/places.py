@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from authorizerd.acl.explanation.words import count_of
 from authorizerd.cli.output import warn
 from authorizerd.cli.program.ending import saying
-from authorizerd.cli.transfer.model import AclsFound, Draft, Written, order_for_writing
+from authorizerd.cli.transfer.model import AclsFound, Draft, Written
 from authorizerd.cli.zookeeper.errors import INSTALL_COMMAND, ZooKeeperError
 from authorizerd.cli.zookeeper.options import WriteOptions
 from authorizerd.cli.zookeeper.settings import (
@@ -77,8 +77,7 @@ class _OpenZooKeeper:
         self._name = name
 
     def draft(self, found: AclsFound) -> Draft:
-        missing = self._writer.find_missing(found.acls)
-        return Draft(order_for_writing(missing.new), missing.present, missing.losses)
+        return self._writer.find_missing(found.acls)
 
     def write(self, draft: Draft, found: AclsFound) -> Written:
         """Write ``draft``.

@@ -23,7 +23,6 @@ ACLS_MAX: Final = 2_000_000
 
 
 def check_chroot(session: Session) -> None:
-    """Check that the chroot exists."""
     if session.list_children("/") is None:
         raise ZooKeeperError(
             f"{session.name}: there is no such chroot: check the path after the addresses with "
@@ -49,7 +48,6 @@ def read_all(session: Session) -> tuple[Acl, ...]:
 
 
 def list_patterns(session: Session) -> Iterator[paths.Pattern]:
-    """Yield the patterns that have znodes."""
     for name in session.list_children(paths.EXTENDED_ROOT) or ():
         _parse_path(session, f"{paths.EXTENDED_ROOT}/{name}")
     for root in paths.PATTERN_ROOTS.values():

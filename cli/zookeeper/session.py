@@ -133,11 +133,9 @@ class Session:
 
     @property
     def is_authenticated(self) -> bool:
-        """True if ZooKeeper knows the user."""
         return self._settings.is_authenticated
 
     def start(self) -> None:
-        """Connect and log in."""
         self._client.start_async()
         self._await_connection(self._new_deadline())
 
@@ -154,7 +152,6 @@ class Session:
             aborter.cancel()
 
     def get(self, path: str) -> Znode | None:
-        """Return a znode; None if there is none."""
         return next(self.get_many((path,)))
 
     def get_many(self, paths: Iterable[str]) -> Iterator[Znode | None]:
@@ -287,7 +284,6 @@ class Session:
 def open_session(
     ensemble: Ensemble, settings: ZooKeeperSettings, context: ssl.SSLContext | None
 ) -> Iterator[Session]:
-    """Yield a session, and end it. Blocks."""
     if settings.sasl is not None:
         _check_sasl()
     handler = ConnectionHandler(

@@ -24,6 +24,7 @@ import msgspec
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.text.printable import escape_unprintable
+from authorizerd.cli.transfer.model import Draft, order_for_writing
 from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.options import (
     OLDEST_FLAG,
@@ -50,14 +51,6 @@ Guard = tuple[Check, ...]
 Changes = tuple[SetData | Create, ...]
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """The ACLs that a cluster lacks: the new ones, how many it has, and the losses."""
-
-    new: tuple[Acl, ...]
-    present: int
-    losses: tuple[Loss, ...]
-
-
 class Added(msgspec.Struct, frozen=True):
     """The result: how many ACLs are certainly there, and why not all; empty if all are."""
 
@@ -80,7 +73,7 @@ class AclWriter:
         self._guard: Guard | None = None
         self._done = 0
 
-    def find_missing(self, acls: Iterable[Acl]) -> Missing:
+    def find_missing(self, acls: Iterable[Acl]) -> Draft:
         """Return what would be written, after all checks that need no writing."""
         check_chroot(self._session)
         self._refresh_guard()
@@ -103,7 +96,7 @@ class AclWriter:
                 new += missing
                 changed.append(pattern)
         self._check_parents(changed)
-        return Missing(tuple(new), present, tuple(losses))
+        return Draft(order_for_writing(tuple(new)), present, tuple(losses))
 
     def add_all(self, acls: Sequence[Acl]) -> Added:
         """Add ACLs that ``find_missing`` has returned. It fails only before the first change."""
@@ -126,7 +119,6 @@ class AclWriter:
         )
 
     def _add(self, pattern: Pattern, acls: Sequence[Acl]) -> None:
-        """Add ACLs to a pattern's znode."""
         path = pattern_path(pattern)
         event = new_change_event(pattern, self._target.oldest)
 

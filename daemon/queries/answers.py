@@ -20,6 +20,7 @@ from authorizerd.acl.explanation.explainer import explain_fully
 from authorizerd.acl.filters import scan_acls
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.daemon.errors import BusyError
 from authorizerd.daemon.queries.candidates import make_plan
 from authorizerd.daemon.queries.past_state import PastReader, PastState
@@ -35,7 +36,6 @@ from authorizerd.daemon.queries.tables import (
     read_cells,
     write_file,
 )
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.acl_feed import (
     encode_listed,
     encode_listing_begin,
@@ -209,13 +209,11 @@ class Answering:
         found = chain.from_iterable(scan_acls(snapshot, question.wanted))
         match question.view:
             case TableView() as view:
-                rows, total = make_page(
-                    (read_cells(make_acl_answer(acl)) for _, acl in found), view
-                )
+                rows, total = make_page((read_cells(name_acl(acl)) for _, acl in found), view)
                 table = TablePage(rows=rows, total=total, offset=snapshot.offset, as_of=as_of)
                 return Answer((_encode(table),), (True,)), ()
             case FileView() as view:
-                acls = (make_acl_answer(acl) for _, acl in found)
+                acls = (name_acl(acl) for _, acl in found)
                 return Answer((), (True,)), write_file(acls, read_cells, ACL_COLUMNS, view)
             case None:
                 return Answer((), (True,)), join_lines(_write_listing(snapshot, as_of, found))

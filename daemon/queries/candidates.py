@@ -18,13 +18,13 @@ from authorizerd.acl.listing import derive_id
 from authorizerd.acl.model import WILDCARD_PRINCIPAL, Acl, Operation, ResourceType
 from authorizerd.acl.past import PastChange, undo_changes
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 from authorizerd.daemon.audit.lines import Recorded, parse_lines, read_last_lines
 from authorizerd.management.formats.catalogue import PASTED_FORMATS, read_acl_text
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.plan.changes import AclChanges, make_changes
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.plan.selector import Selector
-from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from authorizerd.protocol.queries import PlanQuestion
 
@@ -70,7 +70,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     created: int
     deleted: int
-    changes: tuple[tuple[str, AclAnswer], ...]
+    changes: tuple[tuple[str, NamedAcl], ...]
     principals: int
     offset: int
     traffic: Traffic | None
@@ -207,8 +207,8 @@ def make_plan(question: PlanQuestion, snapshot: AclSnapshot) -> Plan:
         created=len(changes.created),
         deleted=len(changes.deleted),
         changes=(
-            *(("add", make_acl_answer(acl)) for acl in changes.created[:SHOWN_MAX]),
-            *(("remove", make_acl_answer(acl)) for acl in changes.deleted[:SHOWN_MAX]),
+            *(("add", name_acl(acl)) for acl in changes.created[:SHOWN_MAX]),
+            *(("remove", name_acl(acl)) for acl in changes.deleted[:SHOWN_MAX]),
         ),
         principals=len(principals),
         offset=snapshot.offset,

@@ -17,8 +17,8 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
+from authorizerd.acl.text.named_acl import NamedAcl
 from authorizerd.config.bounds import SEND_BYTES
-from authorizerd.protocol.decisions.acl_answers import AclAnswer
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 from authorizerd.protocol.decisions.searches import Query, SearchContext
 from authorizerd.protocol.views import FileView, TableView
@@ -78,7 +78,7 @@ def columns_of(query: Query) -> Mapping[str, str]:
     return RESOURCE_COLUMNS if query.resource_name is None else OPERATION_COLUMNS
 
 
-def read_cells(acl: AclAnswer) -> Cells:
+def read_cells(acl: NamedAcl) -> Cells:
     """Return the texts of an ACL's columns."""
     return tuple(getattr(acl, name) for name in ACL_COLUMNS)
 

@@ -58,7 +58,6 @@ _SHAPE: Final = values.AclShape(
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs that kafka-gitops would make of a state file."""
     state = _State(parse_document(text, merges=False))
     acls = tuple(dict.fromkeys((*state.read_services(), *state.read_users())))
     scope: Scope | None = Scope(frozenset(acl.principal for acl in acls))

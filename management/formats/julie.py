@@ -76,7 +76,6 @@ _TopicUsers: TypeAlias = tuple[list[_User], list[_User]]
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs that Julie Ops would make of a topology."""
     first, *others = parse_documents(text, merges=False) or [(values.DOCUMENT, None)]
     if len(others) > 1:
         raise AclTextError(others[1][0], "expected at most a topology and its file of roles")
@@ -167,7 +166,6 @@ class _Topology:
             yield from self._check(user, acls)
 
     def _read_users(self, place: str, value: dict[str, values.Value]) -> _TopicUsers:
-        """Return the consumers and producers of a project or a topic."""
         consumers = list(_users(f"{place}.consumers", value.get("consumers"), ("group",)))
         keys = ("transactionId", "idempotence")
         producers = list(_users(f"{place}.producers", value.get("producers"), keys))

@@ -64,7 +64,6 @@ def _allow_prefix(principal: str, operation: Operation, kind: ResourceType, pref
 
 
 def consume(principal: str, topic: str, group: str) -> Iterator[Acl]:
-    """Yield the ACLs of a consumer of one topic."""
     yield allow(principal, Operation.DESCRIBE, ResourceType.TOPIC, topic)
     yield allow(principal, Operation.READ, ResourceType.TOPIC, topic)
     yield _allow_pattern(principal, Operation.READ, ResourceType.GROUP, group)
@@ -94,7 +93,6 @@ def _use_topics(principal: str, read: Iterable[str], written: Iterable[str]) -> 
 def stream(
     principal: str, prefix: str, read: Iterable[str], written: Iterable[str], is_exactly_once: bool
 ) -> Iterator[Acl]:
-    """Yield the ACLs of an application of Kafka Streams."""
     yield from _use_topics(principal, read, written)
     yield _allow_prefix(principal, Operation.ALL, ResourceType.TOPIC, prefix)
     yield _allow_prefix(principal, Operation.READ, ResourceType.GROUP, prefix)
@@ -106,7 +104,6 @@ def stream(
 def run_ksql_application(
     principal: str, prefix: str, read: Iterable[str], written: Iterable[str]
 ) -> Iterator[Acl]:
-    """Yield the ACLs of an application of ksqlDB."""
     yield from _use_topics(principal, read, written)
     yield _allow_prefix(principal, Operation.ALL, ResourceType.TOPIC, prefix)
     yield _allow_prefix(principal, Operation.ALL, ResourceType.GROUP, prefix)
@@ -129,7 +126,6 @@ def connect(
 def run_schema_registry(
     principal: str, topic: str, offsets_topic: str, group: str
 ) -> Iterator[Acl]:
-    """Yield the ACLs of a Schema Registry."""
     for operation in _REGISTRY_OPERATIONS:
         yield allow(principal, operation, ResourceType.TOPIC, topic)
     yield allow(principal, Operation.DESCRIBE, ResourceType.TOPIC, offsets_topic)
@@ -137,7 +133,6 @@ def run_schema_registry(
 
 
 def run_ksql_server(principal: str, name: str) -> Iterator[Acl]:
-    """Yield the ACLs of a ksqlDB server."""
     prefix = f"_confluent-ksql-{name}"
     yield allow(principal, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
     yield _allow_prefix(principal, Operation.ALL, ResourceType.TOPIC, prefix)
@@ -171,7 +166,6 @@ CustomRoles: TypeAlias = Mapping[str, Sequence[Acl]]
 
 
 def read_roles(place: str, value: Value) -> CustomRoles:
-    """Return the roles of the parsed file."""
     check_keys(place, value, required=("roles",))
     roles: dict[str, list[Acl]] = {}
     for role_place, role in check_list(f"{place}.roles", value["roles"], "roles"):

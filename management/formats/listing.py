@@ -139,7 +139,6 @@ def format_entries(entries: Iterable[Acl | Entry]) -> str:
 
 
 def read_listing(text: str) -> Iterator[Acl]:
-    """Yield the ACLs of a listing in its order, with any repeats."""
     pattern: tuple[int, str, int] | None = None
     stray: tuple[int, str] | None = None
     has_begun = False

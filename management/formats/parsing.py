@@ -152,7 +152,6 @@ def _parse_yaml(text: str, load: Any) -> Value:  # noqa: ANN401 - yaml has no ty
 
 
 def parse_json(text: str) -> Value:
-    """Return the value of a JSON document."""
     try:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:

@@ -68,7 +68,6 @@ _TYPE_NAMES: Final = {code: name for name, code in _RESOURCE_TYPES.items()}
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs of KafkaUsers: YAML documents, lists of Kubernetes, or JSON."""
     acls: list[Acl] = []
     losses: list[Loss] = []
     users: dict[str, str] = {}

@@ -116,7 +116,6 @@ class _Resource(NamedTuple):
 
 
 def read(text: str) -> AclsRead:
-    """Return the ACLs of a plan, a state or a configuration."""
     document = check_mapping(DOCUMENT, parse_json(text))
     found = _Found()
     if "format_version" not in document:
@@ -176,7 +175,6 @@ class _Found:
                 self.losses.append(acl)
 
     def check_cluster(self, resource: _Resource) -> None:
-        """Raise AclTextError if the resource is of another cluster than those before it."""
         self._clusters.add(_cluster_of(resource))
         _check_one_cluster(resource.place, self._clusters)
 
@@ -284,7 +282,6 @@ def _configured(document: dict[str, Value], losses: list[Loss]) -> Iterator[_Res
 
 
 def _make_acl(resource: _Resource) -> Acl | Loss:
-    """Return the ACL of a resource, or a loss if an attribute is known only later."""
     place, (shape, defaults, others) = resource.place, _SCHEMAS[resource.type]
     for key in shape.keys:
         if key not in resource.values and resource.unknown.get(key):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.model import (
     CLUSTER_NAME,
     WILDCARD,
@@ -22,7 +21,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.acl.text.letter_case import ascii_upper
 from authorizerd.acl.text.typos import find_similar
-from authorizerd.acl.validation import validate_new_acl, validate_resource
+from authorizerd.acl.validation import find_creation_fault
 from authorizerd.management.formats.model import AclTextError, Loss
 from authorizerd.management.plan.names import CODES, name_fields
 
@@ -41,21 +40,14 @@ def why_not_creatable(acl: Acl) -> str | None:
 
     Such ACLs can be in a log, from a newer Kafka version or from its earliest releases.
     """
-    try:
-        validate_resource(acl)
-        validate_new_acl(acl)
-    except InvalidAclError as error:
-        return f"Kafka does not accept such an ACL: {error}"
-    return None
+    fault = find_creation_fault(acl)
+    return None if fault is None else f"Kafka does not accept such an ACL: {fault}"
 
 
 def check_creatable(place: str, acl: Acl) -> Acl:
-    """Return ``acl``, if Kafka would create it."""
-    try:
-        validate_resource(acl)
-        validate_new_acl(acl)
-    except InvalidAclError as error:
-        raise AclTextError(place, str(error)) from error
+    fault = find_creation_fault(acl)
+    if fault is not None:
+        raise AclTextError(place, fault)
     return acl
 
 
@@ -118,7 +110,6 @@ DOCUMENT: Final = "document"
 def check_keys(
     place: str, value: Value, *, required: Iterable[str], optional: Iterable[str] = ()
 ) -> None:
-    """Check that ``value`` is a mapping with these keys, and no others."""
     check_mapping(place, value)
     known = (*required, *optional)
     for key in value:
@@ -137,7 +128,6 @@ def or_empty(value: Value, empty: Value) -> Value:
 
 
 def check_list(place: str, value: Value, what: str) -> Iterator[tuple[str, Value]]:
-    """Yield each item of a list with its place; ``what`` names the items in an error."""
     if not isinstance(value, list):
         raise AclTextError(place, f"expected a list of {what}, found {describe(value)}")
     for number, item in enumerate(value):
@@ -145,7 +135,6 @@ def check_list(place: str, value: Value, what: str) -> Iterator[tuple[str, Value
 
 
 def check_mapping(place: str, value: Value) -> dict[str, Value]:
-    """Return ``value`` if it is a mapping whose keys are texts."""
     if not isinstance(value, dict):
         raise AclTextError(place, f"expected a mapping, found {describe(value)}")
     for key in value:
@@ -154,7 +143,6 @@ def check_mapping(place: str, value: Value) -> dict[str, Value]:
 
 
 def check_text(place: str, value: Value) -> str:
-    """Return ``value`` if it is a text."""
     if not isinstance(value, str):
         raise AclTextError(place, f"expected text in quotes, found {describe(value)}")
     if any("\ud800" <= character <= "\udfff" for character in value):
@@ -163,7 +151,6 @@ def check_text(place: str, value: Value) -> str:
 
 
 def check_flag(place: str, value: Value) -> bool:
-    """Return ``value`` if it is true or false."""
     if not isinstance(value, bool):
         raise AclTextError(place, f"expected true or false, found {describe(value)}")
     return value
@@ -229,7 +216,6 @@ PERMISSION_TYPES: Final = (PermissionType.ALLOW, PermissionType.DENY)
 
 
 def by_name(*codes: Code) -> dict[str, Code]:
-    """Return codes by their names."""
     return {code.name: code for code in codes}
 
 
@@ -267,5 +253,4 @@ def _suggest_key(word: str, known: Iterable[str]) -> str:
 
 
 def describe(value: Value) -> str:
-    """Return the type and the beginning of a value, for an error."""
     return "nothing" if value is None else f"{type(value).__name__} {str(value)[:80]!r}"

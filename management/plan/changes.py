@@ -16,11 +16,10 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import astuple
 
-from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import is_grant
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
-from authorizerd.acl.validation import validate_new_acl, validate_resource
+from authorizerd.acl.validation import find_creation_fault
 from authorizerd.management.batches import split_batches
 from authorizerd.management.plan.errors import PlanError
 from authorizerd.management.plan.names import has_known_codes
@@ -41,21 +40,17 @@ class AclChanges(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def created(self) -> tuple[Acl, ...]:
-        """The ACLs to create, in the order of their creation."""
         return self.create_deny + self.create_allow
 
     @property
     def deleted(self) -> tuple[Acl, ...]:
-        """The ACLs to delete, in the order of their deletion."""
         return self.delete_allow + self.delete_deny
 
     @property
     def count(self) -> int:
-        """The number of all changes."""
         return len(self.created) + len(self.deleted)
 
     def acls_of(self, step: StepName) -> tuple[Acl, ...]:
-        """Return the ACLs of a step."""
         acls: tuple[Acl, ...] = getattr(self, step)
         return acls
 
@@ -68,7 +63,6 @@ class AclRequest(msgspec.Struct, frozen=True):
 
     @property
     def is_creation(self) -> bool:
-        """Whether the request creates the ACLs. Otherwise it deletes them."""
         return self.step.startswith("create")
 
 
@@ -78,9 +72,6 @@ def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selec
     A present ACL with a code that this version does not know is never deleted. One that Kafka
     cannot judge counts as a DENY, whatever its permission, because it denies everything to
     everyone.
-
-    Raises:
-        PlanError: a desired ACL is outside the selector, or Kafka would refuse to create it.
     """
     wanted = dict.fromkeys(desired)
     _check_desired(wanted, selector)
@@ -105,13 +96,9 @@ def make_changes(present: Iterable[Acl], desired: Iterable[Acl], selector: Selec
 def _check_desired(desired: Iterable[Acl], selector: Selector) -> None:
     outside: list[Acl] = []
     for acl in desired:
-        try:
-            validate_resource(acl)
-            validate_new_acl(acl)
-        except InvalidAclError as error:
-            raise PlanError(
-                "", f"Kafka would refuse to create the desired {acl}: {error}"
-            ) from error
+        fault = find_creation_fault(acl)
+        if fault is not None:
+            raise PlanError("", f"Kafka would refuse to create the desired {acl}: {fault}")
         if not selector.manages(acl):
             outside.append(acl)
     if outside:
@@ -123,10 +110,14 @@ def _check_desired(desired: Iterable[Acl], selector: Selector) -> None:
         )
 
 
-def change_acls(present: Iterable[Acl], changes: AclChanges) -> tuple[Acl, ...]:
-    """Return the ACLs after the changes: the present ones that stay, and then the created ones."""
-    deleted = set(changes.deleted)
-    return (*(acl for acl in present if acl not in deleted), *changes.created)
+def check_size(changes: AclChanges, place: str = "", *, batches: bool, effect: str = "") -> None:
+    """Check that one request can make all changes, unless ``batches`` allows several."""
+    if changes.count > RECORDS_PER_REQUEST_MAX and not batches:
+        raise PlanError(
+            place,
+            f"{changes.count} changes: expected at most {RECORDS_PER_REQUEST_MAX}, as many as one"
+            f" request of Kafka can make. If they are intended, pass --batches{effect}",
+        )
 
 
 def split_requests(

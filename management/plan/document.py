@@ -17,15 +17,15 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.errors import InvalidAclError
 from authorizerd.acl.known_settings import ALLOW_EVERYONE, SUPER_USERS
 from authorizerd.acl.model import Acl, PermissionType
 from authorizerd.acl.snapshot import is_grant
-from authorizerd.acl.validation import validate_new_acl, validate_resource
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
+from authorizerd.acl.validation import find_creation_fault
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.plan.changes import STEPS, AclChanges, StepName
 from authorizerd.management.plan.errors import PlanError
-from authorizerd.management.plan.names import PlannedAcl, name_acl, parse_acl
+from authorizerd.management.plan.names import has_known_codes, parse_acl
 from authorizerd.management.plan.selector import Everything, Managed, Selector, check_entry
 from authorizerd.management.plan.state import DIGEST_DIGITS, change_digest
 from authorizerd.management.plan.traffic import TrafficEvidence
@@ -68,7 +68,6 @@ class PlanSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def state(self) -> State:
-        """The state that the plan leads from."""
         return State(self.acls, self.digest)
 
 
@@ -82,10 +81,10 @@ class PlanSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PlanSteps(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ACLs that each step creates or deletes, in the order of the steps."""
 
-    create_deny: tuple[PlannedAcl, ...]
-    create_allow: tuple[PlannedAcl, ...]
-    delete_allow: tuple[PlannedAcl, ...]
-    delete_deny: tuple[PlannedAcl, ...]
+    create_deny: tuple[NamedAcl, ...]
+    create_allow: tuple[NamedAcl, ...]
+    delete_allow: tuple[NamedAcl, ...]
+    delete_deny: tuple[NamedAcl, ...]
 
 
 class PlanCheck(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -138,7 +137,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def selector(self) -> Selector:
-        """The selector of the ACLs that the plan manages."""
         return Selector(None if isinstance(self.manages, str) else self.manages)
 
     @property
@@ -150,7 +148,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def name_steps(changes: AclChanges) -> PlanSteps:
-    """Return the steps of a document."""
     return PlanSteps(**{step: tuple(map(name_acl, changes.acls_of(step))) for step in STEPS})
 
 
@@ -182,11 +179,7 @@ def _is_list(value: object) -> bool:
 
 
 def decode_plan(data: bytes) -> Plan:
-    """Return the plan of a document.
-
-    Raises:
-        PlanError: the document is not a plan of this version, or contradicts itself.
-    """
+    """Return the plan of a document."""
     # Imported here, because it loads PyYAML, which making a plan does not need.
     from authorizerd.management.formats.parsing import parse_json
 
@@ -273,18 +266,15 @@ def _places(changes: AclChanges) -> Iterator[tuple[str, StepName, Acl]]:
 
 def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
     """Return why an ACL must not be in a step, or None."""
+    if not has_known_codes(acl):
+        return "expected the names of codes that Kafka can create"
     permission = PermissionType.ALLOW if step.endswith("allow") else PermissionType.DENY
     if is_grant(acl) is not step.endswith("allow"):
         return f"expected an ACL with {permission.name}"
     if not selector.manages(acl):
         return "the plan does not manage this ACL"
-    if step.startswith("create"):
-        try:
-            validate_resource(acl)
-            validate_new_acl(acl)
-        except InvalidAclError as error:
-            return f"Kafka would refuse to create it ({error})"
-    return None
+    fault = find_creation_fault(acl) if step.startswith("create") else None
+    return None if fault is None else f"Kafka would refuse to create it ({fault})"
 
 
 def _compute_checksum(document: Mapping[str, Any]) -> str:

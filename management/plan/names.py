@@ -1,12 +1,9 @@
-"""ACLs in a plan: Kafka's names in capitals instead of codes.
-
-**Invariant:** only ACLs that Kafka can create have names here, so every name has one code.
-"""
+"""The names of Kafka's codes that a plan may have, and ACLs with names as ACLs with codes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -20,30 +17,18 @@ from authorizerd.acl.model import (
     PermissionType,
     ResourceType,
 )
+from authorizerd.acl.text.named_acl import NamedAcl
 
-ResourceTypeName: TypeAlias = Literal[
-    "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"
-]
-PatternTypeName: TypeAlias = Literal["LITERAL", "PREFIXED"]
-PatternFilterName: TypeAlias = Literal["LITERAL", "PREFIXED", "ANY", "MATCH"]
-OperationName: TypeAlias = Literal[
-    "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION",
-    "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS",
-    "TWO_PHASE_COMMIT",
-]  # fmt: skip
-PermissionName: TypeAlias = Literal["ALLOW", "DENY"]
-
-
-class PlannedAcl(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """An ACL, with the fields of ``smallest_change.acl`` in explanations."""
-
-    resource_type: ResourceTypeName
-    resource_name: str
-    pattern_type: PatternTypeName
-    principal: str
-    host: str
-    operation: OperationName
-    permission_type: PermissionName
+if TYPE_CHECKING:
+    ResourceTypeName: TypeAlias = str
+    PatternFilterName: TypeAlias = str
+    OperationName: TypeAlias = str
+    PermissionName: TypeAlias = str
+else:
+    ResourceTypeName = Literal[tuple(ResourceType(code).name for code in RESOURCE_TYPES)]
+    PatternFilterName = Literal[tuple(code.name for code in PatternType if code)]
+    OperationName = Literal[tuple(Operation(code).name for code in OPERATIONS)]
+    PermissionName = Literal["ALLOW", "DENY"]
 
 
 CODES: Final[Mapping[str, type[Code]]] = {
@@ -61,13 +46,7 @@ def name_fields(acl: Acl) -> dict[str, str]:
     return fields | {field: codes(fields[field]).name for field, codes in CODES.items()}
 
 
-def name_acl(acl: Acl) -> PlannedAcl:
-    """Return an ACL with names. All its codes must be known (``has_known_codes``)."""
-    return msgspec.convert(name_fields(acl), PlannedAcl)
-
-
-def parse_acl(named: PlannedAcl) -> Acl:
-    """Return the ACL with codes."""
+def parse_acl(named: NamedAcl) -> Acl:
     fields = msgspec.structs.asdict(named)
     return Acl(**fields | {field: int(codes[fields[field]]) for field, codes in CODES.items()})
 

@@ -62,11 +62,7 @@ class Managed(
 
 
 def check_entry(entry: Managed, place: str = "manages") -> None:
-    """Check that the fields of an entry can be combined.
-
-    Raises:
-        PlanError: they cannot. The error names the place.
-    """
+    """Check that the fields of an entry can be combined."""
     if entry == Managed():
         raise PlanError(
             place, "expected at least one field: without entries, the plan manages all ACLs"

@@ -33,12 +33,10 @@ def change_digest(digest: str, changes: AclChanges) -> str:
     Args:
         digest: that of a set with all deleted ACLs and none of the created ones.
     """
-    before = bytes.fromhex(digest)
-    changed = int.from_bytes(before[:ID_BYTES])
+    changed, count = _decode(digest)
     for acl in (*changes.created, *changes.deleted):
         changed ^= int.from_bytes(derive_id(acl))
-    count = int.from_bytes(before[ID_BYTES:]) + len(changes.created) - len(changes.deleted)
-    return (changed.to_bytes(ID_BYTES) + max(count, 0).to_bytes(COUNT_BYTES)).hex()
+    return _encode(changed, max(count + len(changes.created) - len(changes.deleted), 0))
 
 
 def make_states(digest: str, changes: AclChanges) -> dict[str, int]:
@@ -54,7 +52,6 @@ def make_states(digest: str, changes: AclChanges) -> dict[str, int]:
 
 
 def skip_changes(changes: AclChanges, made: int) -> AclChanges:
-    """Return the changes without the first ``made``."""
     left = {}
     for step in STEPS:
         acls = changes.acls_of(step)
@@ -133,7 +130,6 @@ def apply_request(acls: Mapping[bytes, Acl], request: AclRequest) -> dict[bytes,
 
 
 def digest_ids(ids: Iterable[bytes]) -> str:
-    """Return the digest of the ACLs with these derived ids."""
     return combine_ids(ids).hex()
 
 

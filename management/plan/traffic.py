@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from authorizerd.management.plan.names import PlannedAcl
+from authorizerd.acl.text.named_acl import NamedAcl
 
 CAUSES_MAX: Final = 1_000
 REQUESTS_MAX: Final = 100
@@ -46,7 +46,7 @@ class TrafficCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """An ACL that the plan creates or deletes, and the requests that change because of it."""
 
     change: Literal["create", "delete"]
-    acl: PlannedAcl
+    acl: NamedAcl
     events: int
     tuples: int
     last_at: str
@@ -116,5 +116,4 @@ class TrafficEvidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def judged_events(self) -> int:
-        """The number of events that the ACLs can decide."""
         return self.events - sum(count.events for count in self.not_evaluated.values())

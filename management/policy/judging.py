@@ -105,12 +105,10 @@ def judge(snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assert
 
 
 def judged_by(snapshot: AclSnapshot, finding: Finding) -> AclSnapshot:
-    """Return the ACLs by whose rules the finding holds."""
     return snapshot if finding.release is None else with_rules(snapshot, RULES[finding.release])
 
 
 def _judge(snapshot: AclSnapshot, settings: AuthorizerSettings, assertion: Assertion) -> Verdict:
-    """Return the verdict by the rules of one release."""
     judged = _Judge(snapshot, settings, assertion)
     match assertion.who:
         case AtMost(count, besides, besides_super_users):
@@ -146,7 +144,6 @@ class _Judge:
         self._areas_of = lru_cache(_AREAS_CACHED)(self._divide_hosts)
 
     def find_contradictions(self, principals: Iterable[str]) -> Iterator[_Found]:
-        """Yield one finding for each of the principals that contradicts the assertion."""
         find = self._find_denied if self._assertion.is_allowed else self._find_allowed
         for principal in principals:
             found = find(principal, self._shared)
@@ -192,7 +189,6 @@ class _Judge:
                     yield found
 
     def _find_allowed(self, principal: str, shared: PatternsOf) -> _Found | None:
-        """Return where the principal may do one of the operations, or None."""
         for operation in self._assertion.operations:
             for names in self._assertion.names:
                 patterns = self._list_patterns(principal, operation, shared)
@@ -235,7 +231,6 @@ class _Judge:
         return None
 
     def _find_denied(self, principal: str, shared: PatternsOf) -> _Found | None:
-        """Return where the principal may not do one of the operations, or None."""
         # An unknown host is allowed only what every host is allowed.
         hosts = self._assertion.hosts or (None,)
         for operation in self._assertion.operations:
@@ -257,29 +252,24 @@ class _Judge:
     def _list_patterns(
         self, principal: str, operation: int, shared: PatternsOf
     ) -> Iterator[Pattern]:
-        """Yield the patterns on which the principal's access depends."""
         yield from _iterate_rules(rules_of(self._index, principal), _mask(operation))
         yield from shared(operation)
 
     def _list_shared(self, operation: int) -> list[Pattern]:
-        """Return the patterns on which everyone's access depends."""
         patterns = list(_iterate_rules(self._index.everyone, _mask(operation)))
         if self._settings.allow_everyone_if_no_acl_found:
             patterns += _iterate_leaves(self._index.resources, _EVERY_BIT)
         return patterns
 
     def _list_shared_denials(self, operation: int) -> list[Pattern]:
-        """Return the patterns where everyone is denied, sorted by name."""
         patterns = set(_iterate_rules(self._index.everyone, DENIES[operation]))
         return sorted(patterns, key=_get_name)
 
     def _list_examples(self, principal: str) -> list[str]:
-        """Return a host of each area that rules for the principal tell apart."""
         areas = self._areas_of(principal)
         return [area.example for area in areas if area.example is not None]
 
     def _divide_hosts(self, principal: str) -> list[Area]:
-        """Return the areas into which the rules for the principal divide all hosts."""
         own, everyone = rules_of(self._index, principal), self._index.everyone
         rules = self._snapshot.rules
         named = chain(own.hosts, everyone.hosts)
@@ -287,7 +277,6 @@ class _Judge:
         return divide_hosts(list_places(matching))
 
     def describe(self, found: _Found) -> Finding:
-        """Return what was found, with the hosts from which it is allowed."""
         principal, host, operation, part = found
         is_allowed = self._ask(principal, host, operation, part)
         areas = self._areas_of(principal)
@@ -309,7 +298,6 @@ class _Judge:
 
 
 def _choose_principal(named: set[str]) -> str:
-    """Return a principal that is not in ``named``."""
     name = "User:anyone"
     while name in named:
         name += "-else"
@@ -321,7 +309,6 @@ def _list_nothing(_operation: int) -> list[Pattern]:
 
 
 def _mask(operation: int) -> int:
-    """Return the bits of rules that can allow or deny the operation."""
     return ALLOWS[operation] | DENIES[operation]
 
 
@@ -355,7 +342,6 @@ def _intersect(names: Names, pattern: Pattern) -> tuple[Names, ...]:
 
 
 def _find_within(patterns: list[Pattern], prefix: str) -> list[Pattern]:
-    """Return those of sorted patterns whose names begin with ``prefix``."""
     begin = bisect_left(patterns, prefix, key=_get_name)
     end = begin
     while end < len(patterns) and patterns[end][1].startswith(prefix):

@@ -102,7 +102,6 @@ class Cursor:
         self._place = 0
 
     def peek(self) -> Token | None:
-        """Return the next token, or None at the end."""
         return self._tokens[self._place] if self._place < len(self._tokens) else None
 
     def skip(self, *words: str) -> str | None:
@@ -183,7 +182,6 @@ KEYWORDS: Final = frozenset(
 
 
 def read_sentence(sentence: str, groups: Groups, hosts: tuple[str, ...] = ()) -> Assertion:
-    """Return the assertion of a sentence; ``hosts`` are those if the sentence names none."""
     cursor = Cursor(sentence, KEYWORDS)
     who = _read_who(cursor, groups)
     is_allowed = _read_verb(cursor, who)

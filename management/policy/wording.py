@@ -34,7 +34,6 @@ _TYPE_WORDS: Final = {resource_type: word for word, resource_type in RESOURCE_WO
 
 
 def write_assertion(assertion: Assertion) -> str:
-    """Return the assertion as a sentence."""
     resource_type = ResourceType(assertion.resource_type)
     words = [
         _write_who(assertion.who),
@@ -48,7 +47,6 @@ def write_assertion(assertion: Assertion) -> str:
 
 
 def write_finding(finding: Finding) -> str:
-    """Return what was found as a sentence."""
     if finding.release is not None:
         return f"by the rules of Kafka {finding.release}, {_write_finding(finding)}"
     return _write_finding(finding)

@@ -191,7 +191,6 @@ def read_host(text: str) -> str:
 
 
 def read_count(text: str) -> int:
-    """Return a number of principals."""
     # Check the length first: Python's int rejects a text of thousands of digits.
     is_plain = text.isascii() and text.isdigit() and len(text) <= len(str(COUNT_MAX))
     if not is_plain or int(text) > COUNT_MAX:

@@ -25,16 +25,11 @@ class BrokerVersion(NamedTuple):
     minor: int
 
     def __str__(self) -> str:
-        """Return, for example, ``3.9``."""
         return f"{self.major}.{self.minor}"
 
     @classmethod
     def parse(cls, text: str) -> BrokerVersion:
-        """Return the version of a text such as ``2.8`` or ``3.9.1``.
-
-        Raises:
-            ValueError: expected the version of a broker that uses ZooKeeper for ACLs.
-        """
+        """Return the version of a text such as ``2.8`` or ``3.9.1``."""
         match = _TEXT.fullmatch(text)
         if match is None:
             raise ValueError(f"expected a version of Kafka such as {NEWEST}, found {text!r}")
@@ -70,7 +65,6 @@ _OPERATIONS_SINCE: Final[Mapping[int, BrokerVersion]] = {
 
 
 def list_types(version: BrokerVersion) -> list[ResourceType]:
-    """Return the resource types that a version knows."""
     return [code for code in RESOURCE_TYPE_NAMES if _TYPES_SINCE.get(code, OLDEST) <= version]
 
 

@@ -144,7 +144,6 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def read_dump(text: str) -> AclsRead:
-    """Return the ACLs of a dump."""
     acls: dict[Acl, None] = {}
     lines: dict[Pattern, int] = {}
     has_root = False

@@ -46,18 +46,11 @@ PERMISSION_TYPE_NAMES: Final[Mapping[PermissionType, str]] = {
 
 # The names of directories must match exactly: Kafka lists them, but then reads its own spelling.
 RESOURCE_TYPES_BY_NAME: Final = {name: code for code, name in RESOURCE_TYPE_NAMES.items()}
-_OPERATIONS: Final = {ascii_upper(name): code for code, name in OPERATION_NAMES.items()}
-_PERMISSION_TYPES: Final = {ascii_upper(name): code for code, name in PERMISSION_TYPE_NAMES.items()}
-
-
-def read_operation(text: str) -> Operation | None:
-    """Return the operation with this spelling, in any case as in Kafka; None if there is none."""
-    return _OPERATIONS.get(ascii_upper(text))
-
-
-def read_permission_type(text: str) -> PermissionType | None:
-    """Return the permission type with this spelling, in any case; None if there is none."""
-    return _PERMISSION_TYPES.get(ascii_upper(text))
+# Those of codes are read in any case, as in Kafka.
+OPERATIONS_BY_NAME: Final = {ascii_upper(name): code for code, name in OPERATION_NAMES.items()}
+PERMISSION_TYPES_BY_NAME: Final = {
+    ascii_upper(name): code for code, name in PERMISSION_TYPE_NAMES.items()
+}
 
 
 LITERAL_ROOT: Final = "/kafka-acl"
@@ -81,7 +74,6 @@ class Pattern(NamedTuple):
 
     @classmethod
     def of(cls, acl: Acl) -> Pattern:
-        """Return the pattern of an ACL."""
         return cls(acl.resource_type, acl.resource_name, acl.pattern_type)
 
 

@@ -21,6 +21,7 @@ import msgspec
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS, describe_decoding_error
+from authorizerd.acl.text.letter_case import ascii_upper
 from authorizerd.management.formats.model import AclTextError
 from authorizerd.management.zookeeper import paths
 from authorizerd.management.zookeeper.broker_version import ENUM_NAMES_SINCE, BrokerVersion
@@ -80,10 +81,10 @@ def read_acls(pattern: paths.Pattern, data: bytes | None) -> tuple[Acl, ...]:
 
 
 def _read_entry(path: str, pattern: paths.Pattern, entry: _Entry) -> Acl:
-    operation = paths.read_operation(entry.operation)
+    operation = paths.OPERATIONS_BY_NAME.get(ascii_upper(entry.operation))
     if operation is None:
         raise AclTextError(path, f"unknown operation {entry.operation!r}")
-    permission_type = paths.read_permission_type(entry.permission_type)
+    permission_type = paths.PERMISSION_TYPES_BY_NAME.get(ascii_upper(entry.permission_type))
     if permission_type is None:
         raise AclTextError(path, f"unknown permission type {entry.permission_type!r}")
     if reason := why_no_principal(entry.principal):

@@ -112,7 +112,6 @@ class Inspection:
             yield Fault(FaultKind.UNCOVERED, segments[-1].path, 0, 0, reason)
 
     def _of_beginning(self, segment: Segment, *, is_first: bool) -> Iterator[Finding]:
-        """Yield a fault if ``segment`` does not begin where the log before it ended."""
         base_offset = segment.base_offset
         if self.end_offset != base_offset:
             if is_first:
@@ -238,10 +237,7 @@ class Inspection:
                 self.snapshot = apply_changes(self.snapshot, step.changes)
 
     def _of_checkpoints_to(self, end: int | None) -> Iterator[Finding]:
-        """Inspect the checkpoints that end at or before ``end``.
-
-        None inspects all that are left.
-        """
+        """Inspect the checkpoints that end at or before ``end``; None: all that are left."""
         while self._pending and (end is None or self._pending[0].end_offset <= end):
             checkpoint = self._pending.pop(0)
             fault = self._checkpoint_fault(checkpoint)

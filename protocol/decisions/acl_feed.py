@@ -17,7 +17,7 @@ from typing import Final, Literal
 import msgspec
 
 from authorizerd.acl.model import Acl
-from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 
 RETRY_MS: Final = 1000
@@ -37,7 +37,7 @@ class ListedAcl(msgspec.Struct, frozen=True, gc=False):
     """One ACL of a listing. ``id`` is its Kafka uuid as Kafka's tools show it."""
 
     id: str
-    acl: AclAnswer
+    acl: NamedAcl
 
 
 class ListingBegin(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class AclChangeAnswer(msgspec.Struct, frozen=True, gc=False):
 
     change: Literal["add", "remove"]
     id: str
-    acl: AclAnswer
+    acl: NamedAcl
 
 
 class AclsEvent(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ def _make_id(id: bytes) -> str:
 
 def encode_listed(id: bytes, acl: Acl) -> bytes:
     """Return the JSON of one ACL of a listing."""
-    return _encode(ListedAcl(_make_id(id), make_acl_answer(acl)))
+    return _encode(ListedAcl(_make_id(id), name_acl(acl)))
 
 
 def encode_listing_begin(
@@ -119,7 +119,7 @@ def encode_changes(
         is_last: True if they complete the batch.
     """
     listed = tuple(
-        AclChangeAnswer("add" if is_added else "remove", _make_id(acl_id), make_acl_answer(acl))
+        AclChangeAnswer("add" if is_added else "remove", _make_id(acl_id), name_acl(acl))
         for is_added, acl_id, acl in changes
     )
     data = _encode(AclsEvent(offset, not is_last, listed))

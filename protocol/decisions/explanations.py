@@ -21,7 +21,7 @@ from authorizerd.acl.explanation.model import (
     NearMissKind,
 )
 from authorizerd.acl.model import Operation, PatternType, Question, ResourceType
-from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 from authorizerd.protocol.decisions.past_answers import AsOfAnswer
 
 
@@ -42,7 +42,7 @@ class MatchingAclAnswer(msgspec.Struct, frozen=True):
     whether it is the rule of the decision, and ``text`` what it means.
     """
 
-    acl: AclAnswer
+    acl: NamedAcl
     allows: bool
     implied: bool
     decides: bool
@@ -82,9 +82,9 @@ class NearMissAnswer(msgspec.Struct, frozen=True):
 
     kind: NearMissKind
     text: str
-    acl: AclAnswer | None
+    acl: NamedAcl | None
     instead: QuestionAnswer | None
-    rewritten: AclAnswer | None
+    rewritten: NamedAcl | None
 
 
 class ChangeAnswer(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ class ChangeAnswer(msgspec.Struct, frozen=True):
     """
 
     change: Literal["add", "remove"]
-    acl: AclAnswer
+    acl: NamedAcl
     kafka_acls: str | None
 
 
@@ -185,7 +185,7 @@ def make_question(question: Question) -> QuestionAnswer:
 
 def _make_matching_acl(explanation: Explanation, meaning: MatchingAclMeaning) -> MatchingAclAnswer:
     return MatchingAclAnswer(
-        acl=make_acl_answer(meaning.acl),
+        acl=name_acl(meaning.acl),
         allows=meaning.allows,
         implied=meaning.is_implied,
         decides=meaning.decides,
@@ -213,9 +213,9 @@ def _make_near_miss(miss: NearMiss) -> NearMissAnswer:
     return NearMissAnswer(
         kind=miss.kind,
         text=miss.text,
-        acl=None if miss.acl is None else make_acl_answer(miss.acl),
+        acl=None if miss.acl is None else name_acl(miss.acl),
         instead=None if miss.instead is None else make_question(miss.instead),
-        rewritten=None if miss.rewritten is None else make_acl_answer(miss.rewritten),
+        rewritten=None if miss.rewritten is None else name_acl(miss.rewritten),
     )
 
 
@@ -223,6 +223,6 @@ def make_change_answer(change: AclChange, server: str = ANY_SERVER) -> ChangeAns
     """Return a change with names instead of codes, and its kafka-acls line."""
     return ChangeAnswer(
         change="add" if change.adds else "remove",
-        acl=make_acl_answer(change.acl),
+        acl=name_acl(change.acl),
         kafka_acls=make_command(change, server),
     )

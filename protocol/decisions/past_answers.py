@@ -13,7 +13,7 @@ import msgspec
 
 from authorizerd.acl.as_of import Moment, format_time
 from authorizerd.acl.past import AnswerChange, PastChange
-from authorizerd.protocol.decisions.acl_answers import AclAnswer, make_acl_answer
+from authorizerd.acl.text.named_acl import NamedAcl, name_acl
 
 ANSWERS_MAX: Final = 200
 """The maximum number of answers of a history, so that it is written in a short step."""
@@ -25,7 +25,7 @@ class PastChangeAnswer(msgspec.Struct, frozen=True, gc=False):
     offset: int
     time: str | None
     change: Literal["add", "remove"]
-    acl: AclAnswer
+    acl: NamedAcl
 
 
 class NowAnswer(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class HistoryAnswer(msgspec.Struct, frozen=True):
 
     begin: MomentAnswer
     end: MomentAnswer
-    acls: tuple[AclAnswer, ...]
+    acls: tuple[NamedAcl, ...]
     changes: tuple[PastChangeAnswer, ...]
     answers: tuple[AnswerChangeAnswer, ...] | None
     unreadable: str | None
@@ -124,7 +124,7 @@ def make_past_change(change: PastChange) -> PastChangeAnswer:
         change.offset,
         _time_of(change.time_ms),
         "add" if change.is_added else "remove",
-        make_acl_answer(change.acl),
+        name_acl(change.acl),
     )
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from authorizerd.cli import replay as replay_command
+from authorizerd.cli import commands
 from authorizerd.cli.main import main
 
 
@@ -32,7 +32,7 @@ def test_process_becomes_replay_with_the_same_words(monkeypatch: pytest.MonkeyPa
 def test_missing_libraries_are_named_with_the_pip_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(replay_command, "find_spec", lambda _: None)
+    monkeypatch.setattr(commands, "find_spec", lambda _: None)
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("replay was started"))
     assert main(["replay", "ingest"]) == 1
     assert capsys.readouterr().err == (
@@ -50,7 +50,7 @@ def test_local_engine_starts_without_the_extra(
     def execv(path: str, words: list[str]) -> None:
         raise Replaced
 
-    monkeypatch.setattr(replay_command, "find_spec", lambda _: None)
+    monkeypatch.setattr(commands, "find_spec", lambda _: None)
     monkeypatch.setattr(os, "execv", execv)
     with pytest.raises(Replaced):
         main(["replay", command, "--logs", "audit.log"])

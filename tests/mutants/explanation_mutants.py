@@ -47,8 +47,8 @@ EXPLANATION_MUTANTS: Final = (
     Mutant(
         name="an explanation proposes an ACL that Kafka refuses",
         file="acl/explanation/changes.py",
-        text="        validate_resource(acl)\n",
-        becomes="        pass\n",
+        text="    fault = find_creation_fault(acl)\n",
+        becomes="    fault = None\n",
         found_by="tests/acl/explanation/test_changes.py::test_impossible_changes_have_a_reason",
     ),
     Mutant(

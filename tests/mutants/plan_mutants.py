@@ -39,6 +39,13 @@ PLAN_MUTANTS: Final = (
         found_by=_DOCUMENT,
     ),
     Mutant(
+        name="a plan may have an ACL whose codes have no names",
+        file="management/plan/document.py",
+        text="    if not has_known_codes(acl):\n",
+        becomes="    if not acl:\n",
+        found_by=_DOCUMENT,
+    ),
+    Mutant(
         name="a plan that would break something can be edited so that it does not",
         file="management/plan/document.py",
         text="    if checksum != _compute_checksum(value):",

@@ -52,6 +52,7 @@ class AclIndex:
     ) -> None:
         self.acls = tuple(dict.fromkeys(acls))
         self.settings = settings
+        self._last: tuple[Asked, tuple[bool, ...]] | None = None
         self.releases = releases if snapshot is None else snapshot.rules.releases
         if snapshot is not None:
             self.snapshot = snapshot
@@ -87,6 +88,11 @@ class AclIndex:
 
     def answers(self, asked: Asked) -> tuple[bool, ...]:
         """Return the answer of each release to a request that ``asking.unasked_reason`` accepts."""
+        if self._last is None or self._last[0] is not asked:
+            self._last = asked, self._judge(asked)
+        return self._last[1]
+
+    def _judge(self, asked: Asked) -> tuple[bool, ...]:
         if self.depends_on_release:
             return tuple(self._allows(state, asked) for state in self.states)
         return (self._allows(self.snapshot, asked),) * len(self.releases)

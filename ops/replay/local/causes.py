@@ -17,7 +17,7 @@ from authorizerd.acl.model import WILDCARD, Acl, PatternType, Question
 from authorizerd.acl.patterns import misses_wildcard
 from authorizerd.acl.releases import Release
 from authorizerd.acl.snapshot import is_grant
-from authorizerd.management.plan.names import name_acl
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.management.plan.traffic import TrafficCause
 from authorizerd.replay.judging.asking import question_of
 from authorizerd.replay.judging.index import AclIndex

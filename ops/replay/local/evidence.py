@@ -36,12 +36,11 @@ from authorizerd.replay.judging.report import Count, JudgedBy, name_releases
 from authorizerd.replay.local.causes import ChangedAcls
 from authorizerd.replay.local.errors import TrafficError
 from authorizerd.replay.local.traffic import Traffic
-from authorizerd.replay.recorded.agreement import describe_contradiction
+from authorizerd.replay.recorded.agreement import describe_contradiction, find_judged
 from authorizerd.replay.recorded.rows import LocalRows, by_frequency
 from authorizerd.replay.text import format_count
 from authorizerd.replay.whatif.evaluation import (
     Change,
-    count_judged,
     count_unasked,
     find_changes,
     make_detail,
@@ -78,27 +77,33 @@ def judge_traffic(
     Raises:
         TrafficError: too many lines were set aside, an archive is damaged, or nothing was recorded.
     """
-    ingested, tuples = traffic.ingested, LocalRows(traffic.tuples)
+    ingested = traffic.ingested
     for path in ingested.damaged:
         raise TrafficError(
             f"{path}: the archive is damaged, so recorded requests are missing: fetch it again"
         )
     _check_ingested(ingested)
     present, planned = _index(before, settings), _index(after, settings)
-    changes = list(find_changes(tuples, planned, present))
+    changes: list[Change] = []
+    contradicted: list[Change] = []
+    judged = differing = 0
+    for one in traffic.tuples:  # one by one, since an index keeps its answers to the last one
+        changes += find_changes((one,), planned, present)
+        contradicted += find_changes((one,), present, None)
+        for each in find_judged((one,), present):
+            judged += each.events
+            differing += 0 if each.agrees else each.events
     details = {
         kind: [make_detail(one) for one in changes if one.change == kind]
         for kind in (NEWLY_DENIED, NEWLY_ALLOWED)
     }
     denied, allowed = sum_changes(LocalRows(changes))
-    contradicted = list(find_changes(tuples, present, None))
-    agreeing, differing = count_judged(tuples, present)
     return _make_evidence(
         ingested,
         ChangedAcls(present.acls, planned.acls, planned.releases),
         (denied, details[NEWLY_DENIED]),
         (allowed, details[NEWLY_ALLOWED]),
-        count_unasked(tuples),
+        count_unasked(LocalRows(traffic.tuples)),
         warnings=(
             *_describe_drift(contradicted),
             *(_SAMPLED,) * traffic.is_sampled,
@@ -114,7 +119,7 @@ def judge_traffic(
             explanations=ingested.explanations,
             reasons=ingested.reasons,
         ),
-        contradiction=describe_contradiction(differing.events, differing.events + agreeing.events),
+        contradiction=describe_contradiction(differing, judged),
         not_reproduced=TrafficCount(
             events=sum(one.events for one in contradicted), tuples=len(contradicted)
         ),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.model import Acl
 from authorizerd.acl.snapshot import AclSnapshot
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.daemon.audit.lines import Recorded
 from authorizerd.daemon.queries import candidates
 from authorizerd.daemon.queries.candidates import (
@@ -19,7 +20,6 @@ from authorizerd.daemon.queries.candidates import (
 )
 from authorizerd.management.formats.catalogue import PASTED_FORMATS
 from authorizerd.management.formats.listing import write
-from authorizerd.protocol.decisions.acl_answers import make_acl_answer
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from tests.support.acls import acl, snapshot_of
 
@@ -82,7 +82,7 @@ def test_equal_requests_are_counted_together() -> None:
 
 def test_candidates_are_read_in_each_format_that_people_paste() -> None:
     """The lines of JSON are those that the page ACLs downloads."""
-    lines = "\n".join(msgspec.json.encode(make_acl_answer(each)).decode() for each in ACLS)
+    lines = "\n".join(msgspec.json.encode(name_acl(each)).decode() for each in ACLS)
     assert read_candidates(f"\n{lines}\n\n{lines}") == tuple(ACLS)
     for each in PASTED_FORMATS:
         assert {*read_candidates(each.write(ACLS).text)} == {*ACLS}

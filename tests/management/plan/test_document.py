@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.text.named_acl import name_acl
 from authorizerd.management.plan.changes import make_changes
 from authorizerd.management.plan.document import (
     Plan,
@@ -23,7 +24,7 @@ from authorizerd.management.plan.document import (
     name_steps,
 )
 from authorizerd.management.plan.errors import PlanError
-from authorizerd.management.plan.names import has_known_codes, name_acl, parse_acl
+from authorizerd.management.plan.names import has_known_codes, parse_acl
 from authorizerd.management.plan.selector import Managed, Selector
 from authorizerd.management.plan.state import change_digest, digest_acls
 from tests.support.acls import acl
@@ -161,6 +162,13 @@ def _fields(one: Acl) -> dict[str, str]:
         (
             lambda it: it["steps"]["create_deny"][0].update(operation="FLY"),
             "steps.create_deny[0].operation", "Invalid enum value 'FLY'",
+        ),
+        *(
+            (
+                lambda it, named=named: it["steps"]["delete_allow"][0].update(named),
+                "steps.delete_allow[0]", "expected the names of codes that Kafka can create",
+            )
+            for named in ({"operation": "UNKNOWN"}, {"pattern_type": "ANY"})
         ),
         (lambda it: it["checks"][0].update(breaks=False), "sha256", "was changed after"),
         (lambda it: it["checks"][0]["counts"].update(tests=0), "sha256", "was changed after"),
