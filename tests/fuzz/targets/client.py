@@ -128,9 +128,9 @@ def _read_changed(
     return decode(version, body, 1)
 
 
-def _read_listing(version: int, body: bytes) -> Steps[None]:
+def _read_listing(version: int, body: bytes) -> None:
     if read_listing_head(version, body).error is None:
-        yield from read_placed_listing(version, body)
+        read_placed_listing(version, body)
 
 
 _READERS: Final = [*_readers()]
