@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.steps import finish_in_turns
+from authorizerd.protocol.kafka.arrays import free_arrays
 from authorizerd.protocol.kafka.chunked_output import Chunk
+from authorizerd.protocol.kafka.envelope import Forwarded, open_envelope
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.messages import decode_request, encode_response
 from authorizerd.protocol.kafka.refusals import refuse
@@ -36,6 +40,16 @@ async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - of the clas
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.
     """
     return await finish_in_turns(decode_request(request.api_key, request.api_version, request.body))
+
+
+async def open_forwarded(body: bytes | bytearray) -> Forwarded:
+    """Return the contents of an Envelope. Raises as ``open_envelope``."""
+    return await finish_in_turns(open_envelope(body))
+
+
+async def free_body(asked: msgspec.Struct) -> None:
+    """Empty the arrays of a decoded request: freeing many items at once would block the loop."""
+    await finish_in_turns(free_arrays(msgspec.structs.astuple(asked)))
 
 
 async def write_body(request: KafkaRequest, answer: object) -> list[Chunk]:
