@@ -70,9 +70,13 @@ async def pause_if_due() -> None:
 async def collect(items: Iterable[T]) -> list[T]:
     """Return the items as a list, and let other tasks run between two of them."""
     collected: list[T] = []
-    for item in items:
-        collected.append(item)
-        await pause_if_due()
+
+    def gather() -> Steps[None]:
+        for item in items:
+            collected.append(item)
+            yield
+
+    await finish_in_turns(gather())
     return collected
 
 

@@ -79,9 +79,8 @@ def load_templates() -> Environment:
 
 async def render(template: str, context: Mapping[str, Any]) -> bytes:
     """Return a page as UTF-8, after turns that are as short as those of other long work."""
-    return "".join(
-        await collect(load_templates().get_template(template).generate(context))
-    ).encode()
+    parts = load_templates().get_template(template).generate(context)
+    return "".join(await collect(parts)).encode()
 
 
 def make_question_query(question: QuestionAnswer) -> str:

@@ -13,7 +13,7 @@ from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.envelope import Forwarded, open_envelope
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.messages import decode_request, encode_response
-from authorizerd.protocol.kafka.refusals import refuse
+from authorizerd.protocol.kafka.refusals import refuse, repeats_items
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 Answer: TypeAlias = tuple[list[Chunk], float]
@@ -59,4 +59,7 @@ async def write_body(request: KafkaRequest, answer: object) -> list[Chunk]:
 
 async def refuse_all(request: KafkaRequest, error: ApiError) -> list[Chunk]:
     """Return the body that answers the whole request with an error. Raises as ``read_body``."""
-    return await finish_in_turns(refuse(request, error))
+    asked = None
+    if repeats_items(request.api_key, request.api_version):
+        asked = await read_body(request)
+    return await write_body(request, refuse(request, error, asked))
