@@ -9,6 +9,7 @@ Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -18,7 +19,7 @@ from authorizerd.acl.operations import NOT_REQUESTED
 from authorizerd.acl.steps import in_chunks
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
-from authorizerd.actors.steps import pause_if_due
+from authorizerd.actors.steps import collect
 from authorizerd.daemon.kafka.codec import version_of
 from authorizerd.daemon.kafka.permissions import RefusedError, RequestRights, Rights
 from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers
@@ -113,13 +114,9 @@ class ClusterHandlers:
         )
         # Version 0 cannot send null; there an empty list asks for all topics.
         if asked.topics is None or (version == 0 and not asked.topics):
-            for chunk in in_chunks(image.topics.values()):
-                topics.add_described(chunk)
-                await pause_if_due()
+            await collect(map(topics.add_described, in_chunks(image.topics.values())))
         else:
-            for some in in_chunks(requested):
-                topics.add_requested(version, some)
-                await pause_if_due()
+            await collect(map(partial(topics.add_requested, version), in_chunks(requested)))
         return MetadataAnswer(
             brokers=(MetadataBroker(node.node_id, node.host, node.port),),
             topics=topics,
