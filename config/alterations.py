@@ -111,19 +111,20 @@ def want_incremental(
             case AlterOperation.DELETE:
                 removed.add(name)
             case AlterOperation.APPEND | AlterOperation.SUBTRACT as operation:
-                what = AlterOperation(operation).name.lower()  # no key that may change is a list
-                is_known = name in KEYS_BY_NAME
-                misfit = misfit or (
-                    f"Config value {what} is not allowed for config key: {name}"
-                    if is_known
-                    else f"Unknown config name: {name}"
-                )
+                # No key that may change is a list.
+                misfit = misfit or _describe_misfit(name, AlterOperation(operation))
             case _:
                 raise AlterationError(f"Unknown operations type {alteration.operation}")
     if misfit:  # after the loop: Kafka looks for unknown operations first
         raise InvalidConfigError(misfit)
     _check_values(values, plugged, forbidden)
     return Wanted(values, removed)
+
+
+def _describe_misfit(name: str, operation: AlterOperation) -> str:
+    if name not in KEYS_BY_NAME:
+        return f"Unknown config name: {name}"
+    return f"Config value {operation.name.lower()} is not allowed for config key: {name}"
 
 
 def want_replacement(
