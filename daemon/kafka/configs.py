@@ -186,13 +186,18 @@ class ConfigHandlers:
         ]
         try:
             check_alterations(alterations)
-            if self._alter_error(resource.resource_type, resource.resource_name) is not None:
+            if not self._is_alterable(resource.resource_type, resource.resource_name):
                 return _ELSEWHERE
             return want(alterations)
         except InvalidConfigError as error:
             return ApiError(ErrorCode.INVALID_CONFIG, str(error))
         except AlterationError as error:
             return invalid_request(str(error))
+
+    def _is_alterable(self, kind: int, name: str) -> bool:
+        """Return True if ``_alter_error`` returns None, but describe no error of another node."""
+        is_here = kind == BROKER_CONFIGS and name in (EVERY_NODE, str(self._node_id))
+        return is_here and not self._settings.is_changed_by_file_alone
 
     def _alter_error(self, kind: int, name: str) -> ApiError | None:
         if kind != BROKER_CONFIGS:
