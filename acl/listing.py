@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 from authorizerd.acl.difference import AclsById
 from authorizerd.acl.index.filter_index import FilterIndex
 from authorizerd.acl.model import Acl, AclFilter, PatternType
-from authorizerd.acl.steps import Steps, in_chunks
+from authorizerd.acl.steps import Steps, free, in_chunks
 
 ID_BYTES: Final = 16
 
@@ -62,9 +62,7 @@ class Listing:
 
     def free_in_steps(self) -> Steps[None]:
         """Forget all ACLs, in steps. The listing cannot be used afterwards."""
-        while self._shards:
-            self._shards.pop()
-            yield
+        return free(self._shards)
 
 
 class Expectation(msgspec.Struct, frozen=True):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.acl.steps import Steps, at_once
 from authorizerd.acl.updates import Deleted
 from authorizerd.actors.authorizer import Action, Authorizer, RequestContext
 from authorizerd.actors.completion import Completion
@@ -26,11 +25,6 @@ class NoAuthorizer(Authorizer):
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[bool]:
         return [True] * len(actions)
-
-    def authorize_by_resource_type(
-        self, context: RequestContext, operation: int, resource_type: int
-    ) -> Steps[bool]:
-        return at_once(True)
 
     def create_acls(
         self, context: RequestContext, acls: Sequence[Acl]

@@ -31,7 +31,7 @@ from authorizerd.actors.acl_journal import AclJournal
 from authorizerd.actors.boot_clock import Clock, boot_time
 from authorizerd.actors.errors import UnfitChangeError
 from authorizerd.actors.published_state import STALE, STOPPED, PublishedState
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.steps import collect, finish_in_turns
 from authorizerd.image.changes import ClusterChange
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage, apply_cluster_changes
 from authorizerd.image.errors import ChangeError
@@ -293,15 +293,9 @@ async def _load_changes(builder: SnapshotBuilder, batch: ChangeBatch) -> None:
         UnfitChangeError: it contradicts that state.
     """
     try:
-        await finish_in_turns(_load_in_steps(builder, batch.changes))
+        await collect(map(builder.apply_changes, in_chunks(batch.changes)))
     except ChangeError as error:
         raise UnfitChangeError(batch.last_offset, error) from error
-
-
-def _load_in_steps(builder: SnapshotBuilder, changes: tuple[Change, ...]) -> Steps[None]:
-    for chunk in in_chunks(changes):
-        builder.apply_changes(chunk)
-        yield
 
 
 async def _free_states(replaced: list[AclSnapshot | ClusterImage]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Final, TypeVar
 
@@ -64,6 +65,19 @@ async def pause_if_due() -> None:
         if collect_if_many():  # it may take as long as a turn
             await trio.lowlevel.checkpoint()
         begin_turn()
+
+
+async def collect(items: Iterable[T]) -> list[T]:
+    """Return the items as a list, and let other tasks run between two of them."""
+    collected: list[T] = []
+
+    def gather() -> Steps[None]:
+        for item in items:
+            collected.append(item)
+            yield
+
+    await finish_in_turns(gather())
+    return collected
 
 
 async def finish_in_turns(steps: Steps[T]) -> T:

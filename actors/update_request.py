@@ -87,8 +87,8 @@ class LogTail:
         self._images: list[ClusterImage] = []
 
     def plan_cluster(self, plan: PlanCluster[T]) -> Steps[ClusterPlan[T]]:
-        """Make a plan that does not concern ACLs, in steps, and apply it to the image."""
-        made = yield from plan(self.image)
+        """Make a plan that does not concern ACLs, and apply it to the image in steps."""
+        made = plan(self.image)
         for chunk in in_chunks(made.changes):
             self.image = apply_cluster_changes(self.image, chunk)
             self._images.append(self.image)

@@ -15,7 +15,6 @@ from typing import Protocol, TypeAlias, TypeVar
 import trio
 
 from authorizerd.acl.model import Acl, AclFilter
-from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import Deleted, Plan
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.completion import Completion
@@ -28,8 +27,8 @@ T = TypeVar("T")
 ClusterPlan: TypeAlias = Plan[ClusterChange, T]
 """The changes of a request that does not concern ACLs, and its answer."""
 
-PlanCluster: TypeAlias = Callable[[ClusterImage], Steps[ClusterPlan[T]]]
-"""A function that plans a request in steps, from the image at the end of the log."""
+PlanCluster: TypeAlias = Callable[[ClusterImage], ClusterPlan[T]]
+"""A function that plans a request from the image at the end of the log."""
 
 
 @dataclass(slots=True)

@@ -22,7 +22,6 @@ from authorizerd.acl.listing import Listing
 from authorizerd.acl.model import AclAdded
 from authorizerd.acl.release_in_force import Evidence, ReleaseInForce, judge_release
 from authorizerd.acl.snapshot import AclSnapshot, with_rules
-from authorizerd.acl.steps import finish
 from authorizerd.cli.acls.advice import advise
 from authorizerd.cli.acls.arguments import Arguments
 from authorizerd.cli.acls.connection_settings import open_context, read_settings
@@ -206,7 +205,7 @@ class BrokerReader:
         except RequestFailedError as error:
             raise self.new_error(error) from error
         try:
-            return finish(read_placed_listing(version, body))
+            return read_placed_listing(version, body)
         except DecodeError as error:
             raise CommandError(_describe(self._place, f"DescribeAcls: {error}")) from error
 

@@ -16,7 +16,6 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.steps import Steps
 from authorizerd.config.dynamic import check_value, may_change
 from authorizerd.config.errors import InvalidValueError
 from authorizerd.config.keys import KEYS_BY_NAME
@@ -88,8 +87,8 @@ def want_incremental(
     alterations: Sequence[Alteration],
     plugged: frozenset[str],
     forbidden: Set[str] = frozenset(),
-) -> Steps[Wanted]:
-    """Return, in steps, the changes that ``alterations``, already checked, want for one resource.
+) -> Wanted:
+    """Return the changes that ``alterations``, already checked, want for one resource.
 
     Args:
         plugged: the authorizer's own keys that can change while it runs.
@@ -112,36 +111,35 @@ def want_incremental(
             case AlterOperation.DELETE:
                 removed.add(name)
             case AlterOperation.APPEND | AlterOperation.SUBTRACT as operation:
-                what = AlterOperation(operation).name.lower()  # no key that may change is a list
-                is_known = name in KEYS_BY_NAME
-                misfit = misfit or (
-                    f"Config value {what} is not allowed for config key: {name}"
-                    if is_known
-                    else f"Unknown config name: {name}"
-                )
+                # No key that may change is a list.
+                misfit = misfit or _describe_misfit(name, AlterOperation(operation))
             case _:
                 raise AlterationError(f"Unknown operations type {alteration.operation}")
-        yield
     if misfit:  # after the loop: Kafka looks for unknown operations first
         raise InvalidConfigError(misfit)
-    yield from _check_values(values, plugged, forbidden)
+    _check_values(values, plugged, forbidden)
     return Wanted(values, removed)
+
+
+def _describe_misfit(name: str, operation: AlterOperation) -> str:
+    if name not in KEYS_BY_NAME:
+        return f"Unknown config name: {name}"
+    return f"Config value {operation.name.lower()} is not allowed for config key: {name}"
 
 
 def want_replacement(
     alterations: Sequence[Alteration],
     plugged: frozenset[str],
     forbidden: Set[str] = frozenset(),
-) -> Steps[Wanted]:
-    """Return, in steps, the changes that leave exactly ``alterations`` set for one resource.
+) -> Wanted:
+    """Return the changes that leave exactly ``alterations`` set for one resource.
 
     The arguments and errors are those of ``want_incremental``.
     """
     values: dict[str, str] = {}
     for alteration in alterations:
         values[alteration.name] = alteration.value or ""
-        yield
-    yield from _check_values(values, plugged, forbidden)
+    _check_values(values, plugged, forbidden)
     return Wanted(values, None)
 
 
@@ -160,15 +158,12 @@ def plan_changes(before: Mapping[str, str], wanted: Wanted) -> Changes:
     return changes | dict(wanted.values)
 
 
-def _check_values(
-    values: Mapping[str, str], plugged: frozenset[str], forbidden: Set[str]
-) -> Steps[None]:
+def _check_values(values: Mapping[str, str], plugged: frozenset[str], forbidden: Set[str]) -> None:
     fixed: list[str] = []
     unknown: list[str] = []
     for name in values:
         if not may_change(name, plugged):
             (fixed if name in KEYS_BY_NAME else unknown).append(name)
-        yield
     _refuse_store_keys([name for name in (*fixed, *unknown) if is_store_key(name)])
     _refuse_fixed(fixed)
     if unknown:
@@ -185,7 +180,6 @@ def _check_values(
             raise AlterationError(
                 f"Invalid value {value} for configuration {name}: {error}"
             ) from None
-        yield
 
 
 def _refuse_store_keys(names: list[str]) -> None:

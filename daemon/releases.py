@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import ne
 from typing import Final
 
+from authorizerd.acl.filters import match_acls
 from authorizerd.acl.hosts import HostKind, get_kind
+from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.release_in_force import ReleaseInForce, judge_release
 from authorizerd.acl.releases import RULES_4_3
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import Steps
 from authorizerd.actors.published import View
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.steps import collect
 from authorizerd.config.configuration import Configuration
 from authorizerd.image.cluster import ClusterImage
 
 ACLS_NAMED_MAX: Final = 10
 """How many ACLs the log names whose meaning would change."""
-ACLS_PER_STEP: Final = 512
 
 _logger = logging.getLogger("authorizerd")
 
@@ -40,7 +40,7 @@ async def log_releases(
     """
     await applied.wait_until(lambda newest: newest is not None)
     if is_own_log and releases.newest.rules == RULES_4_3 and applied.newest is not None:
-        await finish_in_turns(_log_ranges(applied.newest))
+        await _log_ranges(applied.newest)
     while True:
         release = releases.newest
         _logger.info("ACLs are judged by the rules of Kafka %s: %s", release.rules, release.reason)
@@ -49,20 +49,20 @@ async def log_releases(
         await releases.wait_until(partial(ne, release))
 
 
-def _log_ranges(snapshot: AclSnapshot) -> Steps[None]:
+async def _log_ranges(snapshot: AclSnapshot) -> None:
     """Log the first ACLs whose host 4.4 may read as a range, and how many there are."""
     found = 0
-    for number, acl in enumerate(snapshot.acls.values()):
-        if number % ACLS_PER_STEP == 0:
-            yield
-        if get_kind(acl.host) is not HostKind.RANGE:
-            continue
-        found += 1
-        if found <= ACLS_NAMED_MAX:
+    for acls in await collect(map(_select_ranges, match_acls(snapshot, AclFilter()))):
+        for acl in acls[: max(ACLS_NAMED_MAX - found, 0)]:
             _logger.info("by the rules of Kafka 4.4, this ACL's host may be a range: %s", acl)
+        found += len(acls)
     if found:
         _logger.warning(
             "%d ACLs have a host with a slash, which matches nothing by the rules of Kafka 4.3 and"
             " may be a range by those of 4.4, which authorizerd features upgrade chooses",
             found,
         )
+
+
+def _select_ranges(acls: Iterable[Acl]) -> tuple[Acl, ...]:
+    return tuple(acl for acl in acls if get_kind(acl.host) is HostKind.RANGE)

@@ -16,7 +16,6 @@ from typing import Final, Generic, NamedTuple, TypeVar, cast
 
 import trio
 
-from authorizerd.acl.steps import finish
 from authorizerd.config.bounds import RECEIVE_BYTES
 from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.errors import (
@@ -30,7 +29,7 @@ from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey, RequestedKey, choose_version
 from authorizerd.protocol.kafka.client_connection import KafkaClientConnection, KafkaResponse
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from authorizerd.protocol.kafka.messages import decode_response, encode_request
+from authorizerd.protocol.kafka.messages import read_response, write_request
 from authorizerd.protocol.kafka.requests import ApiVersionsRequest
 from authorizerd.protocol.kafka.responses import ApiVersionsAnswer
 
@@ -61,10 +60,8 @@ def message_call(api_key: ApiKey, request: object, answer: type[T]) -> Call[T]:
     """Return a call with ``request``, whose response is an ``answer``."""
     return Call(
         api_key=api_key,
-        encode=lambda api_version: finish(encode_request(api_key, api_version, request)),
-        decode=lambda api_version, body: cast(
-            T, finish(decode_response(api_key, api_version, body))
-        ),
+        encode=lambda api_version: write_request(api_key, api_version, request),
+        decode=lambda api_version, body: cast(T, read_response(api_key, api_version, body)),
     )
 
 

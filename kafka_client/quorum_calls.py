@@ -12,7 +12,6 @@ from typing import Concatenate, Final, ParamSpec, TypeVar
 import msgspec
 
 from authorizerd.acl.model import AclFilter
-from authorizerd.acl.steps import finish
 from authorizerd.kafka_client.connection import Call
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.acl_client import encode_describe_acls_request
@@ -26,7 +25,7 @@ from authorizerd.protocol.kafka.fetch import (
     encode_fetch,
     encode_fetch_snapshot,
 )
-from authorizerd.protocol.kafka.messages import decode_response, encode_request
+from authorizerd.protocol.kafka.messages import read_response, write_request
 from authorizerd.protocol.kafka.quorum_messages import (
     DescribeQuorumAnswer,
     DescribeQuorumRequest,
@@ -86,13 +85,13 @@ def describe_quorum_call() -> Call[QuorumDescription | ApiError]:
     asked = DescribeQuorumRequest(topics=(topic,))
     return Call(
         api_key=ApiKey.DESCRIBE_QUORUM,
-        encode=lambda version: finish(encode_request(ApiKey.DESCRIBE_QUORUM, version, asked)),
+        encode=lambda version: write_request(ApiKey.DESCRIBE_QUORUM, version, asked),
         decode=_read_quorum,
     )
 
 
 def _read_quorum(version: int, body: bytes | bytearray) -> QuorumDescription | ApiError:
-    response: DescribeQuorumAnswer = finish(decode_response(ApiKey.DESCRIBE_QUORUM, version, body))
+    response: DescribeQuorumAnswer = read_response(ApiKey.DESCRIBE_QUORUM, version, body)
     if response.error_code:
         return ApiError(response.error_code, response.error_message or None)
     partitions = [each for topic in response.topics for each in topic.partitions]

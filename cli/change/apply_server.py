@@ -11,7 +11,6 @@ from typing import Final, Protocol
 
 from authorizerd.acl.filters import filter_of
 from authorizerd.acl.model import Acl
-from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import CHANGE, BrokerReader
 from authorizerd.kafka_client.connection import Call
 from authorizerd.kafka_client.errors import RequestFailedError, UnknownOutcomeError
@@ -19,9 +18,9 @@ from authorizerd.kafka_client.quorum_calls import PLACED_LISTING_CALL
 from authorizerd.management.plan.changes import AclRequest
 from authorizerd.management.plan.state import digest_ids
 from authorizerd.protocol.kafka.acl_client import (
-    decode_results,
     encode_create_acls_request,
     encode_delete_acls_request,
+    read_results,
 )
 from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
@@ -111,7 +110,7 @@ def _create(request: AclRequest, expected_offset: int | None) -> Call[Answered]:
 
     def decode(version: int, body: bytes | bytearray) -> Answered:
         count = len(request.acls)
-        results, offset = finish(decode_results(ApiKey.CREATE_ACLS, version, body, count))
+        results, offset = read_results(ApiKey.CREATE_ACLS, version, body, count)
         return Answered(tuple(each for each in results if each is not None), offset)
 
     return Call(api_key=ApiKey.CREATE_ACLS, encode=encode, decode=decode)
@@ -125,7 +124,7 @@ def _delete(request: AclRequest, expected_offset: int | None) -> Call[Answered]:
 
     def decode(version: int, body: bytes | bytearray) -> Answered:
         count = len(filters)
-        results, offset = finish(decode_results(ApiKey.DELETE_ACLS, version, body, count))
+        results, offset = read_results(ApiKey.DELETE_ACLS, version, body, count)
         errors = tuple(error for each in results if (error := _error_of(each)) is not None)
         unmatched = tuple(
             acl

@@ -17,7 +17,6 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.steps import finish
 from authorizerd.cli.broker_acls import (
     BrokerReader,
     configs_call,
@@ -35,7 +34,7 @@ from authorizerd.kafka_client.errors import RequestFailedError
 from authorizerd.kafka_client.quorum_calls import LISTING_CALL
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import responses
-from authorizerd.protocol.kafka.acl_client import read_listing
+from authorizerd.protocol.kafka.acl_client import read_placed_listing
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
@@ -81,7 +80,7 @@ async def fetch_acls(reader: BrokerReader) -> dict[bytes, Acl]:
     """Return all ACLs by ids that are derived from their fields."""
     try:
         version, body = await _ask(reader, LISTING_CALL, find_listing_errors)
-        return dict(finish(read_listing(version, body)).items())
+        return dict(read_placed_listing(version, body)[0].items())
     except DecodeError as error:
         raise NotToldError(f"DescribeAcls: {error}") from error
 

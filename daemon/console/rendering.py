@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from authorizerd.acl.text.printable import escape_unprintable
-from authorizerd.actors.steps import begin_turn, pause_if_due
+from authorizerd.actors.steps import collect
 from authorizerd.daemon.queries.tables import cut
 from authorizerd.protocol.decisions.explanations import QuestionAnswer
 
@@ -79,12 +79,8 @@ def load_templates() -> Environment:
 
 async def render(template: str, context: Mapping[str, Any]) -> bytes:
     """Return a page as UTF-8, after turns that are as short as those of other long work."""
-    begin_turn()
-    parts: list[str] = []
-    for part in load_templates().get_template(template).generate(context):
-        parts.append(part)
-        await pause_if_due()
-    return "".join(parts).encode()
+    parts = load_templates().get_template(template).generate(context)
+    return "".join(await collect(parts)).encode()
 
 
 def make_question_query(question: QuestionAnswer) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Final, TypeVar
 
@@ -26,7 +26,6 @@ from authorizerd.acl.errors import (
 )
 from authorizerd.acl.expected_offset import ANY_OFFSET, ExpectedOffset
 from authorizerd.acl.model import Acl, ResourceType
-from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.acl.updates import Deleted
 from authorizerd.acl.validation import validate_filter, validate_resource
 from authorizerd.actors.authorizer import Authorizer, RequestContext
@@ -39,7 +38,7 @@ from authorizerd.actors.errors import (
     UpdateRefusedError,
 )
 from authorizerd.actors.purgatory import Purgatory
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.steps import collect
 from authorizerd.daemon.kafka.codec import Waited, version_of
 from authorizerd.daemon.kafka.permissions import RefusedError
 from authorizerd.protocol.kafka.acl_groups import AclGroups
@@ -99,14 +98,15 @@ class AclHandlers:
         groups = AclGroups(version, flexible=APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version))
         try:
             validate_filter(asked.filter)
-            await finish_in_turns(_add_all(groups, self._authorizer.acls(asked.filter)))
+            await collect(map(groups.add, self._authorizer.acls(asked.filter)))
         except (InvalidAclError, SecurityDisabledError, AuthorizerFaultError) as error:
             raise RefusedError(_api_error(error)) from error
         return DescribeAclsAnswer(acls=groups, offset=offset)
 
     async def create(self, asked: CreateAclsRequest, context: RequestContext) -> Waited:
         acls, context = asked.creations, self._guard(context, asked.offset)
-        faults, good = await finish_in_turns(_check_resources(acls))
+        good: list[Acl] = []
+        faults = await collect(map(partial(_check_resource, good), acls))
         try:
             completions = self._authorizer.create_acls(context, good)
         except SecurityDisabledError as error:
@@ -176,27 +176,14 @@ def _offset(context: RequestContext) -> int | None:
     return None if context.guard is None else context.guard.written_offset
 
 
-def _add_all(groups: AclGroups, found: Iterable[Sequence[Acl]]) -> Steps[None]:
-    for acls in found:
-        for chunk in in_chunks(acls):
-            groups.add(chunk)
-            yield
-        yield
-
-
-def _check_resources(acls: Sequence[Acl]) -> Steps[tuple[list[ApiError | None], list[Acl]]]:
-    """Return the error of each creation, or None, and the creations without an error."""
-    faults: list[ApiError | None] = []
-    good: list[Acl] = []
-    for acl in acls:
-        fault = None
-        if not acl.resource_name or acl.resource_type == _CLUSTER:  # others are valid
-            fault = _resource_error(acl)
-        faults.append(fault)
-        if fault is None:
-            good.append(acl)
-        yield
-    return faults, good
+def _check_resource(good: list[Acl], acl: Acl) -> ApiError | None:
+    """Return the error of a creation. If it has none, add it to ``good``, and return None."""
+    fault = None
+    if not acl.resource_name or acl.resource_type == _CLUSTER:  # others are valid
+        fault = _resource_error(acl)
+    if fault is None:
+        good.append(acl)
+    return fault
 
 
 def _resource_error(acl: Acl) -> ApiError | None:

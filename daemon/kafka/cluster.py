@@ -9,6 +9,7 @@ Source: KIP-430, KIP-699, KIP-919; Kafka 4.3 KafkaApis, AuthHelper.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -18,11 +19,12 @@ from authorizerd.acl.operations import NOT_REQUESTED
 from authorizerd.acl.steps import in_chunks
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
-from authorizerd.actors.steps import finish_in_turns, pause_if_due
+from authorizerd.actors.steps import collect
 from authorizerd.daemon.kafka.codec import version_of
 from authorizerd.daemon.kafka.permissions import RefusedError, RequestRights, Rights
 from authorizerd.daemon.kafka.topics import TOPIC_IDS_VERSION, TopicAnswers
 from authorizerd.image.cluster import ClusterImage
+from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.requests import (
     DescribeClusterRequest,
@@ -103,20 +105,21 @@ class ClusterHandlers:
         if requested is None:
             raise RefusedError(ApiError(ErrorCode.INVALID_REQUEST))
         node = self._cluster.node_of(context.listener_name)
-        rights = self._rights.pin(context)
+        rights, image = self._rights.pin(context), self._image.newest
         topics = TopicAnswers(
-            self._image.newest,
+            image,
             rights,
             node.node_id,
             wants_operations=asked.include_topic_authorized_operations,
         )
         # Version 0 cannot send null; there an empty list asks for all topics.
-        are_all_asked = asked.topics is None or (version == 0 and not asked.topics)
+        if asked.topics is None or (version == 0 and not asked.topics):
+            await collect(map(topics.add_described, in_chunks(image.topics.values())))
+        else:
+            await collect(map(partial(topics.add_requested, version), in_chunks(requested)))
         return MetadataAnswer(
             brokers=(MetadataBroker(node.node_id, node.host, node.port),),
-            topics=await finish_in_turns(
-                topics.of_all() if are_all_asked else topics.of_requested(version, requested)
-            ),
+            topics=topics,
             cluster_id=self._cluster.cluster_id,
             controller_id=node.node_id,
             cluster_authorized_operations=_cluster_operations(rights, asked),
@@ -155,26 +158,21 @@ class ClusterHandlers:
     ) -> FindCoordinatorAnswer:
         """Name this node as the coordinator of each key that the caller may describe."""
         version = version_of(context)
-        keys = asked.coordinator_keys if version >= _MANY_KEYS else (asked.key,)
         kind = _COORDINATOR_KEYS.get(asked.key_type)
         if kind is None:
             raise RefusedError(self._key_type_error(version, context, asked.key_type))
         resource_type, denied = kind
         node = self._cluster.node_of(context.listener_name)
         rights = self._rights.pin(context)
-        found = []
-        for chunk in in_chunks(keys):
-            described = rights.may_describe(resource_type, chunk)
-            found += [
-                Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
-                if is_described
-                else Coordinator(key=key, error_code=denied)
-                for key, is_described in zip(chunk, described, strict=True)
-            ]
-            await pause_if_due()
+
+        def find(key: str) -> Coordinator:
+            if rights.may_describe(resource_type, [key])[0]:
+                return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
+            return Coordinator(key=key, error_code=denied)
+
         if version >= _MANY_KEYS:
-            return FindCoordinatorAnswer(coordinators=found)
-        return _answer_one(*found)
+            return FindCoordinatorAnswer(coordinators=LazyItems(find, asked.coordinator_keys))
+        return _answer_one(find(asked.key))
 
     def _key_type_error(self, version: int, context: RequestContext, key_type: int) -> ApiError:
         """Return the error for keys of a type without coordinators.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.steps import finish_in_turns
+from authorizerd.protocol.kafka.arrays import free_arrays
 from authorizerd.protocol.kafka.chunked_output import Chunk
+from authorizerd.protocol.kafka.envelope import Forwarded, open_envelope
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.messages import decode_request, encode_response
-from authorizerd.protocol.kafka.refusals import refuse
+from authorizerd.protocol.kafka.refusals import refuse, repeats_items
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 
 Answer: TypeAlias = tuple[list[Chunk], float]
@@ -38,6 +42,16 @@ async def read_body(request: KafkaRequest) -> Any:  # noqa: ANN401 - of the clas
     return await finish_in_turns(decode_request(request.api_key, request.api_version, request.body))
 
 
+async def open_forwarded(body: bytes | bytearray) -> Forwarded:
+    """Return the contents of an Envelope. Raises as ``open_envelope``."""
+    return await finish_in_turns(open_envelope(body))
+
+
+async def free_body(asked: msgspec.Struct) -> None:
+    """Empty the arrays of a decoded request: freeing many items at once would block the loop."""
+    await finish_in_turns(free_arrays(msgspec.structs.astuple(asked)))
+
+
 async def write_body(request: KafkaRequest, answer: object) -> list[Chunk]:
     """Return the body that answers ``request``, with the fields of the request's version."""
     return await finish_in_turns(encode_response(request.api_key, request.api_version, answer))
@@ -45,4 +59,7 @@ async def write_body(request: KafkaRequest, answer: object) -> list[Chunk]:
 
 async def refuse_all(request: KafkaRequest, error: ApiError) -> list[Chunk]:
     """Return the body that answers the whole request with an error. Raises as ``read_body``."""
-    return await finish_in_turns(refuse(request, error))
+    asked = None
+    if repeats_items(request.api_key, request.api_version):
+        asked = await read_body(request)
+    return await write_body(request, refuse(request, error, asked))

@@ -20,7 +20,6 @@ from typing import Final
 import trio
 from immutables import Map
 
-from authorizerd.acl.steps import at_once
 from authorizerd.acl.updates import Plan
 from authorizerd.actors.published import View
 from authorizerd.actors.updates import ClusterPlan
@@ -188,9 +187,7 @@ class ConfigChange:
     async def _make(self, *, validate_only: bool) -> Results:
         if validate_only or not self._wanted:
             return self.check()
-        return await change_cluster(
-            self._updates, lambda image: at_once(self._plan(image)), self._wanted, self._on_applied
-        )
+        return await change_cluster(self._updates, self._plan, self._wanted, self._on_applied)
 
     def _plan(self, image: ClusterImage) -> ClusterPlan[Results]:
         planning = ConfigPlan(image, self._settings, is_super_user=self._is_super_user)

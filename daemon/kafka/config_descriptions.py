@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from authorizerd.acl.steps import Steps
 from authorizerd.config.dynamic import (
     ConfigSource,
     Layers,
@@ -95,8 +94,8 @@ class Descriptions:
         return invalid_request(f"Unexpected broker id, {expected}")
 
 
-def merge_repeated(resources: Sequence[ResourceToDescribe]) -> Steps[list[WantedResource]]:
-    """Return, in chunks, each resource once, with the keys of all requests for it.
+def merge_repeated(resources: Sequence[ResourceToDescribe]) -> list[WantedResource]:
+    """Return each resource once, with the keys of all requests for it.
 
     Names of the same number, such as `1` and `01`, are the same broker.
     """
@@ -112,7 +111,6 @@ def merge_repeated(resources: Sequence[ResourceToDescribe]) -> Steps[list[Wanted
             known.keys |= named
         else:
             known.keys = None
-        yield
     return [*wanted.values()]
 
 

@@ -14,10 +14,8 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from authorizerd.acl.model import Operation
-from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import Authorizer, RequestContext
 from authorizerd.actors.published import View
-from authorizerd.actors.steps import finish_in_turns
 from authorizerd.config.alterations import (
     Alteration,
     AlterationError,
@@ -73,7 +71,7 @@ _FILE_ALONE: Final = invalid_request(
 
 Resource = tuple[int, str]
 _Altered: TypeAlias = ResourceToAlter | ResourceToReplace
-Want: TypeAlias = Callable[[Sequence[Alteration]], Steps[Wanted]]
+Want: TypeAlias = Callable[[Sequence[Alteration]], Wanted]
 """A function that checks one resource's alterations and returns the changes that they ask for."""
 
 
@@ -109,7 +107,7 @@ class ConfigHandlers:
     async def describe(
         self, asked: DescribeConfigsRequest, context: RequestContext
     ) -> DescribeConfigsAnswer:
-        wanted = await finish_in_turns(merge_repeated(asked.resources))
+        wanted = merge_repeated(asked.resources)
         if not are_of_known_types(wanted):
             unknown = ApiError(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
             refuse = partial(refuse_description, unknown)
@@ -139,9 +137,7 @@ class ConfigHandlers:
         # Parse guarded values only for super users: long lists take many milliseconds.
         forbidden = frozenset[str]() if was_super_user else SUPER_USER_ONLY_KEYS | plugged
         want = want_replacement if isinstance(asked, AlterConfigsRequest) else want_incremental
-        checked = await finish_in_turns(
-            self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))
-        )
+        checked = self._check_all(asked.resources, lambda each: want(each, plugged, forbidden))
         # As in Kafka, check the right only now: any caller is told that a resource is invalid.
         may = self._rights.may(context, Operation.ALTER_CONFIGS)
         change = ConfigChange(
@@ -164,26 +160,25 @@ class ConfigHandlers:
         """Return True if the sender is a super user now."""
         return context.principal in self._settings.super_users
 
-    def _check_all(self, asked: Sequence[_Altered], want: Want) -> Steps[_Checked]:
-        """Check, in steps, each resource for errors other than a missing right to alter it."""
+    def _check_all(self, asked: Sequence[_Altered], want: Want) -> _Checked:
+        """Check each resource for errors other than a missing right to alter it."""
         repeated = _find_repeated(asked)
         checked = _Checked([], {}, {})
         for number, each in enumerate(asked):
             kind, name = each.resource_type, each.resource_name
             wanted: Wanted | ApiError = _TWICE
             if (kind, name) not in repeated:
-                wanted = yield from self._find_changes(each, want)
+                wanted = self._find_changes(each, want)
             if isinstance(wanted, ApiError):
                 checked.results.append(wanted)
             else:
                 checked.results.append(None)
                 checked.wanted[name] = wanted
                 checked.places[name] = number
-            yield
         return checked
 
-    def _find_changes(self, resource: _Altered, want: Want) -> Steps[Wanted | ApiError]:
-        """Return, in steps, the changes to one resource, or the error that rejects them."""
+    def _find_changes(self, resource: _Altered, want: Want) -> Wanted | ApiError:
+        """Return the changes to one resource, or the error that rejects them."""
         configs: Sequence[ConfigAlteration | RequestedConfig] = resource.configs
         alterations = [
             Alteration(each.name, getattr(each, "config_operation", AlterOperation.SET), each.value)
@@ -191,13 +186,18 @@ class ConfigHandlers:
         ]
         try:
             check_alterations(alterations)
-            if self._alter_error(resource.resource_type, resource.resource_name) is not None:
+            if not self._is_alterable(resource.resource_type, resource.resource_name):
                 return _ELSEWHERE
-            return (yield from want(alterations))
+            return want(alterations)
         except InvalidConfigError as error:
             return ApiError(ErrorCode.INVALID_CONFIG, str(error))
         except AlterationError as error:
             return invalid_request(str(error))
+
+    def _is_alterable(self, kind: int, name: str) -> bool:
+        """Return True if ``_alter_error`` returns None, but describe no error of another node."""
+        is_here = kind == BROKER_CONFIGS and name in (EVERY_NODE, str(self._node_id))
+        return is_here and not self._settings.is_changed_by_file_alone
 
     def _alter_error(self, kind: int, name: str) -> ApiError | None:
         if kind != BROKER_CONFIGS:

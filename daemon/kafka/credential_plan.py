@@ -14,13 +14,11 @@ Source: KIP-554; Kafka 4.3 ScramControlManager.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
-from authorizerd.acl.steps import Steps
 from authorizerd.acl.updates import BYTES_PER_REQUEST_MAX, TOO_MANY_CREATED, Plan
 from authorizerd.actors.updates import ClusterPlan
 from authorizerd.daemon.kafka.cluster_updates import Results
@@ -85,23 +83,16 @@ _WRONG_SALTED: Final = {
 }
 
 
-def read_changes(asked: AlterUserScramCredentialsRequest) -> Steps[list[WantedChange]]:
-    """Return, in steps, the changes that a request asks for: deletions first, then upsertions."""
-    wanted: list[WantedChange] = []
-    changes: Iterable[WantedChange] = chain(
-        (WantedChange(each.name, _deletion(each)) for each in asked.deletions),
-        (WantedChange(each.name, _upsertion(each)) for each in asked.upsertions),
-    )
-    for each in changes:
-        wanted.append(each)
-        yield
-    return wanted
+def read_changes(asked: AlterUserScramCredentialsRequest) -> Iterator[WantedChange]:
+    """Yield the changes that a request asks for: deletions first, then upsertions."""
+    for deletion in asked.deletions:
+        yield WantedChange(deletion.name, _deletion(deletion))
+    for upsertion in asked.upsertions:
+        yield WantedChange(upsertion.name, _upsertion(upsertion))
 
 
-def plan_changes(
-    image: ClusterImage, wanted: Sequence[WantedChange]
-) -> Steps[ClusterPlan[Results]]:
-    """Plan, in steps, the changes of one request. The results are in the order of the request."""
+def plan_changes(image: ClusterImage, wanted: Sequence[WantedChange]) -> ClusterPlan[Results]:
+    """Plan the changes of one request. The results are in the order of the request."""
     planned: dict[str, CredentialChange | ApiError] = {}
     for each in wanted:
         before = planned.get(each.user)
@@ -109,7 +100,6 @@ def plan_changes(
             planned[each.user] = _check(image, each.change)
         elif not isinstance(before, ApiError):  # as in Kafka, the first error counts
             planned[each.user] = _TWICE
-        yield
     changes: list[CredentialChange] = []
     results: dict[str, ApiError | None] = {}
     size = 0
@@ -120,7 +110,6 @@ def plan_changes(
             changes.append(outcome)
             results[user] = None
             size += _record_bytes_max(outcome)
-        yield
     if size > BYTES_PER_REQUEST_MAX:
         return Plan((), {user: error or _TOO_LARGE for user, error in results.items()})
     return Plan(tuple(changes), results)

@@ -20,13 +20,19 @@ from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authentication, Authorizer, RequestContext
 from authorizerd.actors.published import View
 from authorizerd.actors.purgatory import Purgatory
-from authorizerd.actors.steps import begin_turn, finish_in_turns
 from authorizerd.config.bounds import SEND_BYTES
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.acls import AclHandlers
 from authorizerd.daemon.kafka.cluster import Cluster, ClusterHandlers
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates
-from authorizerd.daemon.kafka.codec import Answer, Waited, read_body, refuse_all, write_body
+from authorizerd.daemon.kafka.codec import (
+    Answer,
+    Waited,
+    free_body,
+    read_body,
+    refuse_all,
+    write_body,
+)
 from authorizerd.daemon.kafka.configs import ConfigHandlers
 from authorizerd.daemon.kafka.envelope import EnvelopeHandler
 from authorizerd.daemon.kafka.groups import GroupHandlers
@@ -38,7 +44,6 @@ from authorizerd.daemon.kafka.scram_credentials import ScramCredentialHandlers
 from authorizerd.daemon.settings import Settings
 from authorizerd.image.cluster import ClusterImage
 from authorizerd.protocol.kafka.api import APIS, ApiKey
-from authorizerd.protocol.kafka.arrays import free_arrays
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.error_codes import ApiError
 from authorizerd.protocol.kafka.messages import load_definitions
@@ -134,7 +139,6 @@ class KafkaHandlers:
             request_version=request.api_version,
             authentication=session.authentication,
         )
-        begin_turn()  # the connection lets others run between two requests
         started = time.perf_counter()
         remote_s, name = 0.0, context.request_name
         is_envelope = request.api_key is ApiKey.ENVELOPE
@@ -176,9 +180,8 @@ class KafkaHandlers:
                     answer, seconds = answer
                 return await write_body(request, answer), seconds
             finally:
-                # Freeing many items at once would block the event loop.
                 if len(request.body) > SEND_BYTES:
-                    await finish_in_turns(free_arrays(msgspec.structs.astuple(asked)))
+                    await free_body(asked)
         except RefusedError as refused:
             return await refuse_all(request, refused.error), seconds
 

@@ -18,17 +18,14 @@ import msgspec
 
 from authorizerd.acl.model import Operation
 from authorizerd.actors.authorizer import Authentication, Authorizer, RequestContext
-from authorizerd.actors.steps import finish_in_turns
-from authorizerd.daemon.kafka.codec import Answer, refuse_all
+from authorizerd.daemon.kafka.codec import Answer, free_body, open_forwarded, refuse_all
 from authorizerd.daemon.kafka.permissions import Rights
 from authorizerd.protocol.kafka.api import APIS, ApiKey
-from authorizerd.protocol.kafka.arrays import free_arrays
 from authorizerd.protocol.kafka.chunked_output import Chunk
 from authorizerd.protocol.kafka.envelope import (
     EnvelopeError,
     Forwarded,
     encode_envelope_response,
-    open_envelope,
 )
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
@@ -64,11 +61,11 @@ class EnvelopeHandler:
         if not self._rights.may(context, Operation.CLUSTER_ACTION):
             return await _refusal(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         try:
-            forwarded = await finish_in_turns(open_envelope(request.body))
+            forwarded = await open_forwarded(request.body)
             try:
                 body, remote_s = await self._answer_forwarded(forwarded, context)
-            finally:  # freeing many items at once would block the event loop
-                await finish_in_turns(free_arrays(msgspec.structs.astuple(forwarded.asked)))
+            finally:
+                await free_body(forwarded.asked)
         except EnvelopeError as error:
             _logger.info("%s: Envelope refused: %s", context.listener_name, error)
             return await _refusal(request, error.code)

@@ -7,16 +7,15 @@ Source: KIP-430, KIP-1043; Kafka 4.3 KafkaApis, GroupMetadataManager.describeGro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from authorizerd.acl.model import CLUSTER_NAME, ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
-from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.actors.authorizer import Authorizer, RequestContext
-from authorizerd.actors.steps import finish_in_turns
 from authorizerd.daemon.kafka.codec import version_of
 from authorizerd.daemon.kafka.permissions import RequestRights, Rights
+from authorizerd.protocol.kafka.chunked_output import LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ErrorCode
 from authorizerd.protocol.kafka.requests import DescribeGroupsRequest, ListGroupsRequest
 from authorizerd.protocol.kafka.responses import (
@@ -41,15 +40,13 @@ class GroupHandlers:
     async def describe(
         self, asked: DescribeGroupsRequest, context: RequestContext
     ) -> DescribeGroupsAnswer:
-        groups = await finish_in_turns(
-            _describe(
-                version_of(context),
-                self._rights.pin(context),
-                asked.groups,
-                wants_operations=asked.include_authorized_operations,
-            )
+        describe = partial(
+            _describe,
+            version_of(context),
+            self._rights.pin(context),
+            asked.include_authorized_operations,
         )
-        return DescribeGroupsAnswer(groups=groups)
+        return DescribeGroupsAnswer(groups=LazyItems(describe, asked.groups))
 
     async def list_all(self, _: ListGroupsRequest, context: RequestContext) -> ListGroupsAnswer:
         """Return an empty list to every caller. Its rights are checked only for the audit log."""
@@ -59,32 +56,16 @@ class GroupHandlers:
 
 
 def _describe(
-    version: int, rights: RequestRights, names: Sequence[str], *, wants_operations: bool
-) -> Steps[list[DescribedGroup]]:
-    groups: list[DescribedGroup] = []
-    for some in in_chunks(names):
-        described = rights.may_describe(ResourceType.GROUP, some)
-        for name, is_described in zip(some, described, strict=True):
-            if not is_described:
-                error = ErrorCode.GROUP_AUTHORIZATION_FAILED
-                groups.append(DescribedGroup(error_code=error, group_id=name))
-            elif version >= _NOT_FOUND:
-                error = ErrorCode.GROUP_ID_NOT_FOUND
-                text = f"Group {name} not found."[:TEXT_CHARACTERS_MAX]
-                groups.append(
-                    DescribedGroup(
-                        error_code=error, error_message=text, group_id=name, group_state=DEAD
-                    )
-                )
-            else:
-                operations = (
-                    rights.operations(ResourceType.GROUP, name)
-                    if wants_operations
-                    else NOT_REQUESTED
-                )
-                group = DescribedGroup(
-                    group_id=name, group_state=DEAD, authorized_operations=operations
-                )
-                groups.append(group)
-            yield
-    return groups
+    version: int, rights: RequestRights, wants_operations: bool, name: str
+) -> DescribedGroup:
+    if not rights.may_describe(ResourceType.GROUP, [name])[0]:
+        return DescribedGroup(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=name)
+    if version >= _NOT_FOUND:
+        return DescribedGroup(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=f"Group {name} not found."[:TEXT_CHARACTERS_MAX],
+            group_id=name,
+            group_state=DEAD,
+        )
+    operations = rights.operations(ResourceType.GROUP, name) if wants_operations else NOT_REQUESTED
+    return DescribedGroup(group_id=name, group_state=DEAD, authorized_operations=operations)

@@ -7,16 +7,15 @@ Source: KIP-554; Kafka 4.3 ScramImage, ScramControlManager.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from immutables import Map
 
-from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.published import View
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.steps import collect
 from authorizerd.daemon.kafka.cluster_updates import ClusterUpdates, change_cluster
 from authorizerd.daemon.kafka.credential_plan import plan_changes, read_changes
 from authorizerd.image.changes import ScramCredential
@@ -59,7 +58,7 @@ class ScramCredentialHandlers:
             uses = _count_uses(asked.users)
             users, repeated = [*uses], {user for user, is_repeated in uses.items() if is_repeated}
         else:
-            users, repeated = await finish_in_turns(_list_users(credentials)), set()
+            users, repeated = await collect(_list_users(credentials)), set()
         described = LazyItems(partial(_describe, credentials, repeated), users)
         return DescribeUserScramCredentialsAnswer(results=described)
 
@@ -67,7 +66,7 @@ class ScramCredentialHandlers:
         self, asked: AlterUserScramCredentialsRequest, _: RequestContext
     ) -> AlterUserScramCredentialsAnswer:
         """Change the credentials, and answer once the changes are durable and applied."""
-        wanted = await finish_in_turns(read_changes(asked))
+        wanted = await collect(read_changes(asked))
         results: Mapping[str, ApiError | None] = {}
         if wanted:
             results = await change_cluster(
@@ -96,16 +95,12 @@ def _count_uses(asked: Sequence[RequestedUser]) -> dict[str, bool]:
     return uses
 
 
-def _list_users(credentials: Credentials) -> Steps[list[str]]:
-    """Return every user with a credential once, in no particular order."""
-    users: list[str] = []
-    for chunk in in_chunks(credentials):
-        for user, mechanism in chunk:
-            # List a user with its first credential. A set of all users would take long to free.
-            if mechanism == next((m for m in ScramMechanism if (user, m) in credentials), None):
-                users.append(user)
-        yield
-    return users
+def _list_users(credentials: Credentials) -> Iterator[str]:
+    """Yield every user with a credential once, in no particular order."""
+    for user, mechanism in credentials:
+        # List a user with its first credential. A set of all users would take long to free.
+        if mechanism == next((m for m in ScramMechanism if (user, m) in credentials), None):
+            yield user
 
 
 def _describe(credentials: Credentials, repeated: set[str], user: str) -> DescribedUser:

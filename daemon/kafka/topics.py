@@ -27,11 +27,9 @@ from msgspec.structs import replace
 
 from authorizerd.acl.model import ResourceType
 from authorizerd.acl.operations import NOT_REQUESTED
-from authorizerd.acl.steps import Steps, in_chunks
 from authorizerd.daemon.kafka.permissions import RequestRights
 from authorizerd.image.changes import Partition
 from authorizerd.image.cluster import ClusterImage, Topic
-from authorizerd.protocol.kafka.chunked_output import Items
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from authorizerd.protocol.kafka.requests import RequestedTopic
 from authorizerd.protocol.kafka.responses import MetadataPartition, MetadataTopic
@@ -58,7 +56,11 @@ class _Wanted(NamedTuple):
 
 
 class TopicAnswers:
-    """The answers to one request; ``node_id`` is this node's."""
+    """The answers to one request, in order, added some at a time; ``node_id`` is this node's.
+
+    Operations are kept in an array of plain integers, because freeing an array takes one step,
+    whatever its length.
+    """
 
     def __init__(
         self, image: ClusterImage, rights: RequestRights, node_id: int, *, wants_operations: bool
@@ -67,46 +69,38 @@ class TopicAnswers:
         self._rights = rights
         self._node_id = node_id
         self._wants_operations = wants_operations
+        self._seen: set[tuple[str | None, UUID | None]] = set()
+        self._topics: list[Topic | MetadataTopic] = []
+        self._operations = array("i")
 
-    def of_all(self) -> Steps[Items[MetadataTopic]]:
-        """Return the topics that the caller may describe.
+    def add_described(self, topics: Sequence[Topic]) -> None:
+        """Add those topics of the image that the caller may describe.
 
         The caller did not ask for the others by name, so they are not audited as denied.
         """
-        answers = _Answers(self._node_id)
-        for some in in_chunks(self._image.topics.values()):
-            names = [topic.name for topic in some]
-            described = self._rights.may_describe(ResourceType.TOPIC, names, log_if_denied=False)
-            for topic, is_described in zip(some, described, strict=True):
-                if is_described:
-                    answers.add(topic, self._operations(topic.name))
-                yield
-        return answers
+        names = [topic.name for topic in topics]
+        described = self._rights.may_describe(ResourceType.TOPIC, names, log_if_denied=False)
+        for topic, is_described in zip(topics, described, strict=True):
+            if is_described:
+                self._add(topic, self._find_operations(topic.name))
 
-    def of_requested(
-        self, version: int, requested: Sequence[RequestedTopic]
-    ) -> Steps[Items[MetadataTopic]]:
-        """Return one answer for each requested topic; a repeated one is answered once."""
-        answers = _Answers(self._node_id)
-        seen: set[tuple[str | None, UUID | None]] = set()
-        for items in in_chunks(requested):
-            named = {(item.name, item.topic_id): item for item in items}
-            some = [item for name, item in named.items() if name not in seen]
-            seen.update(named)  # otherwise a few repeated bytes could cause an answer of any size
-            wanted = [self._resolve(item) for item in some]
-            names = [each.name for each in wanted if each.name is not None]
-            # Only the rights to items with a name are checked, so ``described`` skips the others.
-            described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
-            for item, each in zip(some, wanted, strict=True):
-                if each.name is None:
-                    answers.add(refuse_topic(version, ErrorCode.UNKNOWN_TOPIC_ID, item))
-                elif not next(described):
-                    answers.add(_hide(each))
-                else:
-                    topic = each.topic or _describe_missing(each.name)
-                    answers.add(topic, self._operations(each.name))
-                yield
-        return answers
+    def add_requested(self, version: int, requested: Sequence[RequestedTopic]) -> None:
+        """Add one answer for each requested topic; a repeated one is answered once."""
+        named = {(item.name, item.topic_id): item for item in requested}
+        new = [item for name, item in named.items() if name not in self._seen]
+        self._seen.update(named)  # otherwise a few repeated bytes could cause a very long answer
+        wanted = [self._resolve(item) for item in new]
+        names = [each.name for each in wanted if each.name is not None]
+        # Only the rights to items with a name are checked, so ``described`` skips the others.
+        described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
+        for item, each in zip(new, wanted, strict=True):
+            if each.name is None:
+                self._add(refuse_topic(version, ErrorCode.UNKNOWN_TOPIC_ID, item))
+            elif not next(described):
+                self._add(_hide(each))
+            else:
+                topic = each.topic or _describe_missing(each.name)
+                self._add(topic, self._find_operations(each.name))
 
     def _resolve(self, item: RequestedTopic) -> _Wanted:
         topic_id = item.topic_id
@@ -116,25 +110,12 @@ class TopicAnswers:
         topic = self._image.find_topic(topic_id.bytes)
         return _Wanted(None if topic is None else topic.name, topic_id, topic)
 
-    def _operations(self, name: str) -> int:
+    def _find_operations(self, name: str) -> int:
         if not self._wants_operations:
             return NOT_REQUESTED
         return self._rights.operations(ResourceType.TOPIC, name)
 
-
-class _Answers:
-    """The answer for each topic, in order.
-
-    Operations are kept in an array of plain integers, because freeing an array takes one step,
-    whatever its length.
-    """
-
-    def __init__(self, node_id: int) -> None:
-        self._node_id = node_id
-        self._topics: list[Topic | MetadataTopic] = []
-        self._operations = array("i")
-
-    def add(self, topic: Topic | MetadataTopic, operations: int = NOT_REQUESTED) -> None:
+    def _add(self, topic: Topic | MetadataTopic, operations: int = NOT_REQUESTED) -> None:
         self._topics.append(topic)
         self._operations.append(operations)
 

@@ -14,11 +14,12 @@ from typing import Final
 
 import trio
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
-from authorizerd.actors.steps import begin_turn, finish_in_turns
+from authorizerd.actors.steps import collect
 from authorizerd.daemon.http.api_document import OPENAPI_PATH, ApiDocument
-from authorizerd.daemon.telemetry.exposition import encode_metrics
 from authorizerd.daemon.telemetry.readiness import Readiness
 from authorizerd.protocol.http.messages import (
     GET,
@@ -27,6 +28,20 @@ from authorizerd.protocol.http.messages import (
     method_not_allowed,
     text_response,
 )
+
+
+class _One(Collector):
+    """A metric by itself."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> tuple[Metric]:
+        return (self._metric,)
+
+
+def _encode(metric: Metric) -> bytes:
+    return generate_latest(_One(metric))
 
 
 class AdminHandler:
@@ -64,7 +79,6 @@ class AdminHandler:
     async def __call__(self, request: Request) -> Response:
         # One answer per turn and connection, so that a flood leaves time for decisions.
         await trio.lowlevel.checkpoint()
-        begin_turn()
         if self._document is not None and request.path == OPENAPI_PATH:
             return await self._document(request)
         answer = self._paths.get(request.path)
@@ -85,7 +99,10 @@ class AdminHandler:
         async with self._is_collecting:
             now = trio.current_time()
             if now >= self._collected_until:
-                self._collected = await finish_in_turns(encode_metrics(self._registry))
+                # Collected at once, so that no part of the daemon changes within a metric. Writing
+                # all of them takes several milliseconds.
+                metrics = [*self._registry.collect()]
+                self._collected = b"".join(await collect(map(_encode, metrics)))
                 self._collected_until = now + self._metrics_age_max_s
         return Response(status=200, body=self._collected, content_type=CONTENT_TYPE_LATEST)
 

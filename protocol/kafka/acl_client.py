@@ -28,7 +28,7 @@ from authorizerd.protocol.kafka.acls import (
 from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.body_reader import BodyReader
 from authorizerd.protocol.kafka.error_codes import ApiError
-from authorizerd.protocol.kafka.messages import decode_response, encode_request
+from authorizerd.protocol.kafka.messages import decode_response, read_response, write_request
 
 _LITERAL: tuple[int, ...] = (PatternType.LITERAL,)
 _LITERAL_OR_ANY = (PatternType.ANY, PatternType.LITERAL)
@@ -49,7 +49,7 @@ def encode_describe_acls_request(
     """
     _check_patterns(version, (filter,), _LITERAL_OR_ANY)
     request = DescribeAclsRequest(filter, ANY_OFFSET if asks_offset else None)
-    return finish(encode_request(ApiKey.DESCRIBE_ACLS, version, request))
+    return write_request(ApiKey.DESCRIBE_ACLS, version, request)
 
 
 def encode_create_acls_request(
@@ -67,7 +67,7 @@ def encode_create_acls_request(
     _check_patterns(version, creations, _LITERAL)
     _check_offset(ApiKey.CREATE_ACLS, version, expected_offset)
     request = CreateAclsRequest(creations, expected_offset)
-    return finish(encode_request(ApiKey.CREATE_ACLS, version, request))
+    return write_request(ApiKey.CREATE_ACLS, version, request)
 
 
 def encode_delete_acls_request(
@@ -78,7 +78,7 @@ def encode_delete_acls_request(
     _check_patterns(version, wanted, _LITERAL_OR_ANY)
     _check_offset(ApiKey.DELETE_ACLS, version, expected_offset)
     request = DeleteAclsRequest(wanted, expected_offset)
-    return finish(encode_request(ApiKey.DELETE_ACLS, version, request))
+    return write_request(ApiKey.DELETE_ACLS, version, request)
 
 
 def decode_describe_acls_response(version: int, body: bytes | bytearray) -> list[Acl] | ApiError:
@@ -87,7 +87,7 @@ def decode_describe_acls_response(version: int, body: bytes | bytearray) -> list
     Raises:
         DecodeError: the bytes are not a DescribeAcls response.
     """
-    answer = finish(decode_response(ApiKey.DESCRIBE_ACLS, version, body))
+    answer = read_response(ApiKey.DESCRIBE_ACLS, version, body)
     found: list[Acl] | ApiError = answer.error or answer.acls
     return found
 
@@ -98,7 +98,7 @@ def decode_create_acls_response(version: int, body: bytes | bytearray) -> list[A
     Raises:
         DecodeError: the bytes are not a CreateAcls response.
     """
-    return [*finish(decode_response(ApiKey.CREATE_ACLS, version, body)).results]
+    return [*read_response(ApiKey.CREATE_ACLS, version, body).results]
 
 
 def decode_delete_acls_response(version: int, body: bytes | bytearray) -> list[FilterResult]:
@@ -107,7 +107,7 @@ def decode_delete_acls_response(version: int, body: bytes | bytearray) -> list[F
     Raises:
         DecodeError: the bytes are not a DeleteAcls response.
     """
-    results: list[FilterResult] = finish(decode_response(ApiKey.DELETE_ACLS, version, body)).results
+    results: list[FilterResult] = read_response(ApiKey.DELETE_ACLS, version, body).results
     return results
 
 
@@ -127,6 +127,13 @@ def decode_results(
     if found != count:
         raise DecodeError(f"results: expected one for each of {count} items, found {found}", 0)
     return [*answer.results], answer.offset
+
+
+def read_results(
+    api_key: ApiKey, version: int, body: bytes | bytearray, count: int
+) -> tuple[list[Any], int | None]:
+    """Return what ``decode_results`` returns. For use outside the event loop."""
+    return finish(decode_results(api_key, version, body, count))
 
 
 def _check_patterns(
@@ -174,15 +181,21 @@ def read_listing(version: int, body: bytes | bytearray) -> Steps[Listing]:
     Raises:
         DecodeError: the bytes are not such an answer, or it is cut, or bytes follow it.
     """
-    listing, _ = yield from read_placed_listing(version, body)
+    listing, _ = yield from _read_placed_listing(version, body)
     return listing
 
 
-def read_placed_listing(version: int, body: bytes | bytearray) -> Steps[tuple[Listing, int | None]]:
-    """Return, in steps, the ACLs of a DescribeAcls answer, and its log offset or None.
+def read_placed_listing(version: int, body: bytes | bytearray) -> tuple[Listing, int | None]:
+    """Return the ACLs of a DescribeAcls answer, and its log offset or None.
 
-    Raises as ``read_listing``.
+    For use outside the event loop. Raises as ``read_listing``.
     """
+    return finish(_read_placed_listing(version, body))
+
+
+def _read_placed_listing(
+    version: int, body: bytes | bytearray
+) -> Steps[tuple[Listing, int | None]]:
     assert version > 0, "version 0 has no pattern types"
     answer: DescribeAclsAnswer = yield from decode_response(
         ApiKey.DESCRIBE_ACLS, version, body, items_max=LISTED_MAX, is_exact=True

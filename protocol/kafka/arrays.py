@@ -108,7 +108,7 @@ def _read_each(
 def _write_items(item: Type, values: Items[Any], output: Output) -> Steps[None]:
     write, in_steps = item.write, item.in_steps
     if isinstance(values, Repeated):
-        yield from output.repeat(write(values.item), len(values))
+        output.repeat(write(values.item), len(values))
     elif in_steps is None:
         remaining = iter(values)
         while some := [write(value) for value in islice(remaining, ITEMS_PER_STEP)]:

@@ -11,14 +11,13 @@ from typing import Final
 
 import msgspec
 
-from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import ApiKey, has_response_tags
 from authorizerd.protocol.kafka.body_reader import BodyReader, cut_in_place, string
 from authorizerd.protocol.kafka.client_connection import request_header
 from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.envelope import PRINCIPAL_VERSION
-from authorizerd.protocol.kafka.messages import encode_request
+from authorizerd.protocol.kafka.messages import write_request
 from authorizerd.protocol.kafka.requests import EnvelopeRequest
 
 _VERSION: Final = struct.Struct(">h")
@@ -65,7 +64,7 @@ def encode_envelope(version: int, request: InnerRequest, *, principal: str, host
         request_principal=encode_principal(principal),
         client_host_address=ip_address(host).packed,
     )
-    return finish(encode_request(ApiKey.ENVELOPE, version, fields))
+    return write_request(ApiKey.ENVELOPE, version, fields)
 
 
 def encode_principal(principal: str) -> bytes:

@@ -25,13 +25,12 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import replace
 
-from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka import quorum_messages
 from authorizerd.protocol.kafka.api import QuorumKey
 from authorizerd.protocol.kafka.body_reader import cut_in_place
 from authorizerd.protocol.kafka.chunked_output import Items
-from authorizerd.protocol.kafka.messages import decode_response, encode_request
+from authorizerd.protocol.kafka.messages import read_response, write_request
 from authorizerd.protocol.kafka.quorum_messages import (
     EpochEnd,
     FetchPartition,
@@ -176,7 +175,7 @@ def encode_fetch(
         max_bytes=max_bytes,
         topics=(FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
     )
-    return finish(encode_request(QuorumKey.FETCH, version, request))
+    return write_request(QuorumKey.FETCH, version, request)
 
 
 def decode_fetch(version: int, body: bytes | bytearray) -> FetchAnswer:
@@ -185,8 +184,8 @@ def decode_fetch(version: int, body: bytes | bytearray) -> FetchAnswer:
     Raises:
         DecodeError: the bytes are not an answer about the metadata log.
     """
-    answer: quorum_messages.FetchAnswer = finish(
-        decode_response(QuorumKey.FETCH, version, body, items_max=ITEMS_MAX, is_exact=True)
+    answer: quorum_messages.FetchAnswer = read_response(
+        QuorumKey.FETCH, version, body, items_max=ITEMS_MAX, is_exact=True
     )
     found, records = FetchAnswer(error_code=0), _NO_RECORDS
     topic = _find_only(answer.responses, "responses", may_lack=answer.error_code != 0)
@@ -233,7 +232,7 @@ def encode_fetch_snapshot(
         max_bytes=max_bytes,
         topics=(SnapshotTopic(name=METADATA_TOPIC, partitions=(partition,)),),
     )
-    return finish(encode_request(QuorumKey.FETCH_SNAPSHOT, version, request))
+    return write_request(QuorumKey.FETCH_SNAPSHOT, version, request)
 
 
 def decode_fetch_snapshot(version: int, body: bytes | bytearray) -> SnapshotAnswer:
@@ -242,8 +241,8 @@ def decode_fetch_snapshot(version: int, body: bytes | bytearray) -> SnapshotAnsw
     Raises:
         DecodeError: the bytes are not an answer about the metadata log.
     """
-    answer: quorum_messages.FetchSnapshotAnswer = finish(
-        decode_response(QuorumKey.FETCH_SNAPSHOT, version, body, items_max=ITEMS_MAX, is_exact=True)
+    answer: quorum_messages.FetchSnapshotAnswer = read_response(
+        QuorumKey.FETCH_SNAPSHOT, version, body, items_max=ITEMS_MAX, is_exact=True
     )
     found, data = SnapshotAnswer(error_code=0), _NO_RECORDS
     topic = _find_only(answer.topics, "topics", may_lack=answer.error_code != 0)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from authorizerd.acl.steps import Steps
+from authorizerd.acl.steps import Steps, finish
 from authorizerd.protocol.kafka import acls, codec, quorum_messages, requests, responses
 from authorizerd.protocol.kafka.api import APIS, REQUESTED_APIS, ApiKey, RequestedKey
 from authorizerd.protocol.kafka.body_reader import ARRAY_ITEMS_MAX
@@ -114,6 +114,23 @@ def encode_response(api_key: RequestedKey, version: int, response: object) -> St
     """
     message, flexible = MESSAGES[api_key].response, _is_flexible(api_key, version)
     return codec.encode(message, version, response, flexible=flexible)
+
+
+def write_request(api_key: RequestedKey, version: int, request: object) -> bytes:
+    """Return what ``encode_request`` returns. For small requests, and outside the event loop."""
+    return finish(encode_request(api_key, version, request))
+
+
+def read_response(
+    api_key: RequestedKey,
+    version: int,
+    body: bytes | bytearray,
+    *,
+    items_max: int = ARRAY_ITEMS_MAX,
+    is_exact: bool = False,
+) -> Any:  # noqa: ANN401 - of the class of its API
+    """Return what ``decode_response`` returns. For small answers, and outside the event loop."""
+    return finish(decode_response(api_key, version, body, items_max=items_max, is_exact=is_exact))
 
 
 def count_items(api_key: RequestedKey, version: int, body: bytes | bytearray) -> int:

@@ -14,17 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from authorizerd.acl.steps import Steps
 from authorizerd.protocol.kafka.acls import ErrorTexts, FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
-from authorizerd.protocol.kafka.chunked_output import Chunk, Items, LazyItems
+from authorizerd.protocol.kafka.chunked_output import Items, LazyItems
 from authorizerd.protocol.kafka.error_codes import TEXT_CHARACTERS_MAX, ApiError, ErrorCode
-from authorizerd.protocol.kafka.messages import (
-    MESSAGES,
-    count_items,
-    decode_request,
-    encode_response,
-)
+from authorizerd.protocol.kafka.messages import MESSAGES, count_items
 from authorizerd.protocol.kafka.server_connection import KafkaRequest
 from authorizerd.protocol.kafka.wire_types import Field, fields_of
 
@@ -33,8 +27,17 @@ _NAMES: Final = frozenset(("group_id", "key", "user"))
 """The fields of responses that have the name of an item, whatever the request calls it."""
 
 
-def refuse(request: KafkaRequest, error: ApiError) -> Steps[list[Chunk]]:
-    """Return, in steps, the body that answers a whole request with ``error``.
+def repeats_items(api_key: ApiKey, version: int) -> bool:
+    """Return True if an answer that refuses a request has an error for each decoded item."""
+    response = fields_of(cast("type", MESSAGES[api_key].response))
+    return api_key not in _COUNTED and any(_has_errors(field, version) for field in response)
+
+
+def refuse(request: KafkaRequest, error: ApiError, asked: object) -> object:
+    """Return the answer to a whole request with ``error``.
+
+    Args:
+        asked: the decoded request if its items are repeated, see ``repeats_items``.
 
     Raises:
         DecodeError: the request is invalid. As in Kafka, the connection is then closed.
@@ -55,8 +58,8 @@ def refuse(request: KafkaRequest, error: ApiError) -> Steps[list[Chunk]]:
             case "results" if request.api_key in _COUNTED:
                 values[field.name] = _refuse_counted(request, error)
             case _ if field.type.is_array and field.only.tag is None:
-                values[field.name] = yield from _refuse_items(request, field, error.code, text)
-    return (yield from encode_response(request.api_key, request.api_version, response(**values)))
+                values[field.name] = _refuse_items(request, field, error.code, text, asked)
+    return response(**values)
 
 
 def _without_801(error: ApiError) -> ApiError:
@@ -75,17 +78,28 @@ def _refuse_counted(request: KafkaRequest, error: ApiError) -> Items[object]:
     return LazyItems(lambda _: texts.limit(error), count)
 
 
+def _has_errors(field: Field, version: int) -> bool:
+    """Return True for an array of structures with an error each."""
+    item = field.type.item
+    return (
+        field.type.is_array
+        and field.only.tag is None
+        and field.only.until >= version
+        and isinstance(item, type)
+        and any(each.name == "error_code" for each in fields_of(item))
+    )
+
+
 def _refuse_items(
-    request: KafkaRequest, field: Field, code: int, text: str | None
-) -> Steps[object]:
+    request: KafkaRequest, field: Field, code: int, text: str | None, refused: object
+) -> object:
     """Return the items of an array of the response."""
     item = field.type.item
-    if not isinstance(item, type) or field.only.until < request.api_version:
-        return ()
+    if not _has_errors(field, request.api_version):
+        is_null = isinstance(item, type) and field.only.until >= request.api_version
+        return None if is_null and field.type.is_nullable else ()
+    assert isinstance(item, type)
     fields = fields_of(item)
-    if all(each.name != "error_code" for each in fields):
-        return None if field.type.is_nullable else ()
-    refused = yield from decode_request(request.api_key, request.api_version, request.body)
 
     def refuse_item(asked: object) -> object:
         values: dict[str, object] = {"error_code": code}

@@ -12,7 +12,6 @@ from trio.testing import wait_all_tasks_blocked
 from authorizerd.acl.errors import StateMovedError
 from authorizerd.acl.expected_offset import ANY_OFFSET, ExpectedOffset
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, ChangeBatch
-from authorizerd.acl.steps import Steps, at_once
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted, Plan
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.errors import UpdateRefusedError
@@ -70,8 +69,8 @@ async def create(running: Running, acls: Sequence[Acl], context: RequestContext)
     return await outcomes(running.queue.create(acls, context))
 
 
-def change_cluster(_: ClusterImage) -> Steps[ClusterPlan[None]]:
-    return at_once(Plan((OTHER_CHANGE,), None))
+def change_cluster(_: ClusterImage) -> ClusterPlan[None]:
+    return Plan((OTHER_CHANGE,), None)
 
 
 async def test_each_request_expects_what_the_last_one_wrote(nursery: trio.Nursery) -> None:

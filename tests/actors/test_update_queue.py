@@ -20,7 +20,6 @@ from authorizerd.acl.model import (
     ChangeBatch,
 )
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
-from authorizerd.acl.steps import Steps, at_once
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted, Plan
 from authorizerd.actors import steps, update_queue
 from authorizerd.actors.completion import Completion
@@ -450,8 +449,8 @@ async def test_nothing_is_acknowledged_before_other_processes_have_applied_it(
         calls.append("waited")
         await released.wait()
 
-    def settings(image: ClusterImage) -> Steps[ClusterPlan[str]]:
-        return at_once(Plan((), "changed"))
+    def settings(image: ClusterImage) -> ClusterPlan[str]:
+        return Plan((), "changed")
 
     feed, inbox = trio.open_memory_channel[ChangeBatch | CaughtUp](1)
     applier = RecordApplier(inbox)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from authorizerd.acl.steps import finish
 from authorizerd.config.alterations import (
     Alteration,
     AlterationError,
@@ -24,12 +23,12 @@ PLUGGED = frozenset({"mine"})
 
 
 def plan_incremental(before: Mapping[str, str], alterations: Sequence[Alteration]) -> Changes:
-    return plan_changes(before, finish(want_incremental(alterations, PLUGGED)))
+    return plan_changes(before, want_incremental(alterations, PLUGGED))
 
 
 def plan_replacement(before: Mapping[str, str], configs: Mapping[str, str]) -> Changes:
     alterations = [Alteration(name, SET, value) for name, value in configs.items()]
-    return plan_changes(before, finish(want_replacement(alterations, PLUGGED)))
+    return plan_changes(before, want_replacement(alterations, PLUGGED))
 
 
 def test_keys_are_set_and_removed() -> None:
@@ -136,17 +135,9 @@ def test_fixed_key_cannot_be_removed() -> None:
     assert plan_incremental(before, [Alteration("theirs", DELETE, None)]) == {"theirs": None}
 
 
-@pytest.mark.parametrize("operation", [SET, DELETE])
-def test_many_alterations_are_checked_in_steps(operation: AlterOperation) -> None:
-    """An error names only some of the keys."""
-    alterations = [Alteration(f"key-{number}", operation, "x") for number in range(10_000)]
+def test_error_names_only_some_of_many_keys() -> None:
+    alterations = [Alteration(f"key-{number}", SET, "x") for number in range(10_000)]
     check_alterations(alterations)
-    steps = want_incremental(alterations, PLUGGED)
-    for _ in range(10_000 // 64):
-        next(steps)
-    if operation is DELETE:
-        assert plan_changes({"key-7": "x"}, finish(steps)) == {"key-7": None}
-    else:
-        with pytest.raises(InvalidConfigError) as refusal:
-            finish(steps)
-        assert len(str(refusal.value)) < 2000
+    with pytest.raises(InvalidConfigError) as refusal:
+        want_incremental(alterations, PLUGGED)
+    assert len(str(refusal.value)) < 2000

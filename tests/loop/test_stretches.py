@@ -14,7 +14,7 @@ import trio
 
 from tests.loop.acl_sets import ACL_SETS, ACLS
 from tests.loop.followers import FOLLOWED_ACLS, play_followers
-from tests.loop.limits import LIMITS
+from tests.loop.limits import LIMITS, limit_of
 from tests.loop.meter import (
     ByteMeter,
     CollectionMeter,
@@ -88,5 +88,5 @@ def too_long(played: Sequence[Played]) -> list[str]:
         f"{each.input}: {longest.amount:.0f} {unit} in {longest.task} {longest.where}"
         for each in played
         for unit, longest in each.longest.items()
-        if longest.amount > LIMITS[unit]
+        if longest.amount > limit_of(each.input, unit)
     ]

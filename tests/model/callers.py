@@ -11,7 +11,6 @@ from immutables import Map
 
 from authorizerd.acl.errors import InvalidAclError, NotReadyError
 from authorizerd.acl.model import Acl, Question
-from authorizerd.acl.steps import Steps, at_once
 from authorizerd.acl.updates import Plan
 from authorizerd.acl.validation import validate_filter
 from authorizerd.actors.authorizer import Action, RequestContext
@@ -172,11 +171,11 @@ class Caller:
             case SetTimeout(node, timeout_ms):
                 value = None if timeout_ms is None else str(timeout_ms)
 
-                def plan(image: ClusterImage) -> Steps[ClusterPlan[str | None]]:
+                def plan(image: ClusterImage) -> ClusterPlan[str | None]:
                     configs: Map[str, str] = image.configs.get((BROKER, node), Map())
                     before = configs.get(TIMEOUT_KEY)
                     change = ConfigChanged(BROKER, node, TIMEOUT_KEY, value)
-                    return at_once(Plan((change,) if before != value else (), before))
+                    return Plan((change,) if before != value else (), before)
 
                 request = Request(step)
 

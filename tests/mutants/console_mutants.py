@@ -33,8 +33,8 @@ CONSOLE_MUTANTS: Final = (
     Mutant(
         name="a page is rendered in one turn",
         file="daemon/console/rendering.py",
-        text="        await pause_if_due()\n",
-        becomes="",
+        text="await collect(parts)",
+        becomes="parts",
         found_by=f"{_RENDERING}::test_long_page_is_rendered_in_turns",
     ),
     Mutant(

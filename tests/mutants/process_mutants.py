@@ -434,10 +434,10 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="all metrics are written in one step",
-        file="daemon/telemetry/exposition.py",
-        text="range(0, len(samples) or 1, SAMPLES_PER_STEP)",
-        becomes="range(0, 1)",
-        found_by="tests/daemon/telemetry/test_admin.py::test_metrics_are_written_in_steps",
+        file="daemon/telemetry/admin.py",
+        text="await collect(map(_encode, metrics))",
+        becomes="map(_encode, metrics)",
+        found_by="tests/daemon/telemetry/test_admin.py::test_other_tasks_run_between_two_metrics",
     ),
     Mutant(
         name="a terminal obeys what a damaged file contains",

@@ -239,13 +239,6 @@ SETTING_MUTANTS: Final = (
         found_by="tests/daemon/test_memory_growth.py::test_kafka_request_stays_within_its_growth_factor",
     ),
     Mutant(
-        name="the alterations of a request are checked in one step",
-        file="config/alterations.py",
-        text='type {alteration.operation}")\n        yield\n',
-        becomes='type {alteration.operation}")\n',
-        found_by="tests/config/test_alterations.py::test_many_alterations_are_checked_in_steps",
-    ),
-    Mutant(
         name="the log can name super users",
         file="config/dynamic.py",
         text="        if is_guarded(name, self.plugged):\n",

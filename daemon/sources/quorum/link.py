@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 import trio
 from msgspec.structs import replace
 
-from authorizerd.actors.steps import finish_in_turns
+from authorizerd.actors.steps import collect
 from authorizerd.daemon.sources.quorum.messages import (
     AskCluster,
     ClusterAnswered,
@@ -156,7 +156,7 @@ class Link:
             max_bytes=request.max_bytes,
         )
         answer = await self._send(call, limit_ms)
-        batches = await finish_in_turns(read_fetched_batches(answer.records))
+        batches = await collect(read_fetched_batches(answer.records))
         return self._split(FetchAnswered(answer, batches))
 
     def _split(self, event: FetchAnswered) -> FetchAnswered:

@@ -57,7 +57,7 @@ async def delete(
 async def find_offset(service: KafkaService, version: int = 3) -> int | None:
     asked = encode_describe_acls_request(version, ANYTHING, asks_offset=True)
     answer = await service.raw(ApiKey.DESCRIBE_ACLS, version, asked)
-    listing, offset = finish(read_placed_listing(version, answer))
+    listing, offset = read_placed_listing(version, answer)
     assert {each for _, each in listing.items()} == service.acls
     return offset
 

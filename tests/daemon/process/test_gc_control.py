@@ -179,7 +179,7 @@ def _find_conflict() -> None:
 def _alter() -> None:
     with suppress(AlterationError):
         asked = Alteration("log.retention.ms", AlterOperation.APPEND, "x")
-        finish(want_incremental([asked], frozenset()))
+        want_incremental([asked], frozenset())
 
 
 @pytest.mark.parametrize(

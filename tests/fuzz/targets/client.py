@@ -107,11 +107,11 @@ def _readers() -> Iterator[tuple[Reader, list[bytes]]]:
     yield lambda body: decode_envelope(_INNER, bytearray(body)), answers
 
 
-def _read_fetch(version: int, body: bytes) -> Steps[None]:
+def _read_fetch(version: int, body: bytes) -> None:
     """Read fetched batches, and keep them as the follower does."""
     answer = decode_fetch(version, bytearray(body))
     assert "topic" not in repr(answer)
-    batches = yield from read_fetched_batches(answer.records)
+    batches = [*read_fetched_batches(answer.records)]
     log = FetchedLog(bytes_max=1 << 16)
     with rejected_with(GarbageError):
         log.append(batches, leader_epoch=max(0, answer.leader_epoch))
@@ -128,9 +128,9 @@ def _read_changed(
     return decode(version, body, 1)
 
 
-def _read_listing(version: int, body: bytes) -> Steps[None]:
+def _read_listing(version: int, body: bytes) -> None:
     if read_listing_head(version, body).error is None:
-        yield from read_placed_listing(version, body)
+        read_placed_listing(version, body)
 
 
 _READERS: Final = [*_readers()]

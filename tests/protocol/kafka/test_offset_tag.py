@@ -146,5 +146,5 @@ def test_listing_tells_its_offset(version: int, offset: int | None) -> None:
     described = DescribeAclsBody(version)
     described.add([ACL])
     body = b"".join(finish(described.encode(offset)))
-    listing, found = finish(read_placed_listing(version, body))
+    listing, found = read_placed_listing(version, body)
     assert ([acl for _, acl in listing.items()], found) == ([ACL], offset)

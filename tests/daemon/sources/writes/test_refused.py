@@ -8,7 +8,6 @@ import pytest
 import trio
 
 from authorizerd.acl.model import AclFilter
-from authorizerd.acl.steps import Steps
 from authorizerd.actors.authorizer import RequestContext
 from authorizerd.actors.errors import RejectedUpdateError
 from authorizerd.actors.updates import ClusterPlan, Updates
@@ -72,7 +71,7 @@ async def test_credentials_and_configs_are_refused_in_every_mode(
         else Follower(AclCluster(nursery), writes=writes).updates
     )
 
-    def plan(image: ClusterImage) -> Steps[ClusterPlan[Results]]:
+    def plan(image: ClusterImage) -> ClusterPlan[Results]:
         raise AssertionError(image)
 
     results = await change_cluster(updates, plan, ["alice", "bob"])
