@@ -320,22 +320,22 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a removed token remains valid",
         file="daemon/decisions/callers.py",
-        text="        if not self._is_valid:\n",
-        becomes="        if self._token is None:\n",
+        text="if token is not None and token not in callers.tokens:",
+        becomes="if False:",
         found_by="tests/daemon/decisions/test_callers.py::test_a_removed_token_is_invalid",
     ),
     Mutant(
         name="a refusal shows a principal of any length",
         file="daemon/decisions/callers.py",
-        text="self._principal[:SHOWN_PRINCIPAL_CHARACTERS]",
-        becomes="self._principal",
+        text="principal[:SHOWN_PRINCIPAL_CHARACTERS]",
+        becomes="principal",
         found_by="tests/daemon/decisions/test_authzen_callers.py"
         "::test_refusal_shows_only_the_beginning_of_a_long_principal",
     ),
     Mutant(
         name="a caller with a token may ask about others without the right",
         file="daemon/decisions/callers.py",
-        text="needs.itself if about == self._principal else needs.others",
+        text="needs.itself if about == principal else needs.others",
         becomes="needs.itself",
         found_by="tests/daemon/decisions/test_callers.py::test_callers_may_ask_about_themselves_and_super_users_about_all",
     ),
@@ -553,8 +553,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a removed token keeps its watches",
         file="daemon/decisions/callers.py",
-        text="        if not self._is_valid:\n",
-        becomes="        if needs.itself is None and not self._is_valid:\n",
+        text="if token is not None and token not in callers.tokens:",
+        becomes="if needs.itself is None and token is not None and token not in callers.tokens:",
         found_by="tests/daemon/queries/test_acl_watch.py::test_removed_token_ends_its_watches",
     ),
     Mutant(
