@@ -64,7 +64,7 @@ class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
     acl: Acl
 
     def __str__(self) -> str:
-        return f"MatchingAcl(acl={self.acl})"
+        return f"MatchingAcl(acl={self.acl!s})"
 
 
 class UnjudgeableAcl(msgspec.Struct, frozen=True, gc=False):

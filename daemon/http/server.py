@@ -227,15 +227,15 @@ class _Conversation:
         """
         connection, protocol = self._connection, self._protocol
         if self._hold(data) and not self._server.is_draining:
-            self._event = event = protocol.next_event()
+            event = protocol.next_event()
             if isinstance(event, Request) and not protocol.bytes_held:
                 answer = self._begin(event)
                 if isinstance(answer, bytes) and not protocol.closed:
-                    self._event = None
                     connection.reservation.reserve(0)
                     connection.since = self._server.next_sweep
                     return answer
                 self._begun = answer
+            self._event = event
         connection.enter(_RECEIVING)
         return None
 
@@ -244,9 +244,7 @@ class _Conversation:
         if not data:
             self._has_ended = True
             return False
-        connection, protocol = self._connection, self._protocol
-        protocol.receive_data(data)
-        held = protocol.bytes_held
+        connection, held = self._connection, self._protocol.receive_data(data)
         return connection.reservation.reserve(held) or connection.reserve(held)
 
     async def _refuse_to_hold(self) -> None:
