@@ -257,7 +257,7 @@ class AuthZenHandler(HttpSurface):
         defaults: Evaluation | None,
         of_batch: Context | None,
     ) -> Question:
-        """Return the question of one evaluation of a batch. Raises AuthZenError if it is invalid."""
+        """Return one evaluation's question. Raises AuthZenError if it is invalid."""
         try:
             if not isinstance(evaluation, Evaluation):
                 evaluation = decode_evaluation(bytes(evaluation))

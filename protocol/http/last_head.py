@@ -9,7 +9,6 @@ differs from request to request: these are left out, and read from each head.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from authorizerd.protocol.http.request_head import LENGTH_DIGITS_MAX, Head, ReadHead

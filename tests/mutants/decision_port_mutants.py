@@ -311,6 +311,13 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/protocol/http/test_request_id.py::test_id_of_a_request_is_only_in_its_own_answer",
     ),
     Mutant(
+        name="a question of OPA's plugin may repeat a key",
+        file="protocol/decisions/opa.py",
+        text="if len(body) > QUESTION_BYTES_MAX or not has_only(body, query):",
+        becomes="if len(body) > QUESTION_BYTES_MAX:",
+        found_by="tests/protocol/decisions/test_opa.py::test_repeated_key_is_rejected",
+    ),
+    Mutant(
         name="the type of OPA's principal may contain a colon",
         file="protocol/decisions/opa.py",
         text='    if ":" in principal.principal_type:\n',
