@@ -64,7 +64,7 @@ class MatchingAcl(msgspec.Struct, frozen=True, gc=False):
     acl: Acl
 
     def __str__(self) -> str:
-        return f"MatchingAcl(acl={self.acl})"
+        return f"MatchingAcl(acl={self.acl!s})"
 
 
 class UnjudgeableAcl(msgspec.Struct, frozen=True, gc=False):
@@ -204,27 +204,8 @@ def is_allowed(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Qu
     )
 
 
-def explain(snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question) -> Decision:
-    """Return the decision with its rule. See ``explain_fields``."""
-    return explain_fields(
-        snapshot,
-        settings,
-        question.principal,
-        question.host,
-        question.operation,
-        question.resource_type,
-        question.resource_name,
-    )
-
-
-def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
-    snapshot: AclSnapshot,
-    settings: AuthorizerSettings,
-    principal: str,
-    host: str | None,
-    operation: int,
-    resource_type: int,
-    resource_name: str,
+def explain(  # noqa: C901 - a hot path: `find_leaves` is inlined
+    snapshot: AclSnapshot, settings: AuthorizerSettings, question: Question
 ) -> Decision:
     """Return the decision with the rule that Kafka's audit log names for it.
 
@@ -233,8 +214,11 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     and one of them is named. Every process names the same one, as the choice depends only on the
     rules.
 
-    Args and errors: as ``authorize``.
+    Raises:
+        InvalidQuestionError: as ``authorize``.
     """
+    principal, host, resource_name = question.principal, question.host, question.resource_name
+    resource_type = question.resource_type
     if principal in settings.super_users:
         return SUPER_USER
     if principal == WILDCARD_PRINCIPAL:
@@ -242,7 +226,7 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
     index = snapshot.types[resource_type]
     everyone = index.everyone
     rules = index.principals.get(principal, NO_RULES)
-    mask = APPLIES[operation]
+    mask = APPLIES[question.operation]
     matches, is_mixed = 0, False
     named, can_deny = principal, rules.denials
     if rules is not NO_RULES:
@@ -283,7 +267,6 @@ def explain_fields(  # noqa: C901 - a hot path: `find_leaves` is inlined
         or snapshot.unindexed
         or index.unjudgeable
     ):
-        question = Question(principal, host, operation, resource_type, resource_name)
         unjudgeable = find_unjudgeable(index, resource_name)
         if unjudgeable is not None:
             return Decision(False, UnjudgeableAcl(unjudgeable))

@@ -87,12 +87,12 @@ class PermissionType(Code):
     ALLOW = 3
 
 
-def _names(codes: type[Code]) -> dict[int, str]:
-    return {int(code): code.name for code in codes}
+def _names(codes: type[Code]) -> list[str]:
+    """Return the names of all int8 codes, the negative ones at the end, where -1 finds the last."""
+    return [codes.read(code if code < 128 else code - 256).name for code in range(256)]
 
 
 # Tables by code: reading `.name` of an enum member takes longer than a decision.
-_UNKNOWN = "UNKNOWN"
 _RESOURCE_TYPE_NAMES = _names(ResourceType)
 _PATTERN_TYPE_NAMES = _names(PatternType)
 _OPERATION_NAMES = _names(Operation)
@@ -120,12 +120,12 @@ class Acl(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         """Return Kafka 4's ``StandardAcl[…]``, the text that the audit log contains."""
         return (
-            f"StandardAcl[resourceType={_RESOURCE_TYPE_NAMES.get(self.resource_type, _UNKNOWN)}, "
+            f"StandardAcl[resourceType={_RESOURCE_TYPE_NAMES[self.resource_type]}, "
             f"resourceName={self.resource_name}, "
-            f"patternType={_PATTERN_TYPE_NAMES.get(self.pattern_type, _UNKNOWN)}, "
+            f"patternType={_PATTERN_TYPE_NAMES[self.pattern_type]}, "
             f"principal={self.principal}, host={self.host}, "
-            f"operation={_OPERATION_NAMES.get(self.operation, _UNKNOWN)}, "
-            f"permissionType={_PERMISSION_TYPE_NAMES.get(self.permission_type, _UNKNOWN)}]"
+            f"operation={_OPERATION_NAMES[self.operation]}, "
+            f"permissionType={_PERMISSION_TYPE_NAMES[self.permission_type]}]"
         )
 
 

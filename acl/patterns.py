@@ -94,7 +94,7 @@ def find_leaves(patterns: Patterns, name: str, mask: int) -> list[Leaf]:
 
     They are in the order of Kafka's scan, if ``name`` sorts after ``*`` (see
     ``acl.matching.scan_key``). The cost grows with the number of distinct prefix lengths, never
-    with the number of prefixes. ``look_up``, and ``authorize`` and ``explain_fields`` of
+    with the number of prefixes. ``look_up``, and ``authorize`` and ``explain`` of
     ``acl.decision``, have this loop again: without lists and calls, they take 10 % less time.
     """
     leaves: list[Leaf] = []

@@ -27,7 +27,7 @@ class View(Generic[T]):
 
     def read(self) -> tuple[T, float]:
         """Return the newest value, and the time until which it may be used."""
-        return self.newest, math.inf
+        return self._newest, math.inf
 
     def has_passed(self, deadline: float) -> bool:
         """Return True if a value with this deadline must not be used any more."""

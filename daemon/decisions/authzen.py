@@ -18,7 +18,6 @@ import msgspec
 import trio
 
 from authorizerd.acl.as_of import AsOf
-from authorizerd.acl.decision import DEFAULT_DENY
 from authorizerd.acl.errors import InvalidQuestionError
 from authorizerd.acl.model import Question
 from authorizerd.acl.steps import Steps
@@ -130,7 +129,7 @@ class AuthZenHandler(HttpSurface):
             explains = self._explains and evaluation.context.explain
         if explains:
             self._check(requester, EXPLANATIONS, question.principal)
-        if requester.principal is not None:
+        if requester.caller.principal is not None:
             self._check(requester, EVALUATIONS, question.principal)
         decision = self._authorizer.decide(state, question, self._context_of(requester))
         answer = encode_answer(decision, state.offset, question)
@@ -172,14 +171,15 @@ class AuthZenHandler(HttpSurface):
         """Answer a batch by the ACLs of an earlier moment."""
         state = self._authorizer.current_state()
         read: list[Question | bytes] = []
+        defaults = batch.defaults
         for chunk in self._chunks(evaluations, 1):
             await pause_if_due()
-            for question in self._read(chunk, batch):
+            for each in chunk:
                 try:
-                    if isinstance(question, Question):
-                        self._check(requester, EVALUATIONS, question.principal)
+                    question = self._read(each, defaults, batch.context)
+                    self._check(requester, EVALUATIONS, question.principal)
                     read.append(question)
-                except ForbiddenError as error:
+                except (AuthZenError, ForbiddenError) as error:
                     read.append(_encode_error(error))
         questions = tuple(each for each in read if isinstance(each, Question))
         asked = PastEvaluations(questions, state.settings, as_of, is_batch=True)
@@ -206,25 +206,26 @@ class AuthZenHandler(HttpSurface):
     ) -> Steps[Response]:
         """Answer each evaluation of a batch by one state. One that is refused does not end it."""
         decide, context, offset = self._authorizer.decide, self._context_of(requester), state.offset
-        semantic = batch.semantic
-        trusts_all, is_cut_short = requester.principal is None, semantic is not Semantic.EXECUTE_ALL
+        read, semantic = self._read, batch.semantic
+        defaults, of_batch = batch.defaults, batch.context
+        trusts_all = requester.caller.principal is None
+        is_cut_short = semantic is not Semantic.EXECUTE_ALL
         answers: list[bytes] = []
         for chunk in self._chunks(evaluations, _weigh(state, body_size)):
             if answers:
                 yield
-            for question in self._read(chunk, batch):
-                decision = DEFAULT_DENY
-                if isinstance(question, bytes):
-                    answers.append(question)
-                else:
-                    try:
-                        if not trusts_all:
-                            self._check(requester, EVALUATIONS, question.principal)
-                        decision = decide(state, question, context)
-                        answers.append(encode_answer(decision, offset, question))
-                    except (InvalidQuestionError, ForbiddenError) as error:
-                        answers.append(_encode_error(error))
-                if is_cut_short and semantic.ends_after(decision.allowed):
+            for each in chunk:
+                allowed = False
+                try:
+                    question = read(each, defaults, of_batch)
+                    if not trusts_all:
+                        self._check(requester, EVALUATIONS, question.principal)
+                    decision = decide(state, question, context)
+                    allowed = decision.allowed
+                    answers.append(encode_answer(decision, offset, question))
+                except (AuthZenError, InvalidQuestionError, ForbiddenError) as error:
+                    answers.append(_encode_error(error))
+                if is_cut_short and semantic.ends_after(allowed):
                     return Response(200, encode_answers(answers), JSON)
         return Response(200, encode_answers(answers), JSON)
 
@@ -251,24 +252,24 @@ class AuthZenHandler(HttpSurface):
         yield evaluations[start:]
 
     def _read(
-        self, evaluations: Sequence[Evaluation | msgspec.Raw], batch: Batch
-    ) -> list[Question | bytes]:
-        """Return the question of each evaluation, or the answer that it is invalid."""
-        defaults, of_batch, vocabulary = batch.defaults, batch.context, self._vocabulary
-        read: list[Question | bytes] = []
-        for each in evaluations:
-            try:
-                one = each if isinstance(each, Evaluation) else decode_evaluation(bytes(each))
-                if defaults is not None:
-                    one = apply_defaults(one, defaults)
-                question = build_question(one, vocabulary)
-                if one.context is not None and one.context.as_of is not None:
-                    _check_one_moment(one.context, of_batch)
-                read.append(question)
-            except AuthZenError as error:
-                self._counts.invalid += 1
-                read.append(_encode_error(error))
-        return read
+        self,
+        evaluation: Evaluation | msgspec.Raw,
+        defaults: Evaluation | None,
+        of_batch: Context | None,
+    ) -> Question:
+        """Return one evaluation's question. Raises AuthZenError if it is invalid."""
+        try:
+            if not isinstance(evaluation, Evaluation):
+                evaluation = decode_evaluation(bytes(evaluation))
+            if defaults is not None:
+                evaluation = apply_defaults(evaluation, defaults)
+            question = build_question(evaluation, self._vocabulary)
+            if evaluation.context is not None and evaluation.context.as_of is not None:
+                _check_one_moment(evaluation.context, of_batch)
+        except AuthZenError:
+            self._counts.invalid += 1
+            raise
+        return question
 
 
 def _encode_error(error: AuthZenError | InvalidQuestionError | ForbiddenError) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Final
+from typing import Final
 
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.config.configuration import Configuration
@@ -28,13 +28,10 @@ SHOWN_PRINCIPAL_CHARACTERS: Final = 200
 class Caller(ABC):
     """A caller at the other end of a connection."""
 
-    known_by: ClassVar[str]
+    known_by: str
     """How the daemon knows the caller's principal, for the audit."""
-
-    @property
-    @abstractmethod
-    def principal(self) -> str | None:
-        """The caller's principal, or None if callers need no credentials."""
+    principal: str | None
+    """The caller's principal, or None if callers need no credentials."""
 
     @abstractmethod
     def check(self, needs: Needs, about: str | None = None) -> None:
@@ -52,10 +49,7 @@ class Trusted(Caller):
     """A caller on a port that requires no credentials."""
 
     known_by = "trusted"
-
-    @property
-    def principal(self) -> None:
-        return None
+    principal = None
 
     def check(self, needs: Needs, about: str | None = None) -> None:
         if not needs.trusts:
@@ -136,7 +130,7 @@ class Callers:
             # A lone surrogate must give an unknown token, not an error.
             token = token.encode("utf-8", "surrogatepass")
         found = self.tokens.find(token)
-        return None if found is None else _TokenHolder(self, found)
+        return None if found is None else _Known(self, found.principal, found)
 
     def prepare_reload(self) -> Callable[[], None]:
         """Read the file again, and return a function that applies it. Reading blocks.
@@ -175,42 +169,25 @@ def new_callers(configuration: Configuration) -> Callers:
 
 
 class _Known(Caller):
-    """A caller whose principal is known, from its certificate or its token."""
+    """A caller whose principal is known, from its certificate or its token.
 
-    known_by = "certificate"
-    __slots__ = ("_callers", "_principal")
+    With a token, it may ask for as long as the file lists the token: a reload may remove it,
+    although its connection stays open.
+    """
 
-    def __init__(self, callers: Callers, principal: str) -> None:
-        self._callers: Final = callers
-        self._principal: Final = principal
+    __slots__ = ("_callers", "_token", "known_by", "principal")
 
-    @property
-    def principal(self) -> str:
-        return self._principal
-
-    def check(self, needs: Needs, about: str | None = None) -> None:
-        right = needs.itself if about == self._principal else needs.others
-        if right is not None and self._principal not in self._callers.holders[right]:
-            shown = escape_unprintable(self._principal[:SHOWN_PRINCIPAL_CHARACTERS])
-            raise ForbiddenError(f"{shown} may not {needs.to}: {right.key} does not list it")
-
-
-class _TokenHolder(_Known):
-    """A caller with a token. It may ask for as long as the file lists the token."""
-
-    known_by = "token"
-    __slots__ = ("_token",)
-
-    def __init__(self, callers: Callers, token: Token) -> None:
-        super().__init__(callers, token.principal)
-        self._token: Final = token
+    def __init__(self, callers: Callers, principal: str, token: Token | None = None) -> None:
+        self._callers = callers
+        self._token = token
+        self.known_by = "certificate" if token is None else "token"
+        self.principal = principal
 
     def check(self, needs: Needs, about: str | None = None) -> None:
-        if not self._is_valid:
+        callers, token, principal = self._callers, self._token, self.principal
+        if token is not None and token not in callers.tokens:
             raise ForbiddenError("the token is no longer in authorizerd.tokens.file")
-        super().check(needs, about)
-
-    @property
-    def _is_valid(self) -> bool:
-        """False once a reload has removed the token, although its connection stays open."""
-        return self._token in self._callers.tokens
+        right = needs.itself if about == principal else needs.others
+        if right is not None and principal not in callers.holders[right]:
+            shown = escape_unprintable(principal[:SHOWN_PRINCIPAL_CHARACTERS])
+            raise ForbiddenError(f"{shown} may not {needs.to}: {right.key} does not list it")

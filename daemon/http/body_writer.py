@@ -108,3 +108,27 @@ class BodyWriter:
         if self._is_ending:
             self._scope.cancel()
             await trio.lowlevel.checkpoint()
+
+
+class LiveBodies:
+    """The bodies that one server sends. Live ones have no end until the server drains."""
+
+    def __init__(self) -> None:
+        self._writers: Final[set[BodyWriter]] = set()
+        self._has_ended = False
+
+    async def run(self, writer: BodyWriter) -> None:
+        """Run ``writer``; see ``BodyWriter.run``."""
+        self._writers.add(writer)
+        if self._has_ended:
+            writer.end_if_live()
+        try:
+            await writer.run()
+        finally:
+            self._writers.discard(writer)
+
+    def end(self) -> None:
+        """Complete all live bodies, also those that begin from now on."""
+        self._has_ended = True
+        for writer in self._writers:
+            writer.end_if_live()

@@ -30,6 +30,11 @@ _HOST_BYTES_SHOWN_MAX: Final = 255
 INTERNAL_ERROR: Final = text_response(500, "internal error")
 
 
+def encode_last(response: Response, echo: bytes) -> bytes:
+    """Return the last bytes of a connection, which answer an incomplete request with this echo."""
+    return encode_response(response, connection=echo + CONNECTION_CLOSE)
+
+
 def refuse_host(server_name: str, host: bytes) -> Response:
     """Return the answer to a request whose Host header is not allowed."""
     found = host[:_HOST_BYTES_SHOWN_MAX].decode("ascii", "backslashreplace")

@@ -7,37 +7,20 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from authorizerd.config.bounds import RECEIVE_BYTES
-from authorizerd.daemon.http.body_writer import BodyWriter
-from authorizerd.daemon.http.refusals import (
-    EXPIRED,
-    INTERNAL_ERROR,
-    NO_MEMORY,
-    OVERLOADED,
-    TLS_EXPECTED,
-    TOO_MANY,
-    TOO_SLOW,
-    refuse_host,
-)
+from authorizerd.daemon.http import refusals
+from authorizerd.daemon.http.body_writer import BodyWriter, LiveBodies
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_server import ConnectionServer
-from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.daemon.net.connection_statistics import HttpStatistics
 from authorizerd.daemon.net.selector import Selector
 from authorizerd.daemon.net.socket_stream import SocketStream, send_last
 from authorizerd.protocol.http.connection import Event, Interim, Pause, ServerConnection
-from authorizerd.protocol.http.messages import (
-    CONNECTION_CLOSE,
-    Request,
-    Response,
-    encode_response,
-    text_response,
-)
+from authorizerd.protocol.http.messages import Request, Response, text_response
 from authorizerd.protocol.http.request_head import BadRequest, HttpLimits, holds_request
 from authorizerd.protocol.http.streamed import AnyResponse, Handler, StreamedResponse, complete
 from authorizerd.tls.server import TlsServer
@@ -51,19 +34,6 @@ _FIRST_ERROR_STATUS: Final = 400
 """A response with this status or above, such as 401, does not establish the connection."""
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class HttpStatistics(ConnectionStatistics):
-    """The counters of one HTTP server.
-
-    ``requests`` counts complete, valid requests, and ``requests_failed`` those of them that ended
-    in an internal error. ``requests_bad`` counts invalid or too large requests; ``requests`` does
-    not include these.
-    """
-
-    requests_bad: int = 0
-    requests_failed: int = 0
 
 
 class HttpServer(ConnectionServer):
@@ -102,8 +72,8 @@ class HttpServer(ConnectionServer):
             limits=limits,
             memory_bytes_max=memory_bytes_max,
             turn_ms_max=turn_ms_max,
-            too_many=TOO_MANY,
-            tls_expected=TLS_EXPECTED,
+            too_many=refusals.TOO_MANY,
+            tls_expected=refusals.TLS_EXPECTED,
             tls=tls,
             selector=None if tls is not None else Selector(),
         )
@@ -113,34 +83,21 @@ class HttpServer(ConnectionServer):
         self.allowed_hosts: Final = allowed_hosts
         self.is_anonymous: Final = is_anonymous
         self.authenticates: Final = authenticates
-        self._writers: Final[set[BodyWriter]] = set()
+        self.live_bodies: Final = LiveBodies()
 
     def holds_request(self, opening: bytes) -> bool:
         return holds_request(opening)
 
     async def converse(self, connection: Connection) -> None:
-        conversation = _Conversation(self, connection)
+        protocol = ServerConnection(self.http_limits, connection.principal, connection.address)
         try:
-            await conversation.run()
+            await _Conversation(self, connection, protocol).run()
         finally:
             if connection.phase is _RECEIVING:
-                connection.too_slow = conversation.too_slow()
-
-    @contextmanager
-    def watching_for_drain(self, writer: BodyWriter) -> Iterator[None]:
-        """End the body of ``writer`` when the server drains, if it is live."""
-        self._writers.add(writer)
-        if self.is_draining:
-            writer.end_if_live()
-        try:
-            yield
-        finally:
-            self._writers.discard(writer)
+                connection.too_slow = refusals.encode_last(refusals.TOO_SLOW, protocol.echo)
 
     def on_drain(self) -> None:
-        """Complete live bodies, since they have no end."""
-        for writer in self._writers:
-            writer.end_if_live()
+        self.live_bodies.end()
 
 
 class _Conversation:
@@ -158,14 +115,14 @@ class _Conversation:
         "_stream",
     )
 
-    def __init__(self, server: HttpServer, connection: Connection) -> None:
+    def __init__(
+        self, server: HttpServer, connection: Connection, protocol: ServerConnection
+    ) -> None:
         self._server = server
         self._connection = connection
         self._stream = stream = connection.stream
         self._descriptor = stream.descriptor if isinstance(stream, SocketStream) else None
-        self._protocol = ServerConnection(
-            server.http_limits, connection.principal, connection.address
-        )
+        self._protocol = protocol
         # What `receive` has left to the task: an event, and what its handler has returned.
         self._event: Event | None = None
         self._begun: bytes | StreamedResponse | Awaitable[AnyResponse] | None = None
@@ -227,15 +184,15 @@ class _Conversation:
         """
         connection, protocol = self._connection, self._protocol
         if self._hold(data) and not self._server.is_draining:
-            self._event = event = protocol.next_event()
+            event = protocol.next_event()
             if isinstance(event, Request) and not protocol.bytes_held:
                 answer = self._begin(event)
                 if isinstance(answer, bytes) and not protocol.closed:
-                    self._event = None
                     connection.reservation.reserve(0)
                     connection.since = self._server.next_sweep
                     return answer
                 self._begun = answer
+            self._event = event
         connection.enter(_RECEIVING)
         return None
 
@@ -244,23 +201,17 @@ class _Conversation:
         if not data:
             self._has_ended = True
             return False
-        connection, protocol = self._connection, self._protocol
-        protocol.receive_data(data)
-        held = protocol.bytes_held
+        connection, held = self._connection, self._protocol.receive_data(data)
         return connection.reservation.reserve(held) or connection.reserve(held)
 
     async def _refuse_to_hold(self) -> None:
         """Drop the received part of a request, and answer that there is no memory for it."""
         self._server.statistics.requests_refused += 1
-        refusal = encode_response(NO_MEMORY, connection=self._protocol.echo + CONNECTION_CLOSE)
+        refusal = refusals.encode_last(refusals.NO_MEMORY, self._protocol.echo)
         self._protocol.close()
         self._connection.keep(0)
         self._connection.enter(_SENDING)
         await send_last(self._stream, refusal)
-
-    def too_slow(self) -> bytes:
-        """Return the answer to a request that did not arrive in time."""
-        return encode_response(TOO_SLOW, connection=self._protocol.echo + CONNECTION_CLOSE)
 
     async def _answer_all(self) -> None:
         """Answer the received requests with few sends, but keep turns short and memory small."""
@@ -311,16 +262,16 @@ class _Conversation:
         server.statistics.requests += 1
         if connection.has_expired:  # the request still names the certificate's principal
             connection.note_expiry()
-            return protocol.send(EXPIRED, close=True)
+            return protocol.send(refusals.EXPIRED, close=True)
         hosts, host = server.allowed_hosts, request.headers.get(b"host", b"")
         if hosts is not None and host != self._host:
             if not hosts.fullmatch(host):
-                return protocol.send(refuse_host(server.name, host), close=True)
+                return protocol.send(refusals.refuse_host(server.name, host), close=True)
             self._host = host
         # A draining server refuses nothing, because these are the last requests.
         if not server.is_draining and not connection.admission.admits():
             server.statistics.requests_refused += 1
-            return protocol.send(OVERLOADED)
+            return protocol.send(refusals.OVERLOADED)
         try:
             response = server.handler(request)
             return self._finish(request, response) if isinstance(response, Response) else response
@@ -334,7 +285,7 @@ class _Conversation:
             self._establish(request, response)
         if not (reservation.reserve_answer(size) or connection.reserve_answer(size)):
             self._server.statistics.requests_refused += 1
-            response = NO_MEMORY
+            response = refusals.NO_MEMORY
         return self._protocol.send(response, close=self._server.is_draining)
 
     def _establish(self, request: Request, response: AnyResponse) -> None:
@@ -346,7 +297,7 @@ class _Conversation:
         server = self._server
         server.statistics.requests_failed += 1
         _logger.exception("%s: no answer to %s %.200s", server.name, request.method, request.path)
-        return self._protocol.send(INTERNAL_ERROR, close=True)
+        return self._protocol.send(refusals.INTERNAL_ERROR, close=True)
 
     async def _answer(self, event: Request | BadRequest | Interim, before: list[bytes]) -> bytes:
         """Return the answer to one event, or what completes its streamed answer.
@@ -383,16 +334,14 @@ class _Conversation:
 
     async def _send_body(self, response: StreamedResponse, before: list[bytes]) -> bytes:
         """Send ``before``, and a body in parts. Return the bytes that complete the body."""
-        server, connection, protocol = self._server, self._connection, self._protocol
+        connection, protocol = self._connection, self._protocol
         try:
             # The time that a body takes must not count as work of this turn.
             connection.admission.leave(has_backlog=False)
             await self._send(before)
             before.clear()
             if protocol.has_body:
-                writer = BodyWriter(connection, protocol, response)
-                with server.watching_for_drain(writer):
-                    await writer.run()
+                await self._server.live_bodies.run(BodyWriter(connection, protocol, response))
         finally:
             response.close()
         return protocol.end()

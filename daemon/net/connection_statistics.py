@@ -30,3 +30,16 @@ class ConnectionStatistics:
     accepts_failed: int = 0
     requests: int = 0
     requests_refused: int = 0
+
+
+@dataclass(slots=True)
+class HttpStatistics(ConnectionStatistics):
+    """The counters of one HTTP server.
+
+    ``requests`` counts complete, valid requests, and ``requests_failed`` those of them that ended
+    in an internal error. ``requests_bad`` counts invalid or too large requests; ``requests`` does
+    not include these.
+    """
+
+    requests_bad: int = 0
+    requests_failed: int = 0

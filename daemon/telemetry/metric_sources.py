@@ -14,12 +14,12 @@ from authorizerd.actors.record_applier import RecordApplier
 from authorizerd.daemon.certificates import Certificates
 from authorizerd.daemon.decisions.stream_server import StreamServer
 from authorizerd.daemon.endpoints import DECISION_HTTP, DECISION_STREAM
-from authorizerd.daemon.http.server import HttpServer, HttpStatistics
+from authorizerd.daemon.http.server import HttpServer
 from authorizerd.daemon.kafka.listener import KafkaListener
 from authorizerd.daemon.kafka.request_latency import RequestTimes
 from authorizerd.daemon.logging.setup import log_statistics
 from authorizerd.daemon.net.connection_server import ConnectionServer
-from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
+from authorizerd.daemon.net.connection_statistics import ConnectionStatistics, HttpStatistics
 from authorizerd.daemon.origins.origin import Origin
 from authorizerd.daemon.queries.watchers import WatchStatistics
 from authorizerd.daemon.settings import ReloadStatistics

@@ -7,13 +7,11 @@ Source: OpenID AuthZEN Authorization API 1.0, sections 5.5 and 7.2.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from authorizerd.acl.decision import (
-    DEFAULT_DENY,
     Decision,
     DefaultRule,
     MatchingAcl,
@@ -53,34 +51,29 @@ def describe_hint(question: Question) -> str | None:
 
 _encode: Final = msgspec.json.Encoder().encode
 
-_BY_ACL: Final = (b"an ACL denies it", b"an ACL allows it")
-_BY_FAILURE: Final = b"Kafka fails on an ACL whose principal has no colon, so nobody is allowed"
-_BY_PLUG_IN: Final = (b"the authorizer denies it", b"the authorizer allows it")
+
+def _prepare(denied: bytes, allowed: bytes) -> tuple[bytes, bytes]:
+    """Return a denial and a permission, with places for the offset, the rule and a hint."""
+    start = b'{"decision":%b,"context":{"offset":%%d,"reason":"%b","rule":%%b%%b}}'
+    return start % (b"false", denied), start % (b"true", allowed)
+
+
+_BY_ACL: Final = _prepare(b"an ACL denies it", b"an ACL allows it")
+_BY_FAILURE: Final = _prepare(
+    *[b"Kafka fails on an ACL whose principal has no colon, so nobody is allowed"] * 2
+)
+_BY_PLUG_IN: Final = _prepare(b"the authorizer denies it", b"the authorizer allows it")
 _BY_DEFAULT: Final = {
-    DefaultRule.SUPER_USER: b"the principal is a super user",
-    DefaultRule.DEFAULT_ALLOW: b"no ACL matches the resource, and everyone is allowed then",
-    DefaultRule.DEFAULT_DENY: b"no ACL allows it",
-}
-
-
-def _prepare(allowed: bool, reason: bytes, rule: bytes = b"") -> bytes:
-    """Return the start of an answer, with a place for the offset; the rule follows by default."""
-    return b'{"decision":%b,"context":{"offset":%%d,"reason":"%b","rule":%b' % (
-        _encode(allowed),
-        reason,
-        rule,
+    rule: (_prepare(reason, reason), _encode(str(rule)))
+    for rule, reason in (
+        (DefaultRule.SUPER_USER, b"the principal is a super user"),
+        (
+            DefaultRule.DEFAULT_ALLOW,
+            b"no ACL matches the resource, and everyone is allowed then",
+        ),
+        (DefaultRule.DEFAULT_DENY, b"no ACL allows it"),
     )
-
-
-_START_BY_ACL: Final = (_prepare(False, _BY_ACL[0]), _prepare(True, _BY_ACL[1]))
-_START_BY_PLUG_IN: Final = (_prepare(False, _BY_PLUG_IN[0]), _prepare(True, _BY_PLUG_IN[1]))
-_DEFAULT_DENY: Final = _prepare(False, _BY_DEFAULT[DefaultRule.DEFAULT_DENY], b'"DefaultDeny"')
-
-
-@lru_cache(maxsize=64)
-def _start(template: bytes, offset: int) -> bytes:
-    """Return the start of an answer up to its rule. The offset changes rarely."""
-    return template % offset
+}
 
 
 def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
@@ -89,20 +82,19 @@ def encode_answer(decision: Decision, offset: int, question: Question) -> bytes:
     Its context has the rule, the log offset and a reason, and possibly a hint for a denial.
     """
     allowed, rule = decision.allowed, decision.rule
-    if allowed and isinstance(rule, MatchingAcl):  # the common case
-        return _start(_START_BY_ACL[1], offset) + _encode(str(rule)) + b"}}"
-    if decision is DEFAULT_DENY:
-        start = _start(_DEFAULT_DENY, offset)
-    elif isinstance(rule, MatchingAcl):
-        start = _start(_START_BY_ACL[allowed], offset) + _encode(str(rule))
-    elif isinstance(rule, UnjudgeableAcl):
-        start = _start(_prepare(allowed, _BY_FAILURE), offset) + _encode(str(rule))
+    if isinstance(rule, MatchingAcl):  # the common case
+        templates, text = _BY_ACL, _encode(str(rule))
     elif isinstance(rule, DefaultRule):
-        start = _start(_prepare(allowed, _BY_DEFAULT[rule]), offset) + _encode(str(rule))
+        templates, text = _BY_DEFAULT[rule]
     else:
-        start = _start(_START_BY_PLUG_IN[allowed], offset) + _encode(str(rule))
+        templates = _BY_FAILURE if isinstance(rule, UnjudgeableAcl) else _BY_PLUG_IN
+        text = _encode(str(rule))
     hint = None if allowed else describe_hint(question)
-    return start + b"}}" if hint is None else b'%b,"hint":%b}}' % (start, _encode(hint))
+    return templates[allowed] % (
+        offset,
+        text,
+        b"" if hint is None else b',"hint":%b' % _encode(hint),
+    )
 
 
 def add_explanation(answer: bytes, explanation: bytes) -> bytes:

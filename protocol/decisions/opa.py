@@ -9,14 +9,19 @@ Source: org.openpolicyagent.kafka:opa-authorizer 1.5.1 (OpaAuthorizer, RequestSe
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from authorizerd.acl.hosts import host_address
 from authorizerd.acl.model import OPERATIONS, RESOURCE_TYPES, Operation, ResourceType
-from authorizerd.protocol.decisions.json_keys import JsonKeysError, check_keys
+from authorizerd.protocol.decisions.json_keys import (
+    QUESTION_BYTES_MAX,
+    JsonKeysError,
+    check_keys,
+    has_only,
+)
 from authorizerd.protocol.json_faults import JSON_ERRORS, describe_json_fault
 from authorizerd.protocol.kafka.api_names import API_NAMES
 
@@ -60,17 +65,25 @@ class _OpaPrincipal(msgspec.Struct, gc=False, rename="camel"):
     name: str
 
 
+_Given: TypeAlias = Any | UnsetType
+"""A field that the plugin sends, and that is ignored. It is read so that ``has_only`` is true."""
+
+
 class _OpaHeaderData(msgspec.Struct, gc=False, rename="camel"):
-    """The part of a request's header that the audit log shows."""
+    """A request's header. The audit log shows the key of its API."""
 
-    request_api_key: int | None = None
+    request_api_key: int | UnsetType | None = UNSET
+    request_api_version: _Given = UNSET
+    client_id: _Given = UNSET
+    correlation_id: _Given = UNSET
 
 
-class _OpaHeader(msgspec.Struct, gc=False):
+class _OpaHeader(msgspec.Struct, gc=False, rename="camel"):
     """The header's data: the plugin sends it as ``name``, but documents it as ``data``."""
 
-    name: _OpaHeaderData | None = None
-    data: _OpaHeaderData | None = None
+    name: _OpaHeaderData | UnsetType | None = UNSET
+    data: _OpaHeaderData | UnsetType | None = UNSET
+    header_version: _Given = UNSET
 
 
 class _OpaRequestContext(msgspec.Struct, gc=False, rename="camel"):
@@ -78,7 +91,11 @@ class _OpaRequestContext(msgspec.Struct, gc=False, rename="camel"):
 
     client_address: str
     principal: _OpaPrincipal
-    header: _OpaHeader | None = None
+    header: _OpaHeader | UnsetType | None = UNSET
+    client_information: _Given = UNSET
+    connection_id: _Given = UNSET
+    listener_name: _Given = UNSET
+    security_protocol: _Given = UNSET
 
 
 class _OpaResourcePattern(msgspec.Struct, gc=False, rename="camel"):
@@ -87,6 +104,7 @@ class _OpaResourcePattern(msgspec.Struct, gc=False, rename="camel"):
     resource_type: str
     name: str
     pattern_type: str
+    unknown: _Given = UNSET
 
 
 class _OpaAction(msgspec.Struct, gc=False, rename="camel"):
@@ -94,9 +112,9 @@ class _OpaAction(msgspec.Struct, gc=False, rename="camel"):
 
     resource_pattern: _OpaResourcePattern
     operation: str
-    resource_reference_count: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 1
-    log_if_allowed: bool = True
-    log_if_denied: bool = True
+    resource_reference_count: Annotated[int, Meta(ge=0, le=2**31 - 1)] | UnsetType = UNSET
+    log_if_allowed: bool | UnsetType = UNSET
+    log_if_denied: bool | UnsetType = UNSET
 
 
 class _OpaInput(msgspec.Struct, gc=False, rename="camel"):
@@ -112,7 +130,7 @@ class OpaQuery(msgspec.Struct, gc=False):
     input: _OpaInput
 
 
-_decode: Final = msgspec.json.Decoder(OpaQuery).decode
+_decode: Final = msgspec.json.Decoder(OpaQuery, float_hook=len).decode
 
 
 def decode_question(body: bytes) -> OpaQuestion:
@@ -123,13 +141,15 @@ def decode_question(body: bytes) -> OpaQuestion:
             twice, or an operation or type is unknown, possibly from a newer broker.
     """
     try:
-        asked = _decode(body).input
-        check_keys(body)
+        query = _decode(body)
+        if len(body) > QUESTION_BYTES_MAX or not has_only(body, query):
+            check_keys(body)
     except JSON_ERRORS as error:
         raise OpaError(describe_json_fault(error)) from None
     except JsonKeysError as error:
         raise OpaError(str(error)) from None
-    context, action, pattern = asked.request_context, asked.action, asked.action.resource_pattern
+    context, action = query.input.request_context, query.input.action
+    pattern, count = action.resource_pattern, action.resource_reference_count
     operation = _OPERATIONS.get(action.operation)
     if operation is None:
         raise OpaError(f"input.action.operation: expected one of {', '.join(_OPERATIONS)}")
@@ -144,9 +164,9 @@ def decode_question(body: bytes) -> OpaQuestion:
         resource_type=resource_type,
         resource_name=_resource_name_of(pattern),
         request_name=_request_name_of(context.header),
-        resource_reference_count=action.resource_reference_count,
-        log_if_allowed=action.log_if_allowed,
-        log_if_denied=action.log_if_denied,
+        resource_reference_count=1 if count is UNSET else count,
+        log_if_allowed=action.log_if_allowed is not False,
+        log_if_denied=action.log_if_denied is not False,
     )
 
 
@@ -177,10 +197,10 @@ def _resource_name_of(pattern: _OpaResourcePattern) -> str | None:
     raise OpaError(f"{field}: expected LITERAL, or PREFIXED with an empty name")
 
 
-def _request_name_of(header: _OpaHeader | None) -> str | None:
-    data = None if header is None else header.name or header.data
-    key = None if data is None else data.request_api_key
-    return None if key is None else API_NAMES.get(key)
+def _request_name_of(header: _OpaHeader | UnsetType | None) -> str | None:
+    data = (header.name or header.data) if header else None
+    key = data.request_api_key if data else None
+    return None if key is None or key is UNSET else API_NAMES.get(key)
 
 
 def token_in_query(query: str) -> str | None:

@@ -20,6 +20,7 @@ from authorizerd.protocol.http.request_head import (
     BadRequest,
     Head,
     HttpLimits,
+    ReadHead,
     RefusedError,
     check_beginning,
     find_echo,
@@ -111,7 +112,7 @@ class ServerConnection:
         self._echo = b""
         self._head: Head | None = None  # of the last event
         self._last: LastHead | None = None
-        self._awaited: Head | None = None  # of a request whose body has not arrived
+        self._awaited: ReadHead | None = None  # of a request whose body has not arrived
         self._unanswered = False
         self._body = _Body.NONE
         self._closes = False
@@ -125,7 +126,7 @@ class ServerConnection:
     def echo(self) -> bytes:
         """The header line that answers an incomplete request, or nothing if its head is one."""
         if self._awaited is not None:
-            return self._awaited.echo
+            return self._echo
         end = self._buffer.find(HEAD_END) + len(HEAD_END)
         return find_echo(bytes(self._buffer[:end])) if end >= len(HEAD_END) else b""
 
@@ -141,10 +142,12 @@ class ServerConnection:
         self._buffer.clear()
         self._awaited = self._chunks = None
 
-    def receive_data(self, data: bytes | bytearray) -> None:
-        """Add data from the peer. After closing, data is dropped."""
+    def receive_data(self, data: bytes | bytearray) -> int:
+        """Add data from the peer. Return ``bytes_held``. After closing, data is dropped."""
+        buffer = self._buffer
         if not self.closed:
-            self._buffer += data
+            buffer += data
+        return len(buffer) if self._chunks is None else self.bytes_held
 
     def next_event(self) -> Event | None:
         """Return the next event in the data so far, or None until more arrives."""
@@ -228,22 +231,22 @@ class ServerConnection:
         return data
 
     def _read_head(self) -> Event | None:
-        head = None if self._last is None else self._last.take(self._buffer)
-        if head is None:
-            head = self._parse_head()
-        if head is None:
+        read = None if self._last is None else self._last.take(self._buffer)
+        if read is None:
+            read = self._parse_head()
+        if read is None:
             return None
         self._empty_lines = 0
-        self._echo = head.echo
+        head, _, self._echo, length = read
         # Reject before 100 Continue, so that the client does not send the body.
-        if head.length > self._limits.body_bytes_max:
+        if length > self._limits.body_bytes_max:
             raise RefusedError(413, "request body too large")
-        if head.length == CHUNKED:
+        if length == CHUNKED:
             self._chunks = ChunkedBody(self._limits)
-        self._awaited = head
-        return CONTINUE if head.expects_continue else self._read_body(head)
+        self._awaited = read
+        return CONTINUE if head.expects_continue else self._read_body(read)
 
-    def _parse_head(self) -> Head | None:
+    def _parse_head(self) -> ReadHead | None:
         buffer = self._buffer
         if buffer.startswith(b"\r") and not self._skip_empty_lines():
             return None
@@ -260,12 +263,12 @@ class ServerConnection:
             # A head within the smaller limit exceeds neither, so most heads skip this check.
             if end > self._small_head_bytes_max:
                 check_beginning(data, self._limits)
-            head = parse_head(data, self._limits.headers_max)
+            read = parse_head(data, self._limits.headers_max)
         except RefusedError:
             self._echo = find_echo(data)
             raise
-        self._last = remember_head(data, head, self._small_head_bytes_max)
-        return head
+        self._last = remember_head(data, read, self._small_head_bytes_max)
+        return read
 
     def _skip_empty_lines(self) -> bool:
         """Drop the empty lines before a request. Return True if other data has arrived."""
@@ -276,7 +279,8 @@ class ServerConnection:
         is_half_a_line = buffer == b"\r" and self._empty_lines < _EMPTY_LINES_MAX
         return len(buffer) > 0 and not is_half_a_line
 
-    def _read_body(self, head: Head) -> Request | Pause | None:
+    def _read_body(self, read: ReadHead) -> Request | Pause | None:
+        head, headers, _, length = read
         chunks, buffer = self._chunks, self._buffer
         if chunks is not None:
             body = chunks.read(buffer)
@@ -284,10 +288,10 @@ class ServerConnection:
                 return PAUSE if chunks.is_paused else None
             self._chunks = None
         else:
-            if len(buffer) < head.length:
+            if len(buffer) < length:
                 return None
-            body = bytes(buffer[: head.length])
-            del buffer[: head.length]
+            body = bytes(buffer[:length])
+            del buffer[:length]
         self._awaited = None
         self._head = head
         self._unanswered = True
@@ -297,7 +301,7 @@ class ServerConnection:
             head.method,
             head.path,
             head.query,
-            head.headers,
+            headers,
             body,
             head.keep_alive,
             self._principal,

@@ -9,12 +9,9 @@ differs from request to request: these are left out, and read from each head.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-import msgspec
-
-from authorizerd.protocol.http.request_head import LENGTH_DIGITS_MAX, Head
+from authorizerd.protocol.http.request_head import LENGTH_DIGITS_MAX, Head, ReadHead
 
 HEAD_BYTES_MAX: Final = 1024
 """No longer head is remembered, nor recognized."""
@@ -37,20 +34,21 @@ class LastHead(NamedTuple):
     rest: tuple[tuple[bytes, bytes], ...]
     head: Head
     bytes_max: int
-    headers: Mapping[bytes, bytes]
+    headers: dict[bytes, bytes]
+    length: int
 
-    def take(self, buffer: bytearray) -> Head | None:
+    def take(self, buffer: bytearray) -> ReadHead | None:
         """Remove a head from the beginning of ``buffer``; None if it differs in anything else."""
-        before, rest, head, bytes_max, kept = self
+        before, rest, head, bytes_max, headers, length = self
         if not buffer.startswith(before):
             return None
-        headers = dict(kept)
-        position, length, echo = len(before), head.length, head.echo
+        text = bytes(buffer[:bytes_max])
+        headers, echo, position = headers.copy(), b"", len(before)
         for name, after in rest:
-            end = buffer.find(b"\r\n", position, bytes_max)
-            if end < 0 or not buffer.startswith(after, end):
+            end = text.find(b"\r\n", position)
+            if end < 0 or not text.startswith(after, end):
                 return None
-            headers[name] = value = bytes(buffer[position:end])
+            headers[name] = value = text[position:end]
             if name == _LENGTH:
                 if not value.isdigit() or len(value) > LENGTH_DIGITS_MAX:
                     return None
@@ -60,30 +58,18 @@ class LastHead(NamedTuple):
             elif name == _ID:
                 echo = b"X-Request-ID: %b\r\n" % value
             position = end + len(after)
-        if position > bytes_max:
-            return None
         del buffer[:position]
-        return Head(
-            head.method,
-            head.path,
-            head.query,
-            headers,
-            head.keep_alive,
-            head.connection,
-            echo,
-            length,
-            False,
-            head.is_newer,
-        )
+        return head, headers, echo, length
 
 
-def remember_head(text: bytes, head: Head, bytes_max: int) -> LastHead | None:
+def remember_head(text: bytes, read: ReadHead, bytes_max: int) -> LastHead | None:
     """Return what recognizes such a head again; None for one that is rare, or has other secrets.
 
     Args:
         bytes_max: a size within which no head exceeds a limit.
     """
-    headers = dict(head.headers)
+    head, headers, _, length = read
+    headers = dict(headers)
     bytes_max = min(bytes_max, HEAD_BYTES_MAX)
     if len(text) > bytes_max or head.query or not _NOT_KEPT.isdisjoint(headers):
         return None
@@ -98,6 +84,4 @@ def remember_head(text: bytes, head: Head, bytes_max: int) -> LastHead | None:
     if any(name in headers for name in _LEFT_OUT):  # it has no value
         return None
     before, *after = (*texts, text[position:])
-    rest = tuple(zip(names, after, strict=True))
-    bare = msgspec.structs.replace(head, headers={}, echo=b"")
-    return LastHead(before, rest, bare, bytes_max, headers)
+    return LastHead(before, tuple(zip(names, after, strict=True)), head, bytes_max, headers, length)

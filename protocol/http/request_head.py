@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -73,22 +73,24 @@ class RefusedError(Exception):
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """A request without its body, which has ``length`` bytes or is ``CHUNKED``.
+    """The part of a head that a client repeats with each request, except its headers.
 
-    ``connection`` is the header line for answers while the connection stays open, and ``echo`` is
-    the header line that every answer repeats: the request's id. ``is_newer`` is True for HTTP/1.1.
+    ``connection`` is the header line for answers while the connection stays open. ``is_newer`` is
+    True for HTTP/1.1.
     """
 
     method: str
     path: str
     query: str
-    headers: Mapping[bytes, bytes]
     keep_alive: bool
     connection: bytes
-    echo: bytes
-    length: int
     expects_continue: bool
     is_newer: bool
+
+
+ReadHead: TypeAlias = tuple[Head, Mapping[bytes, bytes], bytes, int]
+"""A head, its headers, the header line that every answer repeats (the request's id), and the length
+of the body in bytes, or ``CHUNKED``."""
 
 
 def check_beginning(head: bytes | bytearray, limits: HttpLimits) -> None:
@@ -135,7 +137,7 @@ def find_echo(head: bytes) -> bytes:
     return b"X-Request-ID: %b\r\n" % b", ".join(ids) if ids else b""
 
 
-def parse_head(head: bytes, headers_max: int) -> Head:
+def parse_head(head: bytes, headers_max: int) -> ReadHead:
     """Parse a head, complete with its empty line.
 
     Raises:
@@ -171,19 +173,18 @@ def parse_head(head: bytes, headers_max: int) -> Head:
     if path[:1] != "/":
         path, query = _split_target(target.decode(), headers)
     connection, request_id, expected = get(b"connection"), get(b"x-request-id"), get(b"expect")
-    return Head(
+    parsed = Head(
         name,
         path,
         query,
-        headers,
         is_newer if connection is None else _keeps_alive(connection, is_newer),
         # HTTP/1.0 must be told that the connection stays open. In HTTP/1.1 it is the default.
         b"" if is_newer else b"Connection: keep-alive\r\n",
-        b"" if request_id is None else b"X-Request-ID: %b\r\n" % request_id,
-        length,
         expected is not None and is_newer and _expects_continue(expected, length),
         is_newer,
     )
+    echo = b"" if request_id is None else b"X-Request-ID: %b\r\n" % request_id
+    return parsed, headers, echo, length
 
 
 def _join_repeated(lines: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -346,7 +346,7 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="a drain cuts off live answers",
-        file="daemon/http/server.py",
+        file="daemon/http/body_writer.py",
         text="        for writer in self._writers:\n            writer.end_if_live()\n",
         found_by="tests/daemon/http/test_streamed_answers.py::test_drain_completes_a_live_answer",
     ),

@@ -311,6 +311,13 @@ DECISION_PORT_MUTANTS: Final = (
         found_by="tests/protocol/http/test_request_id.py::test_id_of_a_request_is_only_in_its_own_answer",
     ),
     Mutant(
+        name="a question of OPA's plugin may repeat a key",
+        file="protocol/decisions/opa.py",
+        text="if len(body) > QUESTION_BYTES_MAX or not has_only(body, query):",
+        becomes="if len(body) > QUESTION_BYTES_MAX:",
+        found_by="tests/protocol/decisions/test_opa.py::test_repeated_key_is_rejected",
+    ),
+    Mutant(
         name="the type of OPA's principal may contain a colon",
         file="protocol/decisions/opa.py",
         text='    if ":" in principal.principal_type:\n',
@@ -320,22 +327,22 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a removed token remains valid",
         file="daemon/decisions/callers.py",
-        text="        if not self._is_valid:\n",
-        becomes="        if self._token is None:\n",
+        text="if token is not None and token not in callers.tokens:",
+        becomes="if False:",
         found_by="tests/daemon/decisions/test_callers.py::test_a_removed_token_is_invalid",
     ),
     Mutant(
         name="a refusal shows a principal of any length",
         file="daemon/decisions/callers.py",
-        text="self._principal[:SHOWN_PRINCIPAL_CHARACTERS]",
-        becomes="self._principal",
+        text="principal[:SHOWN_PRINCIPAL_CHARACTERS]",
+        becomes="principal",
         found_by="tests/daemon/decisions/test_authzen_callers.py"
         "::test_refusal_shows_only_the_beginning_of_a_long_principal",
     ),
     Mutant(
         name="a caller with a token may ask about others without the right",
         file="daemon/decisions/callers.py",
-        text="needs.itself if about == self._principal else needs.others",
+        text="needs.itself if about == principal else needs.others",
         becomes="needs.itself",
         found_by="tests/daemon/decisions/test_callers.py::test_callers_may_ask_about_themselves_and_super_users_about_all",
     ),
@@ -510,8 +517,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="the last head of a connection is kept with its token",
         file="protocol/http/last_head.py",
-        text="bare = msgspec.structs.replace(head, headers={}",
-        becomes="bare = msgspec.structs.replace(head",
+        text="if headers.pop(name",
+        becomes="if headers.get(name",
         found_by="tests/protocol/http/test_last_head.py::test_no_secret_is_kept",
     ),
     Mutant(
@@ -553,8 +560,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="a removed token keeps its watches",
         file="daemon/decisions/callers.py",
-        text="        if not self._is_valid:\n",
-        becomes="        if needs.itself is None and not self._is_valid:\n",
+        text="if token is not None and token not in callers.tokens:",
+        becomes="if needs.itself is None and token is not None and token not in callers.tokens:",
         found_by="tests/daemon/queries/test_acl_watch.py::test_removed_token_ends_its_watches",
     ),
     Mutant(

@@ -236,9 +236,9 @@ TLS_MUTANTS: Final = (
     Mutant(
         name="a certificate admits a caller with a wrong token",
         file="daemon/decisions/callers.py",
-        text="return None if found is None else _TokenHolder(",
-        becomes="return _Known(self._authorizer, certified, surface) if found is None and certified"
-        " else None if found is None else _TokenHolder(",
+        text="return None if found is None else _Known(self, ",
+        becomes="return _Known(self, certified) if found is None and certified else None"
+        " if found is None else _Known(self, ",
         found_by="tests/daemon/decisions/test_callers.py::test_wrong_token_is_refused_despite_a_certificate",
     ),
     Mutant(

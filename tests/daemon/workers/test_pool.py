@@ -15,7 +15,7 @@ from authorizerd.actors.auditor import NOT_WRITTEN
 from authorizerd.actors.boot_clock import boot_time
 from authorizerd.actors.published_state import STOPPED
 from authorizerd.actors.record_applier import CaughtUp, Message, RecordApplier, Renew, Suspend
-from authorizerd.daemon.http.server import HttpStatistics
+from authorizerd.daemon.net.connection_statistics import HttpStatistics
 from authorizerd.daemon.workers import link as worker_link
 from authorizerd.daemon.workers.feed_source import SILENT
 from authorizerd.daemon.workers.pool import REPLACE_SECONDS_MAX, REPLACE_SECONDS_MIN, WorkerPool
