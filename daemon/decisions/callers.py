@@ -176,6 +176,7 @@ class _Known(Caller):
     """
 
     __slots__ = ("_callers", "_token", "known_by", "principal")
+    principal: str
 
     def __init__(self, callers: Callers, principal: str, token: Token | None = None) -> None:
         self._callers = callers
