@@ -12,8 +12,7 @@ import trio
 
 from authorizerd.cli.main import main
 from authorizerd.cli.shell.conversation import write_history
-from authorizerd.daemon.audit.file import AuditFile
-from authorizerd.daemon.audit.lock import AuditLock
+from authorizerd.daemon.audit.file import AuditFile, AuditLock
 from authorizerd.daemon.net.binding import bind_unix
 from authorizerd.daemon.telemetry.ready_file import ReadyFile, write_ready_file
 from authorizerd.management.formats.listing import format_acls

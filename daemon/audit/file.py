@@ -9,16 +9,17 @@ while the file is being moved go to the old file.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Final
 
 import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
-from authorizerd.daemon.audit.lock import AuditLock
 from authorizerd.daemon.process.threads import run_in_thread
 
 Write = Callable[[int, bytes | memoryview], int]
@@ -26,6 +27,41 @@ Write = Callable[[int, bytes | memoryview], int]
 
 # O_NONBLOCK: if the path is a pipe, opening it must not block.
 _FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+
+
+class AuditLock:
+    """The lock by which a daemon and its workers take turns to write to one audit output.
+
+    It does not exclude other threads of the same process.
+
+    **Invariant:** only the daemon and its workers can hold it. A lock on the output itself could be
+    taken by anyone who may read it. Therefore the lock is on memory that only these processes have
+    open.
+
+    Args:
+        descriptor: in a worker, the one inherited from the daemon. None creates a new lock.
+    """
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        if descriptor is None:
+            descriptor = os.memfd_create("authorizerd audit")
+        # Only workers inherit it, and only because the daemon passes it to them.
+        os.set_inheritable(descriptor, False)
+        self.descriptor: Final = descriptor
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Wait for the lock, blocking the thread, and hold it until the ``with`` block ends."""
+        # Not ``flock``: it would not exclude processes that inherited the same open file.
+        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self.descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close this process's descriptor of the lock."""
+        os.close(self.descriptor)
 
 
 class AuditFile:

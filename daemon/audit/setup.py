@@ -17,9 +17,8 @@ from authorizerd.acl.audit.mask import Masker, Masking
 from authorizerd.actors.audit_log import EVENTS_PER_SLICE, AuditLog
 from authorizerd.actors.auditor import Auditor
 from authorizerd.config.configuration import Configuration
-from authorizerd.daemon.audit.file import AuditFile
+from authorizerd.daemon.audit.file import AuditFile, AuditLock
 from authorizerd.daemon.audit.format import AuditFormatter
-from authorizerd.daemon.audit.lock import AuditLock
 from authorizerd.daemon.audit.stream import AuditStream
 from authorizerd.daemon.errors import StartError
 from authorizerd.daemon.secret_file import Forbidden, read_secret_file

@@ -16,8 +16,7 @@ from typing import Final
 import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
-from authorizerd.daemon.audit.file import Write, count_whole_lines
-from authorizerd.daemon.audit.lock import AuditLock
+from authorizerd.daemon.audit.file import AuditLock, Write, count_whole_lines
 from authorizerd.daemon.process.threads import run_in_thread
 
 _LOOK_MS: Final = 200

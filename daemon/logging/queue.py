@@ -7,8 +7,10 @@ dropped and counted; once lines can be written again, one line reports how many 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import select
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +22,8 @@ QUEUE_BYTES_MAX: Final = 1024 * 1024
 FLUSH_SECONDS_MAX: Final = 1.0
 """How long the process waits at its end for the queued lines to be written."""
 THREAD_NAME: Final = "log writer"
+LINES_PER_SECOND_MAX: Final = 10
+"""Lines of one kind, so that a flood cannot fill the queue."""
 
 Write = Callable[[bytes], int]
 """Write some of the data, waiting if necessary, and return how many bytes. Raises OSError."""
@@ -147,6 +151,42 @@ class QueueHandler(logging.Handler):
         return self.format(
             logging.LogRecord("authorizerd", logging.WARNING, __file__, 0, text, (lines,), None)
         )
+
+
+class LogLimit(logging.Filter):
+    """Pass a limited number of records of each kind per second, and count the others.
+
+    The next record that passes reports how many were dropped. A kind is a logger's message before
+    its arguments are inserted, so there are few kinds.
+    """
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._now_s = now_s
+        self._kinds: dict[tuple[str, str], _Passed] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind = self._kinds.setdefault((record.name, str(record.msg)), _Passed())
+        now = self._now_s()
+        if now - kind.since >= 1:
+            kind.since, kind.count = now, 0
+            if kind.held:
+                record.msg = f"{record.msg} ({kind.held} similar lines were dropped)"
+                kind.held = 0
+        if kind.count >= LINES_PER_SECOND_MAX:
+            kind.held += 1
+            return False
+        kind.count += 1
+        return True
+
+
+@dataclass(slots=True)
+class _Passed:
+    """How many records of one kind passed and were dropped. ``since`` is when this second began."""
+
+    since: float = -math.inf
+    count: int = 0
+    held: int = 0
 
 
 def write_to(descriptor: int) -> Write:

@@ -20,8 +20,7 @@ from typing import Final, TextIO
 
 from authorizerd.acl.text.printable import escape_unprintable
 from authorizerd.config.values import LogFormat
-from authorizerd.daemon.logging.limiter import LogLimit
-from authorizerd.daemon.logging.queue import LogStatistics, QueueHandler, write_to
+from authorizerd.daemon.logging.queue import LogLimit, LogStatistics, QueueHandler, write_to
 from authorizerd.daemon.process.utc_time import format_utc
 
 LINE_BYTES_MAX: Final = 40_000

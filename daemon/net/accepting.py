@@ -18,8 +18,7 @@ from typing import Final, Protocol
 
 import trio
 
-from authorizerd.daemon.net.arrival import Arrival
-from authorizerd.daemon.net.arrivals import Arrivals, has_ended, to_stream
+from authorizerd.daemon.net.arrivals import Arrival, Arrivals, has_ended, to_stream
 from authorizerd.daemon.net.connection import Owner
 from authorizerd.daemon.net.open_connections import Guest, OpenConnections
 from authorizerd.daemon.net.socket_stream import send_last

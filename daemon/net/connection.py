@@ -19,13 +19,12 @@ import trio
 
 from authorizerd.config.bounds import FREE_BYTES, RECEIVE_BYTES
 from authorizerd.daemon.errors import ClosingError, MemoryBudgetError
-from authorizerd.daemon.net.arrival import Arrival, Ending, peer_address
+from authorizerd.daemon.net.arrivals import Arrival, Ending, peer_address
 from authorizerd.daemon.net.connection_limits import ConnectionLimits, network_of
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics
-from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS, Admission
 from authorizerd.daemon.net.memory_budget import MemoryBudget, Reservation
 from authorizerd.daemon.net.socket_stream import SocketStream
-from authorizerd.daemon.net.turns import current_turns
+from authorizerd.daemon.net.turns import PAUSE_SECONDS, Admission, current_turns
 
 FRAME_SIZE_BYTES: Final = 4
 LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
@@ -67,30 +66,6 @@ class Connection:
         is_confined: True if it may hold at most FREE_BYTES until it is established.
         arrival: the arrival that it was; None if it was accepted as a stream.
     """
-
-    __slots__ = (
-        "_server",
-        "_socket",
-        "accepted_at",
-        "address",
-        "admission",
-        "ending",
-        "expires_at",
-        "is_confined",
-        "is_established",
-        "is_known",
-        "network",
-        "phase",
-        "principal",
-        "reservation",
-        "retried",
-        "scope",
-        "since",
-        "source",
-        "stream",
-        "too_slow",
-        "valid_from",
-    )
 
     def __init__(
         self,

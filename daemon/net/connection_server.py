@@ -18,8 +18,7 @@ import trio
 from authorizerd.config.configuration import Configuration
 from authorizerd.daemon.errors import ClosingError
 from authorizerd.daemon.net.accepting import Acceptor, Stream
-from authorizerd.daemon.net.arrival import Arrival, Ending
-from authorizerd.daemon.net.arrivals import Arrivals, Opening, to_stream
+from authorizerd.daemon.net.arrivals import Arrival, Arrivals, Ending, Opening, to_stream
 from authorizerd.daemon.net.connection import Connection, Phase
 from authorizerd.daemon.net.connection_limits import ConnectionLimits
 from authorizerd.daemon.net.connection_statistics import ConnectionStatistics

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Final
 
 from authorizerd.daemon.errors import ClosingError
-from authorizerd.daemon.net.arrival import Arrival, Ending
-from authorizerd.daemon.net.arrivals import Opening
+from authorizerd.daemon.net.arrivals import Arrival, Ending, Opening
 from authorizerd.daemon.net.connection import Connection, Owner, Phase
 from authorizerd.daemon.net.socket_stream import send_last
 from authorizerd.tls.client_hello import is_whole_record

@@ -22,7 +22,7 @@ from typing import Final
 
 import trio
 
-from authorizerd.daemon.net.arrival import Arrival
+from authorizerd.daemon.net.arrivals import Arrival
 from authorizerd.daemon.net.connection import Connection, Phase
 
 IDLE_SECONDS_MIN: Final = 10.0

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import authorizerd_client
-from authorizerd.daemon.net.load_shedding import Admission
+from authorizerd.daemon.net.turns import Admission
 from authorizerd.protocol.decisions.stream import encode_answer
 from authorizerd_client import (
     AuthorizerdError,

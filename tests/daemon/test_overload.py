@@ -14,8 +14,7 @@ from trio.testing import MockClock, lockstep_stream_pair, wait_all_tasks_blocked
 from authorizerd.config.bounds import ANSWERS_AT_ONCE_MAX, FREE_BYTES
 from authorizerd.daemon.decisions.stream_server import NO_CORRELATION_ID, QUESTIONS_PER_TURN
 from authorizerd.daemon.net.connection import LOGIN_BYTES_MAX
-from authorizerd.daemon.net.load_shedding import PAUSE_SECONDS
-from authorizerd.daemon.net.turns import Turns
+from authorizerd.daemon.net.turns import PAUSE_SECONDS, Turns
 from authorizerd.protocol.decisions.stream import Answer
 from authorizerd.protocol.http.messages import Request, Response
 from authorizerd.protocol.kafka.error_codes import ErrorCode

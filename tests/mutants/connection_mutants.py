@@ -23,7 +23,7 @@ CONNECTION_MUTANTS: Final = (
     ),
     Mutant(
         name="a request that has just arrived is refused for overload",
-        file="daemon/net/load_shedding.py",
+        file="daemon/net/turns.py",
         text="so the first one is not refused.\n        self._is_late = False\n",
         becomes="so the first one is not refused.\n",
         found_by="tests/daemon/net/test_load_shedding.py::test_request_behind_no_unanswered_one_is_admitted",

@@ -176,7 +176,7 @@ PROCESS_MUTANTS: Final = (
     ),
     Mutant(
         name="processes write audit lines at the same time",
-        file="daemon/audit/lock.py",
+        file="daemon/audit/file.py",
         text="        fcntl.lockf(self.descriptor, fcntl.LOCK_EX)\n",
         found_by="tests/daemon/audit/test_file.py::test_other_processes_wait_during_a_write",
     ),

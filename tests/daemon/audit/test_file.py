@@ -20,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.actors.audit_log import PartialWriteError
-from authorizerd.daemon.audit.file import AuditFile, count_whole_lines
-from authorizerd.daemon.audit.lock import AuditLock
+from authorizerd.daemon.audit.file import AuditFile, AuditLock, count_whole_lines
 
 WRITERS = 3
 BATCHES = 60
@@ -317,7 +316,7 @@ def test_a_line_without_its_line_feed_counts_as_whole(lines: list[bytes], size: 
 _WRITER = """
 import errno, os, sys, time
 from authorizerd.daemon.audit.file import AuditFile
-from authorizerd.daemon.audit.lock import AuditLock
+from authorizerd.daemon.audit.file import AuditLock
 
 path, name, calls, turns = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 is_full = False

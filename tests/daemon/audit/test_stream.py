@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from authorizerd.actors.audit_log import PartialWriteError
-from authorizerd.daemon.audit.lock import AuditLock
+from authorizerd.daemon.audit.file import AuditLock
 from authorizerd.daemon.audit.stream import AuditStream
 
 
@@ -151,7 +151,7 @@ async def test_a_torn_line_is_ended_before_the_next(pipe: tuple[int, int], room:
 _WRITER = """
 import sys
 from authorizerd.daemon.audit.stream import AuditStream
-from authorizerd.daemon.audit.lock import AuditLock
+from authorizerd.daemon.audit.file import AuditLock
 stream = AuditStream(1, AuditLock(int(sys.argv[2])), is_ours=False)
 for number in range(20):
     stream._send([b"<%s %d %s>" % (sys.argv[1].encode(), number, b"x" * 30_000)] * 2)

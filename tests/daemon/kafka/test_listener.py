@@ -15,8 +15,8 @@ import trio
 from authorizerd.config.jaas import PlainUsers
 from authorizerd.config.values import SecurityProtocol
 from authorizerd.daemon.kafka.dispatch import Session
-from authorizerd.daemon.net import arrival
-from authorizerd.daemon.net.arrival import peer_address
+from authorizerd.daemon.net import arrivals
+from authorizerd.daemon.net.arrivals import peer_address
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.framing import frame
@@ -262,7 +262,7 @@ async def test_peer_that_disconnects_before_its_address_is_read_is_not_a_fault(
         raise trio.BrokenResourceError("not connected")
 
     service = await start(nursery)
-    monkeypatch.setattr(arrival, "peer_address", get_address)
+    monkeypatch.setattr(arrivals, "peer_address", get_address)
     assert await (await service.connect()).is_closed()
     assert caplog.records == []
 
@@ -284,7 +284,7 @@ async def test_peer_host_is_formatted_as_in_java(
     service = await start(nursery, echo)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     connected = Mock(spec=socket.socket, family=family, getpeername=lambda: peer)
-    monkeypatch.setattr(arrival, "peer_address", lambda _: peer_address(connected))
+    monkeypatch.setattr(arrivals, "peer_address", lambda _: peer_address(connected))
     await (await service.connect()).echo(b"x")
     assert echo.sessions[-1].host == host
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import logging
 
-from authorizerd.daemon.logging.limiter import LINES_PER_SECOND_MAX, LogLimit
+from authorizerd.daemon.logging.queue import LINES_PER_SECOND_MAX, LogLimit
 
 
 def record(message: str, number: int) -> logging.LogRecord:

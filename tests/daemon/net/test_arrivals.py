@@ -15,8 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from authorizerd.daemon.net.accepting import ACCEPTS_PER_TURN, Accepted, Acceptor
-from authorizerd.daemon.net.arrival import Arrival
-from authorizerd.daemon.net.arrivals import STARTS_PER_TURN, ArrivalQueue, Arrivals, Opening
+from authorizerd.daemon.net.arrivals import (
+    STARTS_PER_TURN,
+    Arrival,
+    ArrivalQueue,
+    Arrivals,
+    Opening,
+)
 from authorizerd.daemon.net.connection_server import SWEEP_SECONDS, ConnectionServer
 from authorizerd.daemon.net.handshakes import HANDSHAKES_STARTED_MAX
 from tests.daemon.net.echo_server import HELLO, LOGIN_S, PART, Server, ask, is_closed

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from authorizerd.daemon.net.load_shedding import Admission
-from authorizerd.daemon.net.turns import Turns
+from authorizerd.daemon.net.turns import Admission, Turns
 
 TURN_MS_MAX = 50
 LIMIT_NS = TURN_MS_MAX * 1_000_000
