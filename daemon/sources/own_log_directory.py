@@ -86,7 +86,8 @@ def format_log_directory(
         cluster_id = new_uuid()
     if not is_cluster_id(cluster_id):
         raise StartError(
-            f"--cluster-id: expected printable ASCII without blanks, found {cluster_id!r}"
+            "--cluster-id: expected at most 255 printable ASCII characters without blanks and"
+            f" backslashes, found {cluster_id!r}"
         )
     properties = MetaProperties(cluster_id, node_id, new_uuid())
 

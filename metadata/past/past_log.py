@@ -164,13 +164,17 @@ class PastLog:
             MetadataLogError: as ``read``.
         """
         offset = self.find_offset(as_of)
-        # Do not read on: what follows may be damaged, and does not matter.
-        return _end_at(
-            offset,
-            self.read(offset),
-            lambda each: each.changes.last_offset,
-            lambda each: each.changes.is_end and not each.is_checkpoint,
-        )
+        newest = -1
+        for timed in self.read(offset):
+            newest = timed.changes.last_offset
+            if newest > offset:
+                return
+            yield timed
+            # Do not read on: what follows may be damaged, and does not matter.
+            if newest == offset and timed.changes.is_end and not timed.is_checkpoint:
+                return
+        if newest < offset:
+            raise PastRangeError(describe_future(offset, newest))
 
     def batches_until(self, as_of: AsOf) -> Iterator[LogBatch]:
         """Yield the batches that lead to the state at ``as_of``; see ``read_until``.
@@ -178,12 +182,16 @@ class PastLog:
         Raises as ``read_until``.
         """
         offset = self.find_offset(as_of)
-        return _end_at(
-            offset,
-            self._batches_from(offset),
-            lambda each: each.last_offset,
-            lambda each: not each.is_checkpoint,
-        )
+        newest = -1
+        for log_batch in self._batches_from(offset):
+            newest = log_batch.last_offset
+            if newest > offset:
+                return
+            yield log_batch
+            if newest == offset and not log_batch.is_checkpoint:
+                return
+        if newest < offset:
+            raise PastRangeError(describe_future(offset, newest))
 
     def find_offset(self, as_of: AsOf, *, newest: int | None = None) -> int:
         """Return the offset that ``as_of`` names: for a time, that of the last batch up to then.
@@ -271,29 +279,6 @@ class PastLog:
                 hint = f"{error}; the past can be read from offset {end - 1} on"
                 return PastDamagedError(hint, end - 1)
         return PastDamagedError(f"{error}; no part of the past can be read", None)
-
-
-def _end_at(
-    offset: int,
-    items: Iterator[T],
-    last_offset: Callable[[T], int],
-    is_last: Callable[[T], bool],
-) -> Iterator[T]:
-    """Yield the items up to ``offset``, and read no more than that.
-
-    Raises:
-        PastRangeError: there are not so many.
-    """
-    newest = -1
-    for item in items:
-        newest = last_offset(item)
-        if newest > offset:
-            return
-        yield item
-        if newest == offset and is_last(item):
-            return
-    if newest < offset:
-        raise PastRangeError(describe_future(offset, newest))
 
 
 def _may_begin(batch: RecordBatch) -> bool:
