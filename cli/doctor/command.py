@@ -42,7 +42,6 @@ def new_parser() -> CheckParser:
 
 
 def run_doctor(words: Sequence[str], out: TextIO | None = None) -> int:
-    """Run the command with the words that follow its name; return its exit code."""
     out = out or sys.stdout
     arguments = new_parser().parse_words(words)
     found = []
