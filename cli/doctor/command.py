@@ -25,6 +25,7 @@ from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import describe_ignored_key
 
+EXIT_NOT_EXAMINED: Final = 1
 EXIT_ERRORS: Final = 2
 
 _CHECK: Final = "configuration"

@@ -36,6 +36,7 @@ from authorizerd.metadata.inspection.repair import (
 from authorizerd.metadata.lock import is_locked, locked
 from authorizerd.metadata.storage import DISK, Storage
 
+EXIT_NOT_CHECKED: Final = CheckParser.exit_code
 EXIT_FAULTS: Final = 2
 
 COPY_ADVICE: Final = (
