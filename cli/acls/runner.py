@@ -32,9 +32,7 @@ from authorizerd.management.formats.listing import (
 class AclReader(Protocol):
     """A source of ACLs: a server or a log."""
 
-    async def describe(self, filter: AclFilter) -> list[Acl]:
-        """Return the ACLs that ``filter`` matches, in any order."""
-        ...
+    async def describe(self, filter: AclFilter) -> list[Acl]: ...
 
 
 class Removed(NamedTuple):
@@ -60,9 +58,7 @@ class AclAdmin(AclReader, Protocol):
 
     async def create(self, acls: Sequence[Acl]) -> None: ...
 
-    async def delete(self, filters: Sequence[AclFilter]) -> Removed:
-        """Delete the ACLs that any filter matches, and return how many these were."""
-        ...
+    async def delete(self, filters: Sequence[AclFilter]) -> Removed: ...
 
 
 _PRINTED: Final = re.compile(r"[^\n\t]+")
@@ -112,7 +108,6 @@ class Steps:
         self.is_sent = False
 
     def describe(self) -> str:
-        """Return what is certain, and what is not."""
         done = f"{self.finished} of {count_of(self.count, 'resource pattern')} changed as asked"
         if self.is_sent:
             done += "; it is not known whether the last request was carried out"

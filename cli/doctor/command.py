@@ -25,6 +25,7 @@ from authorizerd.config.errors import ConfigurationError
 from authorizerd.config.hints import find_hints
 from authorizerd.config.keys import describe_ignored_key
 
+EXIT_NOT_EXAMINED: Final = 1
 EXIT_ERRORS: Final = 2
 
 _CHECK: Final = "configuration"
@@ -42,7 +43,6 @@ def new_parser() -> CheckParser:
 
 
 def run_doctor(words: Sequence[str], out: TextIO | None = None) -> int:
-    """Run the command with the words that follow its name; return its exit code."""
     out = out or sys.stdout
     arguments = new_parser().parse_words(words)
     found = []

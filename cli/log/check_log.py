@@ -36,6 +36,7 @@ from authorizerd.metadata.inspection.repair import (
 from authorizerd.metadata.lock import is_locked, locked
 from authorizerd.metadata.storage import DISK, Storage
 
+EXIT_NOT_CHECKED: Final = CheckParser.exit_code
 EXIT_FAULTS: Final = 2
 
 COPY_ADVICE: Final = (
@@ -65,7 +66,6 @@ class Report:
     document: dict[str, Any] = field(default_factory=dict)
 
     def say(self, *lines: str) -> None:
-        """Print lines, unless only the document is printed."""
         if self.out is None:
             return
         for line in lines:
@@ -95,7 +95,6 @@ def run_check_log(
     storage: Storage = DISK,
     now: datetime | None = None,
 ) -> int:
-    """Run the command with the words that follow its name; return its exit code."""
     out = out or sys.stdout
     arguments = new_parser().parse_args(words)
     if isinstance(out, TextIOWrapper):

@@ -248,7 +248,6 @@ def describe_result(result: Result, propose: DescribeChange) -> Iterator[str]:
 
 
 def describe_failure(result: Result, propose: DescribeChange = propose_command) -> Iterator[str]:
-    """Yield what a failed test expected and what was found, without unprintable characters."""
     test = result.test
     for line in _describe_failure(result):
         yield escape_unprintable(line)

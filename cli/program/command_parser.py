@@ -111,7 +111,6 @@ class LazyParser(CommandParser):
         self._add_arguments = add_arguments
 
     def complete(self) -> None:
-        """Add the arguments, unless they were added before."""
         add_arguments, self._add_arguments = self._add_arguments, None
         if add_arguments is not None:
             add_arguments(self)

@@ -80,7 +80,6 @@ def add_shell_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_shell(arguments: argparse.Namespace) -> int:
-    """Run one command of the shell, or a conversation; return the exit code. Blocks."""
     opened = _open(flags.read_request(ShellRequest, arguments))
     for note in opened.notes:
         warn(note)

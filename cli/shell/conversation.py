@@ -35,7 +35,6 @@ _DELIMITERS: Final = " \t"
 
 
 def converse(shell: Shell, title: str, measure: Callable[[], int]) -> int:
-    """Read and run commands until the user leaves; return the exit code."""
     readline = _import_readline()
     path = find_history_file(os.environ)
     if readline is not None:

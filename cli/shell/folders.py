@@ -170,8 +170,6 @@ def features_folder(features: Mapping[str, int]) -> Folder:
 
 
 def scram_folder(credentials: Mapping[Login, ScramCredential]) -> Folder:
-    """Return a folder with a folder of users for each mechanism."""
-
     def find(name: str) -> Folder | None:
         mechanism = _MECHANISMS.get(name)
         if mechanism is None:
@@ -208,7 +206,6 @@ def topics_folder(
 def topic_folder(
     id: bytes, name: str, partitions: Mapping[int, Value], describe: Callable[[Value], str]
 ) -> Folder:
-    """Return the folder of one topic, with a file for each partition."""
     numbered = nodes_folder(partitions, describe)
     about = {"id": java_text.format_uuid(id), "name": name}
 

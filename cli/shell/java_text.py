@@ -153,7 +153,6 @@ def _normalize(digits: str, exponent: int) -> tuple[str, int]:
 
 
 def describe_metadata_version(level: int | None) -> str:
-    """Return the finalized level of metadata.version by name."""
     if level is None:
         return "Optional.empty"
     return f"Optional[{name_metadata_version(level)}]"

@@ -266,7 +266,6 @@ def _check_files(request: Request) -> None:
 def _add_command_configs(
     sides: _OwnSide, source: Side, target: Side, *, is_export: bool
 ) -> tuple[Side, Side]:
-    """Return the sides with the settings of their clients."""
     refuse = sides.refuse
     configs = {"from": sides.from_config, "to": sides.to_config}
     clusters = [

@@ -210,7 +210,6 @@ def _warn_of_surprises(acls: Iterable[Acl]) -> None:
 
 
 def _report_faults(losses: tuple[Loss, ...], written: model.Written | None, *, stops: bool) -> None:
-    """Print the losses and a failure on standard error."""
     for line in describe_losses(losses):
         warn(line)
     if stops:

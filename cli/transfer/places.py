@@ -130,6 +130,5 @@ def _find_format(locator: Locator, given: str | None) -> Format:
 
 
 def _describe_zookeeper(side: Side) -> tuple[str, Path | None, str]:
-    """Return the addresses, the file with the settings of the client, and the user's words."""
     config = None if side.command_config is None else Path(side.command_config)
     return side.locator.value, config, side.locator.text

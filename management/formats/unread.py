@@ -131,7 +131,6 @@ def find_step(text: str) -> NextStep | None:
 
 
 def decode_text(data: bytes) -> str:
-    """Return the text of a file."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

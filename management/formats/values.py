@@ -202,7 +202,6 @@ class AclShape(NamedTuple):
         return Acl(**fields)
 
     def write(self, acl: Acl) -> dict[str, str]:
-        """Return the values of an ACL that the words can say."""
         fields = name_fields(acl)
         for field, words in self.words.items():
             code = getattr(acl, field)

@@ -265,7 +265,6 @@ def _places(changes: AclChanges) -> Iterator[tuple[str, StepName, Acl]]:
 
 
 def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
-    """Return why an ACL must not be in a step, or None."""
     if not has_known_codes(acl):
         return "expected the names of codes that Kafka can create"
     permission = PermissionType.ALLOW if step.endswith("allow") else PermissionType.DENY
@@ -278,7 +277,6 @@ def _find_fault(step: StepName, acl: Acl, selector: Selector) -> str | None:
 
 
 def _compute_checksum(document: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a document of JSON values, in hexadecimal digits."""
     covered = {key: value for key, value in document.items() if key != _CHECKSUM}
     text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()

@@ -23,7 +23,6 @@ DIGEST_DIGITS: Final = 2 * (ID_BYTES + COUNT_BYTES)
 
 
 def digest_acls(acls: Iterable[Acl]) -> str:
-    """Return the digest of a set of ACLs, each once and in any order, in hexadecimal digits."""
     return combine_ids(map(derive_id, acls)).hex()
 
 
@@ -119,7 +118,6 @@ def compare(
 
 
 def apply_request(acls: Mapping[bytes, Acl], request: AclRequest) -> dict[bytes, Acl]:
-    """Return the ACLs, by derived ids, after a request."""
     after = dict(acls)
     for acl in request.acls:
         if request.is_creation:

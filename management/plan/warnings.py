@@ -104,7 +104,6 @@ def _make_questions(denials: Iterable[Acl], after: AclSnapshot) -> Iterator[Ques
 
 
 def _find_grantees(after: AclSnapshot) -> dict[tuple[int, int, str], list[str]]:
-    """Return the principals that an ALLOW names, by its resource pattern."""
     grantees: defaultdict[tuple[int, int, str], list[str]] = defaultdict(list)
     for acl in after.acls.values():
         if is_grant(acl) and acl.principal != WILDCARD_PRINCIPAL:

@@ -110,7 +110,6 @@ class _Proof:
 def _propose(
     snapshot: AclSnapshot, assertion: Assertion, finding: Finding, *, removes: bool
 ) -> list[AclChange]:
-    """Return changes that may remove what contradicts the assertion, or none."""
     names = next(
         each
         for each in assertion.names
