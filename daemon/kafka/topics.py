@@ -18,7 +18,6 @@ KRaftMetadataCache.
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -58,8 +57,7 @@ class _Wanted(NamedTuple):
 class TopicAnswers:
     """The answers to one request, in order, added some at a time; ``node_id`` is this node's.
 
-    Operations are kept in an array of plain integers, because freeing an array takes one step,
-    whatever its length.
+    The operations of a topic, which take many decisions, are found as its answer is written.
     """
 
     def __init__(
@@ -71,7 +69,7 @@ class TopicAnswers:
         self._wants_operations = wants_operations
         self._seen: set[tuple[str | None, UUID | None]] = set()
         self._topics: list[Topic | MetadataTopic] = []
-        self._operations = array("i")
+        self._are_described = bytearray()
 
     def add_described(self, topics: Sequence[Topic]) -> None:
         """Add those topics of the image that the caller may describe.
@@ -82,7 +80,7 @@ class TopicAnswers:
         described = self._rights.may_describe(ResourceType.TOPIC, names, log_if_denied=False)
         for topic, is_described in zip(topics, described, strict=True):
             if is_described:
-                self._add(topic, self._find_operations(topic.name))
+                self._add(topic)
 
     def add_requested(self, version: int, requested: Sequence[RequestedTopic]) -> None:
         """Add one answer for each requested topic; a repeated one is answered once."""
@@ -95,12 +93,12 @@ class TopicAnswers:
         described = iter(self._rights.may_describe(ResourceType.TOPIC, names))
         for item, each in zip(new, wanted, strict=True):
             if each.name is None:
-                self._add(refuse_topic(version, ErrorCode.UNKNOWN_TOPIC_ID, item))
+                refused = refuse_topic(version, ErrorCode.UNKNOWN_TOPIC_ID, item)
+                self._add(refused, is_described=False)
             elif not next(described):
-                self._add(_hide(each))
+                self._add(_hide(each), is_described=False)
             else:
-                topic = each.topic or _describe_missing(each.name)
-                self._add(topic, self._find_operations(each.name))
+                self._add(each.topic or _describe_missing(each.name))
 
     def _resolve(self, item: RequestedTopic) -> _Wanted:
         topic_id = item.topic_id
@@ -110,20 +108,18 @@ class TopicAnswers:
         topic = self._image.find_topic(topic_id.bytes)
         return _Wanted(None if topic is None else topic.name, topic_id, topic)
 
-    def _find_operations(self, name: str) -> int:
-        if not self._wants_operations:
-            return NOT_REQUESTED
-        return self._rights.operations(ResourceType.TOPIC, name)
-
-    def _add(self, topic: Topic | MetadataTopic, operations: int = NOT_REQUESTED) -> None:
+    def _add(self, topic: Topic | MetadataTopic, *, is_described: bool = True) -> None:
         self._topics.append(topic)
-        self._operations.append(operations)
+        self._are_described.append(is_described)
 
     def __len__(self) -> int:
         return len(self._topics)
 
     def __iter__(self) -> Iterator[MetadataTopic]:
-        for topic, operations in zip(self._topics, self._operations, strict=True):
+        for topic, is_described in zip(self._topics, self._are_described, strict=True):
+            operations = NOT_REQUESTED
+            if is_described and self._wants_operations:
+                operations = self._rights.operations(ResourceType.TOPIC, topic.name or "")
             if isinstance(topic, Topic):
                 yield MetadataTopic(
                     ErrorCode.NONE,
