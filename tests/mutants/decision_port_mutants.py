@@ -517,8 +517,8 @@ DECISION_PORT_MUTANTS: Final = (
     Mutant(
         name="the last head of a connection is kept with its token",
         file="protocol/http/last_head.py",
-        text="if headers.pop(name",
-        becomes="if headers.get(name",
+        text='(_LENGTH, b"authorization", _ID,',
+        becomes="(_LENGTH, _ID,",
         found_by="tests/protocol/http/test_last_head.py::test_no_secret_is_kept",
     ),
     Mutant(
