@@ -109,7 +109,7 @@ def test_no_secret_is_kept() -> None:
 
 
 def reachable(start: object) -> bytes:
-    """Return all bytes that are reachable from an object."""
+    """Return all bytes and texts that are reachable from an object."""
     found, seen, left = [], set(), [start]
     while left:
         each = left.pop()
@@ -118,6 +118,8 @@ def reachable(start: object) -> bytes:
         seen.add(id(each))
         if isinstance(each, (bytes, bytearray)):
             found.append(bytes(each))
+        if isinstance(each, str):
+            found.append(each.encode())
         if isinstance(each, (tuple, list, dict)) or type(each).__module__.startswith("authorizerd"):
             left += gc.get_referents(each)
             left += [getattr(each, name) for name in getattr(type(each), "__struct_fields__", ())]
