@@ -82,7 +82,7 @@ class AclSource(msgspec.Struct, frozen=True):
 
     @property
     def document(self) -> dict[str, object]:
-        """The field ``source`` of an answer in JSON, which docs/questions.md describes."""
+        """The field ``source`` of an answer in JSON, which docs/documents.md describes."""
         return {
             "place": self.place,
             "name": self.name,

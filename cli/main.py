@@ -2,7 +2,7 @@
 
 Exit codes: 0 done (``explain``: allowed), 1 a fault (one line on standard error), 2 invalid
 arguments, 3 ``explain``: denied. ``acls``, ``check-log``, ``doctor``, ``import-config`` and
-``replay`` define other codes; docs/exit-codes.md lists all of them.
+``replay`` define other codes; docs/command-line.md lists all of them.
 """
 
 from __future__ import annotations

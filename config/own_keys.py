@@ -78,16 +78,16 @@ class OwnSettings:
     pipelined decision request waits for its connection's turn. After a longer wait, the daemon
     refuses the request. A client that waits for each answer is never refused."""
     workers: int = setting(IntegerParser(1, 64), "1")
-    """Number of processes that share the decision ports (docs/workers.md); with 1 there is only the
-    daemon. max.connections and authorizerd.audit.queue.max apply to each process."""
+    """Number of processes that share the decision ports (docs/high-availability.md); with 1 there
+    is only the daemon. max.connections and authorizerd.audit.queue.max apply to each process."""
     worker_timeout_ms: int = setting(IntegerParser(100, _HOUR_MS), "10000")
     """Maximum time in milliseconds that a worker may take for one order of the daemon. A slower
     worker is killed and replaced. Updates that wait for it are then acknowledged. If the daemon
     hangs or is killed, its workers stop deciding after twice this time, at most 20 s."""
     watch_max_connections: int = setting(IntegerParser(0, 10_000), "64")
     """Maximum number of clients that watch changes of ACLs (docs/watch.md), in each process. One
-    principal may have at most half of them, rounded up. max.connections counts them, too. With 0,
-    nobody may watch."""
+    principal may have at most half of them, rounded up. They also count for max.connections. 0
+    disables watching."""
     watch_journal_bytes: int = setting(IntegerParser(64 * 1024, 1024 * 1024 * 1024), "16777216")
     """Memory in bytes, in each process, for the latest changes of ACLs. A client can resume a watch
     from any of them. A change takes about 700 bytes."""
@@ -96,8 +96,8 @@ class OwnSettings:
     authorizerd.tokens.file or client certificates."""
     console: bool = setting(boolean, "false")
     """If true, the admin port also serves the web console, at /console/ (docs/console.md). With
-    authorizerd.tokens.file or client certificates, its visitors log in, on a loopback address
-    too."""
+    authorizerd.tokens.file or client certificates, its visitors log in, even on a loopback
+    address."""
     metrics_http: HttpEndpoint | None = setting(parse_optional_http_endpoint)
     """Address (http://host:port or https://host:port, on any interface) that serves /metrics,
     /healthz and /readyz to everyone and nothing else, for Prometheus and for probes
@@ -111,17 +111,17 @@ class OwnSettings:
     callers_ask: frozenset[str] = setting(parse_principals, "", reloadable=True)
     """Semicolon-separated list of principals (Type:name) of callers that may have decisions made
     about any principal, on all decision ports. Without it, a caller may ask about itself only. ACLs
-    never give this right, and it implies no other one; super users have it
+    never give this right, and it implies no other right; super users have it
     (docs/security-model.md)."""
     callers_search: frozenset[str] = setting(parse_principals, "", reloadable=True)
     """Semicolon-separated list of principals (Type:name) of callers that may search what other
     principals may do, and get explanations, which show ACLs of others. Without it, a caller may
-    search its own rights only. ACLs never give this right, and it implies no other one; super users
-    have it (docs/security-model.md)."""
+    search its own rights only. ACLs never give this right, and it implies no other right; super
+    users have it (docs/security-model.md)."""
     callers_read: frozenset[str] = setting(parse_principals, "", reloadable=True)
     """Semicolon-separated list of principals (Type:name) of callers that may list and watch ACLs,
     ask about the past, even about itself, and see the console's lists. ACLs never give this right,
-    and it implies no other one; super users have it (docs/security-model.md)."""
+    and it implies no other right; super users have it (docs/security-model.md)."""
     http_request_max_bytes: int = setting(IntegerParser(1024, 16 * 1024 * 1024), "262144")
     """Maximum size of an HTTP request in bytes."""
     http_header_timeout_ms: int = setting(
@@ -134,7 +134,7 @@ class OwnSettings:
     log_format: LogFormat = setting(choice(LogFormat), "text")
     """Format of the daemon's log, one event per line: text, or json (an object with time, level,
     logger, pid and message). In the systemd journal, each line carries its priority
-    (docs/systemd.md)."""
+    (ops/systemd/README.md)."""
     log_level: LogLevel = setting(choice(LogLevel), "INFO", reloadable=True)
     """Lowest level that the daemon logs to standard error: DEBUG, INFO, WARNING or ERROR."""
     audit_log: str | None = setting(path)

@@ -271,14 +271,6 @@ def test_named_make_targets_and_linked_files_exist(document: str) -> None:
         assert ((ROOT / document).parent / link).exists(), link
 
 
-def test_list_of_pages_has_every_page() -> None:
-    text = (ROOT / "docs/pages.md").read_text()
-    listed = re.findall(r"^\| \[[a-z-]+\]\(([a-z-]+\.md)\)", text, re.MULTILINE)
-    assert sorted([*listed, "pages.md"]) == sorted(
-        page.name for page in (ROOT / "docs").glob("*.md")
-    )
-
-
 def test_configuration_of_the_installation_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

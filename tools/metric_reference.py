@@ -12,6 +12,7 @@ from typing import Final
 
 from authorizerd.daemon.telemetry.family import MetricFamily
 from authorizerd.daemon.telemetry.metrics import METRICS
+from tools.site.places import link_pages
 
 _WIDTH: Final = 105
 
@@ -41,11 +42,12 @@ def _describe(metric: MetricFamily) -> str:
     """Return the list item of one metric, wrapped."""
     labels = ", ".join(metric.labels)
     name = f"{metric.name}{{{labels}}}" if labels else metric.name
+    text = link_pages(f"{metric.help} {metric.advice}")
     remarks = ", ".join(filter(None, (metric.kind, metric.unit, metric.condition)))
     return "\n".join(
         (
             f"- **`{name}`** ({remarks})",
-            *(f"  {line}" for line in textwrap.wrap(f"{metric.help} {metric.advice}", _WIDTH - 2)),
+            *(f"  {line}" for line in textwrap.wrap(text, _WIDTH - 2)),
             "",
         )
     )

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tools.site.places import link_pages
+
 DOCS: Final = Path(__file__).parents[1] / "docs"
 _WIDTH: Final = 105
 _PREFIX: Final = "#/components/"
@@ -34,7 +36,7 @@ _Json = Mapping[str, Any]
 def write_page() -> str:
     """Return the text of docs/api.md."""
     documents = (DOCS / name for name in ("openapi.json", "openapi-admin.json"))
-    return "\n".join(_page(*(json.loads(path.read_text()) for path in documents)))
+    return link_pages("\n".join(_page(*(json.loads(path.read_text()) for path in documents))))
 
 
 def _page(decision: _Json, admin: _Json) -> Iterator[str]:

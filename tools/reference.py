@@ -14,6 +14,7 @@ from authorizerd.config.kafka_keys import KAFKA_KEYS
 from authorizerd.config.key import Key
 from authorizerd.config.keys import is_reloadable
 from authorizerd.config.own_keys import OWN_KEYS
+from tools.site.places import link_pages
 
 _WIDTH: Final = 105
 _MINUS: Final = "\u00a0-\u00a0"
@@ -86,7 +87,7 @@ Limits on what clients can change:
 def reference() -> str:
     """Return the whole page."""
     kafkas, ours = "".join(_entries(KAFKA_KEYS)), "".join(_entries(OWN_KEYS))
-    return f"{_HEAD}\n## Kafka's keys\n\n{kafkas}\n## authorizerd's own keys\n\n{ours}"
+    return f"{link_pages(_HEAD)}\n## Kafka's keys\n\n{kafkas}\n## authorizerd's own keys\n\n{ours}"
 
 
 def _entries(keys: Sequence[Key]) -> Iterator[str]:
@@ -98,7 +99,7 @@ def _entries(keys: Sequence[Key]) -> Iterator[str]:
         elif is_reloadable(key.name):
             remarks += ", read again at SIGHUP"
         wrapped = textwrap.fill(
-            f"- **`{key.name}`** ({remarks}): {key.doc}".replace(" - ", _MINUS),
+            f"- **`{key.name}`** ({remarks}): {link_pages(key.doc)}".replace(" - ", _MINUS),
             _WIDTH,
             subsequent_indent="  ",
             break_long_words=False,

@@ -1,6 +1,6 @@
 """The server on which a plan is carried out: what it lists, and what it answers.
 
-Source: KIP-140 (CreateAcls, DeleteAcls); docs/acl-offsets.md.
+Source: KIP-140 (CreateAcls, DeleteAcls); docs/conformance.md.
 """
 
 from __future__ import annotations

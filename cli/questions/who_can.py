@@ -2,7 +2,7 @@
 
 **Invariant:** a principal is listed only if an ACL or ``super.users`` names it. What holds for all
 others is one line, because nobody knows who they are. Programs rely on the names of fields in the
-JSON documents, which docs/questions.md describes: a change only adds fields.
+JSON documents, which docs/documents.md describes: a change only adds fields.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 **Invariant:** each item gets its own result; a failed item does not affect the others. A request
 that expects an offset changes nothing unless the authorizer checks it, and only its answer, or that
-of a listing that asks for it, has our tagged field. docs/kafka-differences.md has all differences
+of a listing that asks for it, has our tagged field. docs/conformance.md has all differences
 from a broker's answers.
 
 Source: KIP-140, KIP-504, KIP-801; Kafka 4.3 AclApis.

@@ -19,5 +19,5 @@ STOP_FILE: Final = "AUTHORIZERD_REPLAY_STOP"
 
 EXIT_DONE: Final = 0
 EXIT_FAULT: Final = 1
-EXIT_ARGUMENTS: Final = 2  # argparse uses it; docs/exit-codes.md is compared with this list
+EXIT_ARGUMENTS: Final = 2  # argparse uses it; docs/command-line.md is compared with this list
 EXIT_DENIED: Final = 3

@@ -8,7 +8,7 @@ including its empty text for success (KIP-140 specifies null).
 of what it shows or of what was written. Kafka ignores tagged fields that it does not know, so its
 brokers answer without this one. KIP-482 reserves no range of tags for others. Kafka's own tags are
 contiguous from 0 in each structure, and vendors of Kafka use those from 10000. Ours is "ACL" in
-ASCII, far from both. docs/acl-offsets.md specifies the field for other clients.
+ASCII, far from both. docs/conformance.md specifies the field for other clients.
 
 Source: KIP-140, KIP-290, KIP-482; Kafka 4.3 DescribeAclsRequest, CreateAclsRequest and others. The
 order of the fields in version 0 follows Kafka 0.11 to 3.9: KIP-140's listings differ from the

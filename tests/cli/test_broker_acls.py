@@ -253,7 +253,7 @@ async def test_listener_that_requires_a_log_in_gets_advice(
         "but the client uses PLAINTEXT"
     )
     assert "  security.protocol=SASL_PLAINTEXT" in advice
-    assert "  sasl.mechanism=SCRAM-SHA-512" in advice  # as docs/logins.md sets it up
+    assert "  sasl.mechanism=SCRAM-SHA-512" in advice  # as docs/authentication.md sets it up
 
 
 @pytest.mark.parametrize(

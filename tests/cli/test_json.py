@@ -30,6 +30,7 @@ def test_page_says_which_command_has_the_flag_and_which_uses_the_profile() -> No
     said = {
         name.strip("`"): (json_cell, profile_cell)
         for names, json_cell, profile_cell in rows
+        if not json_cell.isdigit()  # a table of exit codes
         for name in names.split(", ")
     }
     flags = {

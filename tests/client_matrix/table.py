@@ -144,8 +144,8 @@ certificate and host name.
 `tests/conformance` also compares the output of kafka-acls and kafka-configs for the daemon with
 their output for a broker. For kafka-acls, only the order of its lists may differ. For
 kafka-configs, a key's default, the reason for rejecting a value, keys that only one side has, and
-the order of users and mechanisms may differ. [Differences from Kafka](kafka-differences.md) lists
-what differs in the answers themselves.
+the order of users and mechanisms may differ. [Differences from Kafka](#differences-from-kafka)
+lists what differs in the answers themselves.
 
 {versions}
 

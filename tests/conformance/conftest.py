@@ -79,7 +79,11 @@ def pytest_terminal_summary(
     for line in matrix.lines():
         terminalreporter.write_line(line)
     if config.getoption("write_matrix"):
-        DOCUMENT.write_text(document(matrix, date.today().isoformat()), encoding="utf-8")
+        _, *by_hand = DOCUMENT.read_text(encoding="utf-8").partition(
+            "\n## Differences from Kafka\n"
+        )
+        written = document(matrix, date.today().isoformat())
+        DOCUMENT.write_text("".join([written, *by_hand]), encoding="utf-8")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

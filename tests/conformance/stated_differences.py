@@ -1,6 +1,6 @@
 """Every intended difference between our answers and a broker's, with its reason.
 
-docs/kafka-differences.md lists them for users.
+docs/conformance.md lists them for users.
 
 **Invariant:** a difference is exact. It defines the request that the broker gets in place of ours,
 on which it might close the connection, and turns the broker's answer into ours. Everything else

@@ -47,8 +47,8 @@ def write_login(path: Path, cluster: Cluster) -> None:
 
 def test_kafka_configs_changes_users(shell: Shell) -> None:
     ports = Ports()
-    run_page("logins.md", None, shell, ports)
-    run_page("logins.md", TEST, shell, ports)
+    run_page("authentication.md", None, shell, ports)
+    run_page("authentication.md", TEST, shell, ports)
 
 
 def test_kafka_configs_rotates_a_certificate(shell: Shell) -> None:

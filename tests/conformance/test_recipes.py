@@ -78,5 +78,5 @@ def test_rest_bridge_asks_about_each_record(
 ) -> None:
     port = int(daemon.ports.to_real(BROKER_PORT))
     with broker_at(port, rig, tmp_path_factory.mktemp("broker"), formatted) as broker:
-        run_recipe("recipe-rest-bridge.md", daemon)
+        run_recipe("recipes.md", daemon)
         assert count_records(broker, "orders") == 2  # those that were answered with "written"

@@ -28,7 +28,7 @@ NEW_ACL = (
 
 @pytest.mark.parametrize(
     "pages",
-    [("interfaces.md",), ("change-traffic.md",), ("replay.md", "replay-whatif.md")],
+    [("change.md",), ("prove.md",), ("replay.md", "replay-whatif.md")],
     ids=" ".join,
 )
 def test_commands_run_on_this_machine(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.conformance.stated_differences import DIFFERENCES
 
-PAGE = Path("docs/kafka-differences.md")
+PAGE = Path("docs/conformance.md")
 STATED = {
     "versions that Kafka lacks": "version 0 of the three requests",
     "odd codes": "code 0 in a creation or filter",

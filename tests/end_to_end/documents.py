@@ -5,13 +5,16 @@ A marker is a comment on the line above a block::
     <!-- not run: needs docker -->
     <!-- run by: tests/conformance/test_pages.py -->
     <!-- run with: authorizerd.tokens.file=tokens -->
+    <!-- own daemon: plans -->
     <!-- file: service.py -->
     <!-- file: server.properties, run by: tests/end_to_end/test_tls.py -->
 
 The first gives the reason why no test can run a block. The second names the test that runs it, if
 it needs more than a daemon. The third adds settings to those of ``make run``, for the daemon of the
-block's commands. The fourth names the file in which the reader saves the block, in the folder where
-the commands run; the last one does so for the commands of a page that a test runs as a whole.
+block's commands. The fourth starts a daemon that only the page's blocks with this name share,
+because they change its ACLs. The fifth names the file in which the reader saves the block, in the
+folder where the commands run; the last one does so for the commands of a page that a test runs as a
+whole.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ ROOT: Final = Path(__file__).parents[2]
 
 _BLOCK: Final = re.compile(
     r"^(?P<indent> *)"
-    r"(?:<!-- (?P<marker>not run|run by|run with|file): (?P<said>[^\n]*) -->\n(?P=indent))?"
+    r"(?:<!-- (?P<marker>not run|run by|run with|own daemon|file): (?P<said>[^\n]*) -->\n"
+    r"(?P=indent))?"
     r"```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -45,6 +49,7 @@ class Block:
         reason: why no test runs the block.
         test: the test that runs it, if this is not ``test_documents``.
         settings: what is added to the daemon's settings.
+        daemon: the name of the daemon that runs only this block and others with the name.
         file: where the block is saved.
     """
 
@@ -54,6 +59,7 @@ class Block:
     reason: str | None = None
     test: str | None = None
     settings: str = ""
+    daemon: str = ""
     file: str | None = None
 
 
@@ -87,6 +93,7 @@ def blocks_of(path: Path) -> Iterator[Block]:
             reason=said if marker == "not run" else None,
             test=test or None,
             settings=said if marker == "run with" else "",
+            daemon=f"{path.name}: {said}" if marker == "own daemon" else "",
             file=file or None,
         )
 

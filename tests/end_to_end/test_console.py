@@ -204,4 +204,4 @@ def test_certificates_identify_visitors_over_tls(tmp_path: Path) -> None:
 )
 def test_page_leads_from_nothing_to_a_console_over_tls(tmp_path: Path) -> None:
     with Shell(tmp_path) as shell:
-        run_page("secure-console.md", "tests/end_to_end/test_console.py", shell, Ports())
+        run_page("console.md", "tests/end_to_end/test_console.py", shell, Ports())

@@ -36,21 +36,23 @@ def is_whole(block: Block) -> bool:
     return block.language == "properties" and "node.id=" in block.text
 
 
-FindDaemon = Callable[[str], ExampleDaemon]
+FindDaemon = Callable[[Block], ExampleDaemon]
 
 
 @pytest.fixture(scope="module")
 def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon]:
-    """Return a function that finds the daemon with given settings, or starts it the first time."""
-    daemons: dict[str, ExampleDaemon] = {}
+    """Return a function that finds the daemon of a block, or starts it the first time."""
+    daemons: dict[tuple[str, str], ExampleDaemon] = {}
     with ExitStack() as stack:
 
-        def find(settings: str) -> ExampleDaemon:
-            if settings not in daemons:
+        def find(block: Block) -> ExampleDaemon:
+            key = (block.settings, block.daemon)
+            if key not in daemons:
                 folder = tmp_path_factory.mktemp("document")
-                daemons[settings] = stack.enter_context(running_example(folder, settings.split()))
-                save_files(RUN, folder, daemons[settings].ports)
-            return daemons[settings]
+                settings = block.settings.split()
+                daemons[key] = stack.enter_context(running_example(folder, settings))
+                save_files(RUN, folder, daemons[key].ports)
+            return daemons[key]
 
         yield find
 
@@ -68,7 +70,7 @@ def of_language(language: str) -> pytest.MarkDecorator:
 @of_language("console")
 def test_console_block_prints_what_it_shows(block: Block, find_daemon: FindDaemon) -> None:
     """Every command also ends with the exit code that the block states, or 0."""
-    daemon = find_daemon(block.settings)
+    daemon = find_daemon(block)
     reloads = 0
     with daemon.shell() as shell:
         for command in commands_of(block.text):
@@ -100,7 +102,8 @@ def test_daemon_answers_as_in_the_stream_example(find_daemon: FindDaemon) -> Non
     page = (ROOT / "docs/stream.md").read_text()
     frames = re.findall(r"^(client|daemon)((?:\s+[0-9a-f]{2}\b)+)$", page, re.MULTILINE)
     assert [side for side, _ in frames] == ["client", "daemon"] * 2
-    port = int(find_daemon("").ports.to_real(":8183").removeprefix(":"))
+    plain = Block(place="", language="", text="")
+    port = int(find_daemon(plain).ports.to_real(":8183").removeprefix(":"))
     with socket.create_connection(("127.0.0.1", port), SECONDS_MAX) as connection:
         for side, digits in frames:
             data = bytes.fromhex(digits)
@@ -141,15 +144,17 @@ def test_markers_and_commands_are_read(tmp_path: Path, monkeypatch: pytest.Monke
         "<!-- not run: needs root -->\n\n```console\n"
         "$ b \\\n  -c   # exit code 3: no\nd…f\n\n$ g\n```\n"
         "<!-- run with: x=1 y=2 -->\n```console\nno command\n```\n"
+        "<!-- own daemon: plans -->\n```console\n$ k\n```\n"
         "1. In a list:\n\n    <!-- run with: z=3 -->\n    ```console\n    $ h\n      i\n    ```\n"
         "<!-- file: a.py -->\n```python\npass\n```\n"
         "<!-- run by: tests/a.py -->\n```console\n$ j\n```\n"
         "<!-- file: b.js, run by: tests/b.py -->\n```js\n;\n```\n"
     )
-    first, second, third, fourth, fifth, sixth, seventh = blocks_of(page)
+    first, second, third, own, fourth, fifth, sixth, seventh = blocks_of(page)
     assert (first.reason, second.reason, third.reason) == ("needs root", None, None)
     assert (first.place, second.place) == ("page.md:2", "page.md:7")
-    assert third.settings == "x=1 y=2"
+    assert (third.settings, third.daemon) == ("x=1 y=2", "")
+    assert (own.settings, own.daemon) == ("", "page.md: plans")
     assert (fifth.file, fifth.text) == ("a.py", "pass\n")
     assert (sixth.test, sixth.file, sixth.reason) == ("tests/a.py", None, None)
     assert (seventh.test, seventh.file, seventh.reason) == ("tests/b.py", "b.js", None)

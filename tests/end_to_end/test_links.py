@@ -37,6 +37,13 @@ def test_links_lead_to_files_and_headings(document: Path) -> None:
         assert not anchor or anchor in anchors_of(target), f"{file}#{anchor}"
 
 
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda path: path.name)
+def test_page_that_a_page_names_is_linked(page: Path) -> None:
+    """In code and in the table of mutants, a page is a file that a test reads."""
+    text = re.sub(r"`[^`]*`", "", CODE.sub("", page.read_text(encoding="utf-8")))
+    assert re.findall(r"docs/[a-z-]+\.md", text) == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_a_list_contains_is_indented_by_four_spaces(document: Path) -> None:
     """MkDocs reads an item or a block with fewer spaces as if it were not in the list."""

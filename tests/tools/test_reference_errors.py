@@ -1,4 +1,4 @@
-"""Compare docs/errors.md and docs/exit-codes.md with the code."""
+"""Compare docs/errors.md and docs/command-line.md with the code."""
 
 from __future__ import annotations
 
@@ -54,6 +54,12 @@ def names(document: str, columns: int) -> list[str]:
     return [row[0].strip("`") for row in rows(document, columns)]
 
 
+def exit_code_rows() -> list[tuple[str, int]]:
+    """Return each command with one of its exit codes."""
+    table = rows("command-line.md", 3)
+    return [(command.strip("`"), int(code)) for command, code, _ in table if code.isdigit()]
+
+
 def error_classes() -> Iterator[str]:
     """Yield the name of each exception class in the modules named ``*errors.py``."""
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*errors.py")]
@@ -99,8 +105,8 @@ def test_every_warning_is_explained() -> None:
 def test_every_exit_code_is_explained() -> None:
     """A command's codes are 0, the ``EXIT_`` constants of its module, and argparse's code."""
     documented: dict[str, set[int]] = {}
-    for command, code, _ in rows("exit-codes.md", 3):
-        documented.setdefault(command.strip("`"), set()).add(int(code))
+    for command, code in exit_code_rows():
+        documented.setdefault(command, set()).add(code)
     general = {0, command_line.EXIT_FAULT, ARGUMENTS}
     expected = {
         **dict.fromkeys(("serve", "format", "token", "reset-copy"), general),
@@ -154,4 +160,4 @@ def test_every_command_in_the_help_has_exit_codes(capsys: pytest.CaptureFixture[
         main(["--help"])
     listed = re.findall(r"^    ([a-z-]+)(?: |$)", capsys.readouterr().out, re.MULTILINE)
     listed += [f"acls {name}" for name in ACLS_COMMANDS]
-    assert sorted(listed) == sorted(set(names("exit-codes.md", 3)))
+    assert sorted(listed) == sorted({command for command, _ in exit_code_rows()})

@@ -1,6 +1,6 @@
 """Predict from measured figures what many tasks of ``replay load`` send and cost the driver.
 
-**Invariant:** every figure of ``docs/replay-scale.md`` is measured, or computed here from measured
+**Invariant:** every figure of ``docs/replay-load.md`` is measured, or computed here from measured
 ones. ``predict`` is compared with what 1, 2 and 4 tasks sent on one machine.
 """
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 LANES: Final = (10, 100, 1000)
 """The numbers of tasks that the page shows, one executor core each."""
-PAGE: Final = Path("docs/replay-scale.md")
+PAGE: Final = Path("docs/replay-load.md")
 FIGURES: Final = Path("docs/replay-scale.json")
 BEGIN: Final = "<!-- figures: begin; written by python -m tools.bench.load_scale --write -->\n"
 END: Final = "<!-- figures: end -->\n"

@@ -1,4 +1,4 @@
-"""Measure the figures of ``docs/replay-scale.md``: tasks on this machine, and the driver's part.
+"""Measure the figures of ``docs/replay-load.md``: tasks on this machine, and the driver's part.
 
     python -m tools.bench.load_scale [--write] [--spark] [--seconds N]
 

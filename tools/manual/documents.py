@@ -128,8 +128,8 @@ def _widen(parser: argparse.ArgumentParser) -> None:
 
 
 def _exit_status() -> str:
-    """Return the table of docs/exit-codes.md as a list."""
-    lines = (ROOT / "docs/exit-codes.md").read_text().splitlines()
+    """Return the table of docs/command-line.md as a list."""
+    lines = (ROOT / "docs/command-line.md").read_text().splitlines()
     rows = [line.strip("| ").replace("`", "").split(" | ") for line in lines]
     return "\n".join(
         f".TP\n.B {command}: {code}\n{meaning}".replace("-", "\\-")

@@ -13,7 +13,7 @@ _INTRODUCTION: Final = """\
 # Commands
 
 Look up a command or an option here. `authorizerd COMMAND --help` prints the same, and
-[exit codes](exit-codes.md) has what each command's exit code means.
+[exit codes](command-line.md#exit-codes) has what each command's exit code means.
 """
 _CODE: Final = re.compile(r"(`[^`]*`)")
 _SYNTAX: Final = re.compile(r"([*_<\[\\])")

@@ -357,7 +357,9 @@ def list_names(value: object) -> set[str]:
 
 
 def test_page_explains_every_field() -> None:
-    page = (Path(__file__).parents[3] / "docs/questions.md").read_text().partition("\n## JSON\n")[2]
+    page = (
+        (Path(__file__).parents[3] / "docs/documents.md").read_text().partition("\n## Answers\n")[2]
+    )
     assert page
     named = list_names([SOURCE, *(each[1] for each in DOCUMENTS)])
     assert len(named) >= 30
