@@ -104,6 +104,7 @@ def running_example(folder: Path, settings: Sequence[str] = ()) -> Iterator[Exam
     """Run the daemon of ``make run`` in ``folder``, which is like a clone."""
     (folder / ".venv").symlink_to(sys.prefix)
     (folder / "tools").symlink_to(ROOT / "tools")
+    (folder / "ops").symlink_to(ROOT / "ops")
     (folder / "node_modules").mkdir()
     (folder / "node_modules/authorizerd-client").symlink_to(ROOT / "clients/javascript")
     for setting in settings:
