@@ -93,18 +93,21 @@ class Acceptor:
                         delay = ACCEPT_DELAY_SECONDS_MIN  # no other connection waits
                     except OSError as error:
                         self._server.statistics.accepts_failed += 1
-                        self._warn("%s: connections cannot be accepted: %s", error)
+                        if self._is_warning_due():
+                            name = self._server.name
+                            _logger.warning("%s: connections cannot be accepted: %s", name, error)
                         await trio.sleep(delay)
                         delay = min(2 * delay, ACCEPT_DELAY_SECONDS_MAX)
                     else:
                         delay = ACCEPT_DELAY_SECONDS_MIN
 
-    def _warn(self, text: str, subject: object) -> None:
-        """Warn at most once a minute: peers can cause thousands of warnings a second."""
+    def _is_warning_due(self) -> bool:
+        """Return True at most once a minute: peers can cause thousands of warnings a second."""
         now = trio.current_time()
-        if now >= self._next_warning:
-            self._next_warning = now + _WARNING_SECONDS
-            _logger.warning(text, self._server.name, subject)
+        if now < self._next_warning:
+            return False
+        self._next_warning = now + _WARNING_SECONDS
+        return True
 
     async def _take_later(self, accepted: Accepted) -> None:
         pause = self._server.reserve_accept()
@@ -157,7 +160,12 @@ class Acceptor:
                 and places.evict_within(newcomer.network)
             )
         ):
-            self._warn("%s: %s has as many connections as max.connections.per.ip allows", address)
+            if self._is_warning_due():
+                _logger.warning(
+                    "%s: %s has as many connections as max.connections.per.ip allows",
+                    server.name,
+                    address,
+                )
             server.statistics.connections_refused_per_ip += 1
             return False
         if (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.kafka_rig.rig import Output, Rig
 
-TRIES_MAX = 10
+TRIES_MAX = 30
 PAYLOAD = re.compile(r"payload: (\{.*\})$", re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ from tests.kafka_rig.rig import Program, Rig
 
 _PROMPT = ">> "
 _NOT_LOADED = "offset -1,"
-_TRIES_MAX = 10
+_TRIES_MAX = 30
 
 
 def converse_with_kafka(rig: Rig, file: Path, lines: Sequence[str]) -> list[str]:
