@@ -13,8 +13,9 @@ import pytest
 
 from tests.daemon.sources.quorum.follower_model import Follower
 from tests.daemon.sources.quorum.quorum_model import Quorum
+from tests.support.sizes import size
 
-SCHEDULES = 250
+SCHEDULES = size(50, 250)
 """For each test case."""
 
 STEPS = 120
