@@ -4,11 +4,15 @@ BIN := .venv/bin
 # Tests run in a process more than there are CPUs, at most four. A free one takes waiting tests of
 # another.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
+REPLAY_TESTS := tests/ops/replay tests/end_to_end/test_replay.py
+WHOLE_TESTS := tests/daemon/sources tests/faults tests/fuzz tests/loop tests/model
 # Tests are compiled once, not in each process of each run.
 unexport PYTHONDONTWRITEBYTECODE
+# Tests may start make, without the jobs of this one.
+unexport MAKEFLAGS
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast engines faults stories chaos fuzz soak mutants stretches check bench peers conformance releases nightly advisories install-files docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak mutants stretches check bench peers conformance releases nightly advisories install-files docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -40,8 +44,17 @@ run-cluster: setup
 replay-demo: setup-dev
 	@$(BIN)/python -m tools.replay_demo
 
+# Run all tests but conformance and those on Spark, of which two stay. Random and large inputs are few.
 test: setup-dev
-	$(BIN)/pytest $(PARALLEL)
+	$(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
+
+# Run the tests of the replay pipeline on Spark, in one session. Needs Java 17.
+test-replay: setup-dev
+	$(BIN)/pytest -m replay $(REPLAY_TESTS)
+
+# Run the tests of random and large inputs, with all inputs.
+test-whole: setup-dev
+	WHOLE=1 $(BIN)/pytest $(PARALLEL) $(WHOLE_TESTS)
 
 # Run the tests that start no daemon and take less than a second each.
 test-fast: setup-dev

@@ -14,6 +14,8 @@ from hypothesis import settings
 
 from tests.support.daemon_process import DaemonProcess, new_log, running
 
+pytest_plugins = ["tests.support.skipped_tests"]
+
 settings.register_profile("authorizerd", deadline=None)  # no test depends on timing
 settings.register_profile("fast", deadline=None, max_examples=20)
 
@@ -63,7 +65,6 @@ LONGEST_PLACES = (
     "end_to_end/test_copy.py",
     "end_to_end/test_follow_brokers.py",
     "end_to_end/test_reload.py",
-    "end_to_end/test_replay.py",
     "loop/test_stretches.py",
     "metadata/test_flipped_bytes.py",
     "tools/bench/test_main.py",
@@ -71,6 +72,9 @@ LONGEST_PLACES = (
 """Places whose tests take several seconds each."""
 
 SPARK = "spark"
+SPARK_PLACES = ("end_to_end/test_replay.py",)
+"""Modules that start Spark as a program."""
+
 SLOW_FIXTURES = {"daemon", SPARK}
 REAL_LOG = Path(__file__).parent / "data" / "kafka-4.3.1.tar.xz"
 
@@ -123,12 +127,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the slow tests, and let the processes begin with the longest: no test needs a mark.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests and those on Spark, and let the run begin with the longest.
 
     pytest-xdist gives each process an equal part of the list, from whose end idle processes take
-    tests. So one begins with all tests on Spark, and others seldom start a session of their own.
-    The next one begins with the longest of the other tests, so that none of them ends a run.
+    tests. So one process begins with all tests on Spark, which share its session, and the longest.
     """
     spark: list[pytest.Item] = []
     longest: list[pytest.Item] = []
@@ -137,11 +140,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = {*getattr(item, "fixturenames", ())}
         if is_slow(item.path) or SLOW_FIXTURES & fixtures:
             item.add_marker(pytest.mark.slow)
+        is_on_spark = SPARK in fixtures or is_below(item.path, SPARK_PLACES)
+        if is_on_spark:
+            item.add_marker(pytest.mark.replay)
         is_longest = is_below(item.path, LONGEST_PLACES)
-        (spark if SPARK in fixtures else longest if is_longest else others).append(item)
-    processes = getattr(config, "workerinput", {}).get("workercount", 1)
-    before = max(0, len(items) // processes - len(spark))
-    items[:] = [*spark, *others[:before], *longest, *others[before:]]
+        (spark if is_on_spark else longest if is_longest else others).append(item)
+    items[:] = [*spark, *longest, *others]
 
 
 @pytest.fixture(scope="session", autouse=True)

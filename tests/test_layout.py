@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import grimp
 import pytest
 
-from tests.conftest import LONGEST_PLACES, SLOW_PLACES, pytest_collection_modifyitems
+from tests.conftest import LONGEST_PLACES, SLOW_PLACES, SPARK_PLACES, pytest_collection_modifyitems
 
 TESTS = Path(__file__).parent
 
@@ -63,7 +63,7 @@ def test_imports_form_no_circle() -> None:
     TopologicalSorter(imports).prepare()
 
 
-@pytest.mark.parametrize("place", [*SLOW_PLACES, *LONGEST_PLACES])
+@pytest.mark.parametrize("place", [*SLOW_PLACES, *LONGEST_PLACES, *SPARK_PLACES])
 def test_named_place_exists(place: str) -> None:
     assert (TESTS / place).exists()
 
@@ -73,13 +73,10 @@ def item_of(place: str, *fixtures: str) -> pytest.Item:
     return cast("pytest.Item", item)
 
 
-def test_processes_begin_with_tests_on_spark_and_with_the_longest() -> None:
+def test_run_begins_with_tests_on_spark_and_with_the_longest() -> None:
     quick = [item_of(f"acl/test_{number}.py") for number in range(4)]
     spark = [item_of(f"ops/replay/test_{number}.py", "spark") for number in range(2)]
     longest = [item_of(LONGEST_PLACES[0])]
-    config = Mock(spec=pytest.Config, workerinput={"workercount": 2})
     items = [*quick[:2], *longest, *spark, *quick[2:]]
-    pytest_collection_modifyitems(config, items)
-    assert items == [*spark, quick[0], *longest, *quick[1:]]
-    pytest_collection_modifyitems(Mock(spec=pytest.Config), items)
-    assert items == [*spark, *quick, *longest]
+    pytest_collection_modifyitems(items)
+    assert items == [*spark, *longest, *quick]

@@ -235,7 +235,7 @@ async def test_invalid_addresses_are_rejected_and_exports_are_declared() -> None
 )
 async def test_type_declarations_compile(tmp_path: Path) -> None:
     assert TSC is not None
-    (tmp_path / "ask.ts").write_text(
+    (tmp_path / "ask.mts").write_text(
         f'import {{ Client, AuthorizerdError }} from "{PACKAGE}/index.js";\n'
         'const tls = { ca: "x", cert: ["x"], key: new Uint8Array(1), rejectUnauthorized: true };\n'
         'const client = new Client("tls://a:1", { token: null, timeoutMs: 1, tls });\n'
@@ -247,6 +247,6 @@ async def test_type_declarations_compile(tmp_path: Path) -> None:
     )
     options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022"]
     done = await trio.run_process(
-        [TSC, *options, tmp_path / "ask.ts"], capture_stdout=True, check=False
+        [TSC, *options, tmp_path / "ask.mts"], capture_stdout=True, check=False
     )
     assert done.returncode == 0, done.stdout.decode()

@@ -10,15 +10,18 @@ import pytest
 from tests.faults.copy_schedules import CopySchedule
 from tests.faults.runs import run_schedules
 from tests.faults.stories import COPY_STORIES, Counts
+from tests.support.sizes import IS_WHOLE, size
 
-SCHEDULES = 300
+SCHEDULES = size(50, 300)
 
 
 def test_copy_is_a_state_of_the_cluster_after_any_crash_or_failure() -> None:
-    """The schedules contain every kind of story, fault and event."""
+    """All schedules together contain every kind of story, fault and event."""
     counts = Counts()
     broken = run_schedules(CopySchedule, 1, SCHEDULES, counts)
     assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
+    if not IS_WHOLE:
+        return
     assert counts.stories.keys() == COPY_STORIES.keys()
     for fault in (
         "ENOSPC on append", "EIO on append", "EIO on sync", "EIO on rename", "EIO on remove",

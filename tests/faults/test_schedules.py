@@ -10,15 +10,18 @@ import pytest
 from tests.faults.runs import run_schedules
 from tests.faults.schedules import Schedule
 from tests.faults.stories import STORIES, Counts
+from tests.support.sizes import IS_WHOLE, size
 
-SCHEDULES = 600
+SCHEDULES = size(100, 600)
 
 
 def test_acknowledged_changes_are_read_after_any_crash_or_failure() -> None:
-    """The schedules contain every kind of story, fault and event."""
+    """All schedules together contain every kind of story, fault and event."""
     counts = Counts()
     broken = run_schedules(Schedule, 1, SCHEDULES, counts)
     assert broken is None, f"seed {broken[1]}: {broken[2]}\n" + "\n".join(broken[0].disk.calls)
+    if not IS_WHOLE:
+        return
     assert counts.stories.keys() == STORIES.keys()
     for fault in (
         "ENOSPC on append", "EIO on append", "EIO on sync", "EIO on rename", "EIO on remove",

@@ -7,10 +7,11 @@ import pytest
 from tests.fuzz.corpus import CORPUS, Found
 from tests.fuzz.engine import replay, run
 from tests.fuzz.targets import TARGETS
+from tests.support.sizes import size
 
-INPUTS = 10_000
+INPUTS = size(2_000, 10_000)
 """Of all targets together."""
-INPUTS_MIN = 20
+INPUTS_MIN = size(5, 20)
 _WEIGHTS = sum(each.weight for each in TARGETS.values())
 
 

@@ -22,13 +22,14 @@ from typing import Final
 import pytest
 
 from tests.mutants.mutant import Mutant
+from tests.support.sizes import WHOLE
 
 SECONDS_MAX: Final = 60.0
 """Time limit of one test, unless the machine is slow."""
 SLOWER_MAX: Final = 5
 """A test hangs if it takes this many times as long as the same test without the mutant."""
 
-_NO_OPTIONS: Final = {"PYTEST_ADDOPTS": "", "PYTHONPYCACHEPREFIX": ""}
+_OPTIONS: Final = {"PYTEST_ADDOPTS": "", "PYTHONPYCACHEPREFIX": "", WHOLE: "1"}
 """The options of the run that tries mutants, such as --basetemp, are not for the tests' own run.
 
 Its bytecode must lie in the copy, where it is deleted with each change.
@@ -135,7 +136,7 @@ class Copy:
             subprocess.Popen(
                 command,
                 cwd=self._tree,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(self._import_path)} | _NO_OPTIONS,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(self._import_path)} | _OPTIONS,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -133,21 +134,19 @@ def test_manifests_for_kubectl_are_up_to_date() -> None:
 @need_helm
 @pytest.mark.parametrize("values", CASES, ids=lambda path: path.stem)
 def test_rendered_resources_fit_the_schemas_of_kubernetes(values: Path) -> None:
-    schemas = pytest.importorskip(
-        "kubernetes_validate", reason="kubernetes-validate (PyPI) is not installed"
-    )
     for resource in render("--values", values):
         if not resource["apiVersion"].startswith("monitoring.coreos.com/"):
-            schemas.validate(resource, VERSION, strict=True)
+            kubernetes_validate.validate(resource, VERSION, strict=True)
 
 
 @pytest.fixture
 def schemas(tmp_path: Path) -> str:
     """Return where kubeconform finds the schemas of kubernetes-validate, without a network."""
-    package = pytest.importorskip(
-        "kubernetes_validate", reason="kubernetes-validate (PyPI) is not installed"
+    folder = (
+        Path(kubernetes_validate.__file__).parent
+        / "kubernetes-json-schema"
+        / f"v{VERSION}-local-strict"
     )
-    folder = Path(package.__file__).parent / "kubernetes-json-schema" / f"v{VERSION}-local-strict"
     shared = (folder / "_definitions.json").read_text().replace("/api/_definitions.json", "")
     definitions = json.loads(shared)["$defs"]
     for path in folder.glob("*-v1.json"):

@@ -8,8 +8,9 @@ import pytest
 
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
 from tests.daemon.sources.brokers.cluster_model import POLL, ClusterModel, Driver
+from tests.support.sizes import size
 
-SCHEDULES = 100
+SCHEDULES = size(10, 100)
 
 
 def run_schedule(seed: int, *, has_quorum: bool) -> Driver:

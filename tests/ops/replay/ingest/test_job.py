@@ -235,6 +235,7 @@ def test_tuples_contain_the_figures_of_each_verdict(
     assert found == expected
 
 
+@pytest.mark.smoke
 def test_second_ingest_keeps_the_recorded_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -253,6 +253,7 @@ NARROW_ACLS = [acl for acl in generated_acls(2, 60) if acl.resource_name != "*"]
 BASELINE = acl_set_of(NARROW_ACLS, super_users=("User:b",), allow_everyone=True)
 
 
+@pytest.mark.smoke
 def test_generated_traffic_changes_like_a_scan(
     spark: SparkSession, generated: Traffic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
