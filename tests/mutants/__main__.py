@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Print a line for each mutant and the counts; return 1 if one survives."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="part of a mutant's name")
-    parser.add_argument("--document", action="store_true", help="print docs/mutants.md")
+    parser.add_argument("--document", action="store_true", help="print the list of all mutants")
     asked = parser.parse_args(arguments)
     if asked.document:
         sys.stdout.write(document())

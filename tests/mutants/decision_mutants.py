@@ -1,4 +1,4 @@
-"""Mutants of the ACL rules: what is allowed, what filters match, and what may be created."""
+"""Mutants of decisions: rules, ranges, super users, the past, and the rules of Kafka releases."""
 
 from __future__ import annotations
 
@@ -6,47 +6,35 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_WITH_INTERFACE: Final = (
-    "tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow"
-)
-
-_FAILING: Final = "tests/cli/test_failing_acls.py"
-
 DECISION_MUTANTS: Final = (
+    # Rules
     Mutant(
         name="a range with a network interface allows",
         file="acl/snapshot.py",
         text="counts = addresses.is_certain or weights.denial",
         becomes="counts = True",
-        found_by=_WITH_INTERFACE,
-    ),
-    Mutant(
-        name="an explanation allows by a range with a network interface",
-        file="acl/matching.py",
-        text="if releases.range_allows and is_certain(text) else",
-        becomes="if releases.range_allows else",
-        found_by=_WITH_INTERFACE,
+        found_by="tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow",
     ),
     Mutant(
         name="by resource type, a range with a network interface allows",
         file="acl/by_resource_type.py",
         text="(each.hosts[text], is_certain(text))",
         becomes="(each.hosts[text], True)",
-        found_by=_WITH_INTERFACE,
+        found_by="tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow",
     ),
     Mutant(
         name="an ACL on which Kafka fails is skipped",
         file="acl/index/bits.py",
         text="        ),\n        UNJUDGEABLE_BITS,\n    )\n",
         becomes="        ),\n    )\n",
-        found_by=f"{_FAILING}::test_nobody_but_super_users_may_do_anything_there",
+        found_by="tests/cli/test_failing_acls.py::test_nobody_but_super_users_may_do_anything_there",
     ),
     Mutant(
         name="an ACL on which Kafka fails does not count for a whole resource type",
         file="acl/by_resource_type.py",
         text="for acl in chain(*index.unjudgeable.values())",
         becomes="for acl in index.unjudgeable if False",
-        found_by=f"{_FAILING}::test_no_resource_of_a_type_is_allowed_from_a_host_of_such_an_acl",
+        found_by="tests/cli/test_failing_acls.py::test_no_resource_of_a_type_is_allowed_from_a_host_of_such_an_acl",
     ),
     Mutant(
         name="an ALLOW on which Kafka fails counts as a grant",
@@ -56,31 +44,19 @@ DECISION_MUTANTS: Final = (
         found_by="tests/management/plan/test_changes.py::test_steps_are_in_the_safe_order",
     ),
     Mutant(
-        name="the principal of an ACL on which Kafka fails is not masked",
-        file="acl/audit/mask.py",
-        text="        if not isinstance(rule, MatchingAcl | UnjudgeableAcl):",
-        becomes="        if not isinstance(rule, MatchingAcl):",
-        found_by=(
-            "tests/acl/audit/test_mask.py::test_principal_without_a_colon_is_hidden_in_the_rule"
-        ),
-    ),
-    Mutant(
-        name="a DENY for a range that wakes up is said to allow",
-        file="management/release_changes.py",
-        text="        allows = is_grant(acl) is wakes_up",
-        becomes="        allows = wakes_up",
-        found_by="tests/management/test_release_changes.py::test_meanings_and_examples",
-    ),
-    Mutant(
         name="ALLOW beats DENY",
         file="acl/decision.py",
         text=(
-            "    if bits & DENIES[operation]:\n        return False\n"
-            "    if bits & allows:\n        return True\n"
+            "    if bits & DENIES[operation]:\n"
+            "        return False\n"
+            "    if bits & allows:\n"
+            "        return True\n"
         ),
         becomes=(
-            "    if bits & allows:\n        return True\n"
-            "    if bits & DENIES[operation]:\n        return False\n"
+            "    if bits & allows:\n"
+            "        return True\n"
+            "    if bits & DENIES[operation]:\n"
+            "        return False\n"
         ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
     ),
@@ -92,13 +68,6 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
     ),
     Mutant(
-        name="the first ALLOW for everyone decides although a DENY for the principal matches",
-        file="acl/decision.py",
-        text="if bits & allows and not (own.denials or everyone.denials):",
-        becomes="if bits & allows and not (rules.denials or everyone.denials):",
-        found_by="tests/acl/test_decision.py::test_decisions_agree_with_a_scan",
-    ),
-    Mutant(
         name="the first ALLOW decides although a DENY for the host matches",
         file="acl/snapshot.py",
         text="    denials = rules.denials + sign * weights.denial\n",
@@ -106,25 +75,11 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_snapshot.py::test_single_updates_and_the_bulk_load_reach_one_state",
     ),
     Mutant(
-        name="an explanation names the last of several rules although one denies",
-        file="acl/decision.py",
-        text="(matches > 1 and (can_deny or resource_name <= WILDCARD))",
-        becomes="(matches > 1 and resource_name <= WILDCARD)",
-        found_by="tests/acl/test_decision.py::test_decisions_agree_with_a_scan",
-    ),
-    Mutant(
         name="a prefix with a new last character is not looked up",
         file="acl/patterns.py",
         text="    if len(characters) != len(before):\n",
         becomes="    if not before or not characters:\n",
         found_by="tests/acl/test_snapshot.py::test_large_tables_become_the_same_change_by_change",
-    ),
-    Mutant(
-        name="ALLOW beats DENY in explanations",
-        file="acl/matching.py",
-        text="    if denying:\n",
-        becomes="    if denying == acls:\n",
-        found_by="tests/acl/test_standard_authorizer_answers.py::test_every_audit_line_equals_kafkas",
     ),
     Mutant(
         name="a prefix does not match the equal name",
@@ -151,20 +106,6 @@ DECISION_MUTANTS: Final = (
             "                    bits |= "
         ),
         found_by="tests/acl/test_standard_authorizer_answers.py::test_authorize_and_explain_agree",
-    ),
-    Mutant(
-        name="any address may have a zone",
-        file="acl/hosts.py",
-        text="not (address.is_link_local and _ZONE.fullmatch(zone))",
-        becomes="not _ZONE.fullmatch(zone)",
-        found_by="tests/acl/test_hosts.py::test_a_zone_never_hides_another_address",
-    ),
-    Mutant(
-        name="a zone may be empty",
-        file="acl/hosts.py",
-        text='re.compile(r"[!-$&-.0-~]+")',
-        becomes='re.compile(r"[!-$&-.0-~]*")',
-        found_by="tests/acl/test_hosts.py::test_texts_that_are_not_addresses_give_none",
     ),
     Mutant(
         name="READ does not imply DESCRIBE",
@@ -230,27 +171,6 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_a_rule_for_one_host",
     ),
     Mutant(
-        name="the rule for an unknown host is searched among all hosts",
-        file="acl/matching.py",
-        text="_denials_of_hosts(rules, principal, question, snapshot.rules, 1), 1)",
-        becomes="_denials_of_hosts(rules, principal, question, snapshot.rules, None), None)",
-        found_by="tests/acl/test_decision.py::test_explaining_an_unknown_host_does_not_depend_on_the_number_of_hosts",
-    ),
-    Mutant(
-        name="an ALLOW of a shorter prefix hides a DENY",
-        file="acl/matching.py",
-        text="next(denying, leaves[-1])",
-        becomes="leaves[-1]",
-        found_by="tests/acl/test_decision.py::test_explaining_does_not_depend_on_the_number_of_matching_prefixes",
-    ),
-    Mutant(
-        name="a removed denial of one host is still named",
-        file="acl/index/denying_hosts.py",
-        text="hosts = index[place].delete(_digest(acl.host))",
-        becomes="hosts = index[place]",
-        found_by="tests/acl/test_decision.py::test_the_denial_named_for_an_unknown_host_depends_only_on_the_rules",
-    ),
-    Mutant(
         name="a DENY of a range does not count",
         file="acl/decision.py",
         text="if in_range & HOST_DENIES[operation]:",
@@ -279,39 +199,11 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
     ),
     Mutant(
-        name="a range contains 0.0.0.0",
-        file="acl/host_ranges.py",
-        text="return _IPV4_MARK | address if address else None",
-        becomes="return _IPV4_MARK | address",
-        found_by="tests/acl/test_host_ranges.py::test_range_matches_as_in_kafka",
-    ),
-    Mutant(
-        name="the rule of a range is not named",
-        file="acl/matching.py",
-        text="sources.append((text, rules.hosts[text], mask))",
-        becomes="sources.append((text, rules.hosts[text], 0))",
-        found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
-    ),
-    Mutant(
         name="an ACL whose principal has no colon denies nobody",
         file="acl/index/bits.py",
         text="        UNJUDGEABLE_BITS,\n    )",
         becomes="        0,\n    )",
         found_by="tests/acl/test_host_ranges.py::test_decision_follows_the_release",
-    ),
-    Mutant(
-        name="an ACL whose principal has no colon stays after its removal",
-        file="acl/snapshot.py",
-        text="weight = sign * UNJUDGEABLE",
-        becomes="weight = UNJUDGEABLE",
-        found_by="tests/acl/test_host_ranges.py::test_change_by_change_leads_to_the_same_state_as_a_bulk_load",
-    ),
-    Mutant(
-        name="a range with a malformed length is created",
-        file="acl/validation.py",
-        text="        read_range(host)\n",
-        becomes="        pass\n",
-        found_by="tests/acl/test_validation.py::test_host_is_validated_as_by_the_release",
     ),
     Mutant(
         name="allow.everyone does not see the ACLs of other principals",
@@ -327,27 +219,6 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_decision.py::test_a_super_user_is_allowed_whatever_is_denied",
     ),
     Mutant(
-        name="in a search, a rule for one host allows although every host is denied",
-        file="acl/search/joined_rules.py",
-        text="        if self.denies or not (new_denied or new_allowed):\n",
-        becomes="        if not (new_denied or new_allowed):\n",
-        found_by="tests/acl/search/test_subjects.py::test_examples",
-    ),
-    Mutant(
-        name="a search lists a host that is both allowed and denied",
-        file="acl/search/joined_rules.py",
-        text="allowed_hosts.difference(new_denied)",
-        becomes="allowed_hosts.difference(())",
-        found_by="tests/acl/search/test_subjects.py::test_examples",
-    ),
-    Mutant(
-        name="a search lists a pattern without what is denied inside it",
-        file="acl/search/regions.py",
-        text="region.has_exceptions or not covers(region.access, outer.access)",
-        becomes="region.has_exceptions",
-        found_by="tests/acl/search/test_resources.py::test_examples",
-    ),
-    Mutant(
         name="a search takes an ALLOW whose range brokers may not read for one that allows",
         file="acl/search/joined_rules.py",
         text="if bits & allows and is_certain(host)]",
@@ -355,61 +226,14 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/search/test_subjects.py::test_results_agree_with_every_decision",
     ),
     Mutant(
-        name="a search names hosts that never match",
-        file="acl/search/matching_patterns.py",
-        text="if bits and not never_matches(host, releases):",
-        becomes="if bits:",
-        found_by="tests/acl/search/test_subjects.py::test_hosts_that_never_match_say_nothing",
-    ),
-    Mutant(
-        name="a search for resources names hosts that never match",
-        file="acl/search/pattern_rules.py",
-        text=" and not never_matches(host, releases):",
-        becomes=":",
-        found_by="tests/acl/search/test_resources.py::test_hosts_that_never_match_say_nothing",
-    ),
-    Mutant(
-        name="a search leaves out what only one release allows",
-        file="acl/search/joined_rules.py",
-        text="map(any, zip(",
-        becomes="map(all, zip(",
-        found_by="tests/acl/search/test_hosts.py::test_ranges_are_joined_as_decisions_are_made",
-    ),
-    Mutant(
-        name="a search names a range that narrower ranges fill",
-        file="acl/search/hosts.py",
-        text="outer if area.example is None else answers[number]",
-        becomes="answers[number]",
-        found_by="tests/acl/search/test_hosts.py::test_what_has_no_host_is_not_named",
-    ),
-    Mutant(
-        name="a range that filled ranges contain has a host of its own",
-        file="acl/search/areas.py",
-        text="self._free = max(self._free, _skip(inner.end + 1))",
-        becomes="pass",
-        found_by="tests/acl/search/test_hosts.py::test_what_has_no_host_is_not_named",
-    ),
-    Mutant(
-        name="names are searched by the strictest release only",
-        file="acl/search/names.py",
-        text="any_allows, list_releases(snapshot)",
-        becomes="any_allows, (snapshot,)",
-        found_by="tests/acl/search/test_names.py::test_names_that_any_release_allows_are_listed",
-    ),
-    Mutant(
-        name="a search allows everyone although an ACL's pattern matches",
-        file="acl/search/subjects.py",
-        text="settings.allow_everyone_if_no_acl_found and not places.has_acl",
-        becomes="settings.allow_everyone_if_no_acl_found",
-        found_by="tests/acl/search/test_subjects.py"
-        "::test_allow_everyone_applies_only_if_no_acls_pattern_matches",
-    ),
-    Mutant(
         name="User:* is answered like a user",
         file="acl/decision.py",
         text=(
-            "    if principal == WILDCARD_PRINCIPAL:\n        raise everyone_error()\n"
-            "    index = snapshot.types[resource_type]\n    everyone = index.everyone\n    allows"
+            "    if principal == WILDCARD_PRINCIPAL:\n"
+            "        raise everyone_error()\n"
+            "    index = snapshot.types[resource_type]\n"
+            "    everyone = index.everyone\n"
+            "    allows"
         ),
         becomes=(
             "    index = snapshot.types[resource_type]\n    everyone = index.everyone\n    allows"
@@ -419,8 +243,10 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="an unknown permission allows",
         file="acl/index/bits.py",
-        text="if acl.permission_type == PermissionType.ALLOW:\n        return 1 << acl.operation",
-        becomes="if acl.permission_type != PermissionType.DENY:\n        return 1 << acl.operation",
+        text=("if acl.permission_type == PermissionType.ALLOW:\n        return 1 << acl.operation"),
+        becomes=(
+            "if acl.permission_type != PermissionType.DENY:\n        return 1 << acl.operation"
+        ),
         found_by="tests/acl/test_decision.py::test_an_unknown_permission_denies",
     ),
     Mutant(
@@ -438,13 +264,6 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_decision.py::test_an_unknown_host_is_denied_by_a_rule_for_one_host",
     ),
     Mutant(
-        name="a second ACL of one id is loaded",
-        file="acl/index/builder.py",
-        text="        if len(acls) == count:\n",
-        becomes="        if count < 0:\n",
-        found_by="tests/acl/test_snapshot.py::test_a_repeated_id_is_refused_on_both_paths",
-    ),
-    Mutant(
         name="by resource type, a fully denied prefix is allowed",
         file="acl/by_resource_type.py",
         text="denials_at(_PREFIXED, name[:length])",
@@ -459,48 +278,10 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_filters.py::test_pattern_types_match_as_kip_290_says",
     ),
     Mutant(
-        name="the operation ANY can be created",
-        file="acl/validation.py",
-        text="frozenset(Operation) - {Operation.UNKNOWN, Operation.ANY}",
-        becomes="frozenset(Operation) - {Operation.UNKNOWN}",
-        found_by="tests/acl/test_validation.py::test_creations_are_refused_with_the_controllers_text",
-    ),
-    Mutant(
-        name="creating a present ACL writes a second record",
-        file="acl/updates.py",
-        text="if error is None and acl not in changes and not tail.has(acl):",
-        becomes="if error is None and acl not in changes:",
-        found_by="tests/daemon/kafka/test_acls.py::test_duplicate_succeeds_and_writes_nothing",
-    ),
-    Mutant(
         name="an ACL that was removed and created again in one flush stays removed",
         file="acl/updates.py",
         text="        if acl in self.added:\n            return True\n",
         found_by="tests/acl/test_updates.py::test_plans_at_the_tail_equal_plans_after_the_changes_are_applied",
-    ),
-    Mutant(
-        name="an ACL that is removed in a flush is found again",
-        file="acl/updates.py",
-        text="if item[1] not in removed] if removed else chunk",
-        becomes="if item] if removed else chunk",
-        found_by="tests/acl/test_updates.py::test_plans_at_the_tail_equal_plans_after_the_changes_are_applied",
-    ),
-    Mutant(
-        name="a filter of a deletion ignores ACLs that an earlier filter matches",
-        file="acl/updates.py",
-        text="        self._found.setdefault(number, []).append(acl)\n",
-        becomes=(
-            "        if acl_id in self.removed:\n            return\n"
-            "        self._found.setdefault(number, []).append(acl)\n"
-        ),
-        found_by="tests/actors/test_update_queue.py::test_each_filter_sees_the_state_before_the_request",
-    ),
-    Mutant(
-        name="a deletion by MATCH ignores prefixes",
-        file="acl/index/filter_index.py",
-        text="else name.startswith(pattern_name)",
-        becomes="else name == pattern_name",
-        found_by="tests/acl/test_filters.py::test_the_filter_index_finds_the_filters_that_match_an_acl",
     ),
     Mutant(
         name="a deletion reports any number of matches",
@@ -510,57 +291,92 @@ DECISION_MUTANTS: Final = (
         found_by="tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole",
     ),
     Mutant(
-        name="matches of equal filters count once",
-        file="acl/updates.py",
-        text="self._count += repeats",
-        becomes="self._count += 1",
-        found_by="tests/acl/test_updates.py::test_deletions_that_report_too_much_are_refused_whole",
-    ),
-    Mutant(
-        name="a deletion reports matches of any size",
-        file="acl/updates.py",
-        text="self._bytes += repeats *",
-        becomes="self._bytes += 0 *",
-        found_by="tests/acl/test_updates.py::test_the_size_of_reported_matches_is_bounded",
-    ),
-    Mutant(
-        name="a scan continues after the maximum of removals",
-        file="acl/updates.py",
-        text="                    if self.error is not None:\n                        return\n",
-        found_by="tests/acl/test_updates.py::test_deletions_stop_at_the_first_removal_above_the_limit",
-    ),
-    Mutant(
-        name="a question by resource type is answered in one chunk",
-        file="acl/by_resource_type.py",
-        text="                    return True\n                yield\n        yield\n",
-        becomes="                    return True\n        yield\n",
-        found_by="tests/acl/test_by_resource_type.py::test_long_work_is_done_in_steps",
-    ),
-    Mutant(
         name="a deletion may remove any number of ACLs",
         file="acl/updates.py",
         text="if len(self.removed) > RECORDS_PER_REQUEST_MAX:",
         becomes="if not self.removed:",
         found_by="tests/actors/test_update_queue.py::test_too_many_removals_delete_nothing",
     ),
+    # The past
     Mutant(
-        name="a deletion at its limit ignores later filters",
-        file="acl/updates.py",
-        text="and self._last_match > self._last_new:",
-        becomes="and not self.removed:",
-        found_by=(
-            "tests/acl/test_updates.py"
-            "::test_deletions_that_match_after_the_last_possible_removal_are_refused_whole"
+        name="anyone may ask about the past of others",
+        file="daemon/decisions/authzen.py",
+        text=(
+            'are those of now."""\n'
+            "        self._check(requester, EVALUATIONS, question.principal)\n"
         ),
+        becomes='are those of now."""\n',
+        found_by="tests/daemon/decisions/test_past_requests.py::test_question_about_the_past_needs_the_right_to_read",
     ),
     Mutant(
-        name="a deletion at its limit refuses a filter that completes it",
-        file="acl/updates.py",
-        text="self._last_new = max(self._last_new, first)",
-        becomes="self._last_new = 1",
-        found_by=(
-            "tests/acl/test_updates.py"
-            "::test_deletions_that_match_after_the_last_possible_removal_are_refused_whole"
-        ),
+        name="a question about the past needs no right to read",
+        file="daemon/decisions/http_surface.py",
+        text="            self._check(requester, PAST)\n",
+        becomes="            pass\n",
+        found_by="tests/daemon/decisions/test_past_requests.py::test_question_about_the_past_needs_the_right_to_read",
+    ),
+    Mutant(
+        name="a log that ends before the newest state is used for the past",
+        file="metadata/past/history.py",
+        text="    check_complete(first_pass.last.offset, newest)\n",
+        found_by="tests/daemon/queries/test_past_state.py::test_log_that_lags_is_not_used",
+    ),
+    Mutant(
+        name="any number of changes is undone",
+        file="metadata/past/history.py",
+        text="if self._changes_max is not None and len(self._changes) > self._changes_max:",
+        becomes="if self._changes_max is None and len(self._changes) > 9:",
+        found_by="tests/daemon/queries/test_past_state.py::test_changes_are_limited",
+    ),
+    Mutant(
+        name="a caller learns the names of new topics by a right that it had before",
+        file="acl/search/names.py",
+        text="    known_by = snapshot if describable is None else describable\n",
+        becomes="    known_by = snapshot\n",
+        found_by="tests/daemon/decisions/test_past_requests.py::test_names_of_today_are_shown_by_the_rights_of_now",
+    ),
+    # Kafka releases
+    Mutant(
+        name="a node of an unknown level counts as one of 4.3",
+        file="acl/releases.py",
+        text="    if 0 <= level < _LEVEL_OF_4_4 - 1:\n",
+        becomes="    if level < _LEVEL_OF_4_4 - 1:\n",
+        found_by="tests/acl/test_release_in_force.py::test_level_belongs_to_releases",
+    ),
+    Mutant(
+        name="a controller that votes and has not registered is overlooked",
+        file="acl/release_in_force.py",
+        text="    for node_id in sorted(voters or ()):\n",
+        becomes="    for node_id in ():\n",
+        found_by="tests/acl/test_release_in_force.py::test_rules_and_their_reason",
+    ),
+    Mutant(
+        name="a state keeps the rules of the one before it",
+        file="actors/published_state.py",
+        text="        snapshot = with_rules(snapshot, self._release.newest.rules)\n",
+        becomes="        if not self._is_loaded:\n"
+        "            snapshot = with_rules(snapshot, self._release.newest.rules)\n",
+        found_by="tests/actors/test_record_applier.py::test_each_state_has_the_rules_of_its_own_image",
+    ),
+    Mutant(
+        name="decisions go on at a newer release although they must stop",
+        file="actors/published_state.py",
+        text='        untested = UNTESTED if release.newer and self._stops_if_newer else ""\n',
+        becomes='        untested = ""\n',
+        found_by="tests/actors/test_record_applier.py::test_newer_release_stops_decisions_if_it_is_set",
+    ),
+    Mutant(
+        name="a worker does not get the registrations",
+        file="protocol/worker_changes.py",
+        text='                yield "registered", (int(is_controller), id, level)\n',
+        becomes="                continue\n",
+        found_by="tests/protocol/test_worker_feed.py::test_worker_learns_what_proves_the_releases",
+    ),
+    Mutant(
+        name="a copy's checkpoint loses the registrations",
+        file="metadata/checkpoint_writer.py",
+        text="    for node in cluster.nodes.values() if state.keeps_nodes else ():\n",
+        becomes="    for node in ():\n",
+        found_by="tests/metadata/test_checkpoint_writer.py::test_only_a_checkpoint_of_a_copy_keeps_registrations",
     ),
 )

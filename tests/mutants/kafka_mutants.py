@@ -1,4 +1,4 @@
-"""Mutants of the Kafka listeners: log-ins, rights, forwarding, and the cost of requests."""
+"""Mutants of Kafka listeners: rights, authentication, and names of certificates."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 KAFKA_MUTANTS: Final = (
-    Mutant(
-        name="a null host of a creation is read as an empty one",
-        file="protocol/kafka/acl_types.py",
-        text="            if tags or not (name_size and principal_size and host_size):\n",
-        becomes="            if tags:\n",
-        found_by="tests/protocol/kafka/test_acl_requests.py::test_null_host_of_a_creation_is_rejected",
-    ),
-    Mutant(
-        name="items before a malformed one are freed at once",
-        file="protocol/kafka/arrays.py",
-        text="            yield from free(items)\n",
-        found_by="tests/protocol/kafka/test_codec.py::test_items_before_an_invalid_one_are_freed_in_steps",
-    ),
+    # Kafka listeners
     Mutant(
         name="the requests of one connection are answered concurrently",
         file="daemon/kafka/listener.py",
@@ -48,13 +36,6 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_listener_sasl.py::test_request_out_of_turn_closes_the_connection",
     ),
     Mutant(
-        name="the items of nested arrays are read in one step",
-        file="protocol/kafka/arrays.py",
-        text="        if ends_step():\n",
-        becomes="        if ends_step() and not items:\n",
-        found_by="tests/protocol/kafka/test_codec.py::test_nested_arrays_are_read_and_written_in_steps",
-    ),
-    Mutant(
         name="each array of a request may have the maximum of items",
         file="protocol/kafka/body_reader.py",
         text="        self._items_left -= count\n",
@@ -75,16 +56,6 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_other_tokens_are_rejected",
     ),
     Mutant(
-        name="an unknown user costs less work than a known one",
-        file="daemon/kafka/login/sasl_plain.py",
-        text="    if not compare_digest(expected, password_digest(password)):",
-        becomes=(
-            "    if user not in users.digests or not compare_digest(expected, "
-            "password_digest(password)):"
-        ),
-        found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_unknown_user_costs_the_work_of_a_known_one",
-    ),
-    Mutant(
         name="a password is compared by its prefix",
         file="daemon/kafka/login/sasl_plain.py",
         text="if not compare_digest(expected, password_digest(password)):",
@@ -95,15 +66,10 @@ KAFKA_MUTANTS: Final = (
         name="one user logs in as another",
         file="daemon/kafka/login/sasl_plain.py",
         text='if authorization_id not in ("", user):',
-        becomes='if authorization_id == "":\n        return user\n    if authorization_id is None:',
+        becomes=(
+            'if authorization_id == "":\n        return user\n    if authorization_id is None:'
+        ),
         found_by="tests/daemon/kafka/login/test_sasl_plain.py::test_other_tokens_are_rejected",
-    ),
-    Mutant(
-        name="all errors have texts, however many there are",
-        file="protocol/kafka/acls.py",
-        text="if self._bytes_left >= 0:",
-        becomes="if self._bytes_left is not None:",
-        found_by="tests/protocol/kafka/test_acl_responses.py::test_total_size_of_error_texts_is_limited",
     ),
     Mutant(
         name="a refused request gets as many results as it announces items",
@@ -134,45 +100,11 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_acls.py::test_caller_without_the_right_changes_and_sees_nothing",
     ),
     Mutant(
-        name="a controller's listener serves topics and groups",
-        file="protocol/kafka/api.py",
-        text="if (api.is_on_controllers if is_controller else api.is_on_brokers)",
-        becomes="if is_controller or api.is_on_brokers",
-        found_by="tests/protocol/kafka/test_api.py::test_each_kind_of_listener_serves_kafkas_apis",
-    ),
-    Mutant(
         name="an Envelope is opened without CLUSTER_ACTION",
         file="daemon/kafka/envelope.py",
         text="if not self._rights.may(context, Operation.CLUSTER_ACTION):",
         becomes="if not self:",
         found_by="tests/daemon/kafka/test_envelope.py::test_cluster_action_is_checked_before_decoding",
-    ),
-    Mutant(
-        name="an Envelope may contain a version that Kafka 4 dropped",
-        file="protocol/kafka/envelope.py",
-        text="if (request.api_key, request.api_version) in _DROPPED_VERSIONS:",
-        becomes="if not request.api_key:",
-        found_by=(
-            "tests/protocol/kafka/test_envelope.py"
-            "::test_unknown_inner_version_gives_unsupported_version"
-        ),
-    ),
-    Mutant(
-        name="an unknown API in an Envelope is one that cannot be forwarded",
-        file="protocol/kafka/envelope.py",
-        text="if api_key in _KAFKAS_API_KEYS - _FORWARDABLE_KEYS:",
-        becomes="if api_key not in _FORWARDABLE_KEYS:",
-        found_by=(
-            "tests/protocol/kafka/test_envelope.py"
-            "::test_unknown_inner_api_gives_unsupported_version"
-        ),
-    ),
-    Mutant(
-        name="a forwarded request counts as an Envelope",
-        file="daemon/kafka/envelope.py",
-        text="name = APIS[forwarded.request.api_key].name",
-        becomes="name = APIS[ApiKey.ENVELOPE].name",
-        found_by="tests/daemon/kafka/test_envelope.py::test_forwarded_request_waits_in_purgatory",
     ),
     Mutant(
         name="a forwarded request uses the forwarder's rights",
@@ -181,39 +113,11 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_envelope.py::test_inner_principals_rights_count",
     ),
     Mutant(
-        name="all topics are listed without DESCRIBE",
-        file="daemon/kafka/topics.py",
-        text="if is_described:",
-        becomes="if topic:",
-        found_by="tests/daemon/kafka/test_topics.py::test_list_of_all_topics_omits_those_without_describe",
-    ),
-    Mutant(
-        name="authorized operations are returned without DESCRIBE",
-        file="daemon/kafka/permissions.py",
-        text="bit_field(allowed) if Operation.DESCRIBE in allowed else 0",
-        becomes="bit_field(allowed)",
-        found_by="tests/daemon/kafka/test_cluster.py::test_cluster_operations_are_the_authorized_ones",
-    ),
-    Mutant(
         name="a client that may alter configs can become a super user",
         file="daemon/kafka/config_change.py",
         text="if guarded and not self._is_super_user():",
         becomes="if guarded and not self:",
         found_by="tests/daemon/kafka/test_guarded_configs.py::test_only_a_super_user_may_alter_guarded_keys",
-    ),
-    Mutant(
-        name="the parts of a response are kept until all are sent",
-        file="protocol/kafka/chunked_output.py",
-        text="        if len(self._last) >= CHUNK_BYTES:\n",
-        becomes="        if part:\n",
-        found_by="tests/protocol/kafka/test_chunked_output.py::test_chunks_contain_everything_in_order",
-    ),
-    Mutant(
-        name="a resource is described as often as it is named",
-        file="daemon/kafka/config_descriptions.py",
-        text="        known = wanted.get((kind, name if node_id is None else node_id))\n",
-        becomes="        node_id, known = number, None\n",
-        found_by="tests/daemon/kafka/test_describe_configs.py::test_repeats_do_not_enlarge_the_answer",
     ),
     Mutant(
         name="a Kafka request of any size is read",
@@ -240,20 +144,6 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_altering_requires_alter_on_the_cluster",
     ),
     Mutant(
-        name="SCRAM users are listed without DESCRIBE",
-        file="daemon/kafka/dispatch.py",
-        text="scram.describe, Operation.DESCRIBE, UNEXPLAINED",
-        becomes="scram.describe",
-        found_by="tests/daemon/kafka/test_scram_credentials.py::test_describing_requires_describe_on_the_cluster",
-    ),
-    Mutant(
-        name="a request may change a user twice",
-        file="daemon/kafka/credential_plan.py",
-        text="elif not isinstance(before, ApiError):",
-        becomes="elif not before:",
-        found_by="tests/daemon/kafka/test_scram_credentials.py::test_user_that_a_request_names_twice_is_not_changed",
-    ),
-    Mutant(
         name="few iterations are accepted",
         file="daemon/kafka/credential_plan.py",
         text="if asked.iterations < ITERATIONS_MIN:",
@@ -261,17 +151,109 @@ KAFKA_MUTANTS: Final = (
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_bad_item_is_refused_with_kafkas_text_and_others_succeed",
     ),
     Mutant(
-        name="an old log gets SCRAM credentials",
-        file="daemon/kafka/credential_plan.py",
-        text="        return _UNSUPPORTED\n",
-        becomes="        pass\n",
-        found_by="tests/daemon/kafka/test_scram_credentials.py::test_log_below_metadata_version_3_5_gets_no_credentials",
-    ),
-    Mutant(
         name="the repr of a request contains its body",
         file="protocol/kafka/server_connection.py",
         text="version={self.api_version})",
         becomes="version={self.api_version}, {self.body!r})",
         found_by="tests/daemon/kafka/test_scram_credentials.py::test_salted_password_appears_in_no_log_and_no_text",
+    ),
+    # SASL log-ins
+    Mutant(
+        name="a SCRAM proof is not compared",
+        file="daemon/kafka/login/sasl_scram.py",
+        text="if not (proves and challenge.candidate.is_known):",
+        becomes="if not challenge.candidate.is_known:",
+        found_by="tests/daemon/kafka/login/test_sasl_scram.py::test_wrong_final_message_fails",
+    ),
+    Mutant(
+        name="a client that knows the keys of a made-up SCRAM credential logs in",
+        file="daemon/kafka/login/sasl_scram.py",
+        text="if not (proves and challenge.candidate.is_known):",
+        becomes="if not proves:",
+        found_by="tests/daemon/kafka/login/test_login_credentials.py::test_nobody_logs_in_with_a_made_up_credential",
+    ),
+    Mutant(
+        name="a recorded SCRAM log-in can be repeated",
+        file="daemon/kafka/login/sasl_scram.py",
+        text='        nonce = match["nonce"] + self._nonce\n',
+        becomes='        nonce = match["nonce"]\n',
+        found_by="tests/daemon/kafka/login/test_sasl_scram.py::test_proof_of_another_login_fails",
+    ),
+    Mutant(
+        name="one user logs in as another with SCRAM",
+        file="daemon/kafka/login/sasl_scram.py",
+        text="_decode_name(authorization_id) != user",
+        becomes="not authorization_id",
+        found_by="tests/daemon/kafka/login/test_sasl_scram.py::test_unsupported_request_is_refused_by_name",
+    ),
+    Mutant(
+        name="a SCRAM challenge reveals whether the user exists",
+        file="daemon/kafka/login/login_credentials.py",
+        text='b"salt of " + login',
+        becomes='b"salt of "',
+        found_by="tests/daemon/kafka/login/test_login_credentials.py::test_unknown_users_are_challenged_like_known_ones",
+    ),
+    Mutant(
+        name="credentials are used before they are loaded",
+        file="daemon/kafka/listener.py",
+        text="            await credentials.wait_until_loaded()\n",
+        found_by="tests/daemon/kafka/test_listener_sasl.py::test_scram_log_in_waits_until_the_credentials_are_loaded",
+    ),
+    Mutant(
+        name="a connection changes its principal",
+        file="daemon/kafka/login/authentication.py",
+        text="if self._principal not in (None, principal):",
+        becomes="if self._principal == principal + principal:",
+        found_by="tests/daemon/kafka/login/test_authentication.py::test_reauthentication_requires_the_same_user",
+    ),
+    Mutant(
+        name="requests are served after the end of a session",
+        file="daemon/kafka/listener.py",
+        text="            self._sasl.check_session(self._listener.clock())\n",
+        becomes="            self._sasl.check_session(0)\n",
+        found_by="tests/daemon/kafka/test_listener_sasl.py::test_request_after_the_session_closes_the_connection",
+    ),
+    Mutant(
+        name="the time of a refusal reveals which ids of tokens exist",
+        file="config/tokens.py",
+        text="        digest = _NO_DIGEST if entry is None else entry.digest\n",
+        becomes=("        if not entry:\n            return None\n        digest = entry.digest\n"),
+        found_by="tests/config/test_tokens.py::test_unknown_id_costs_the_work_of_a_known_one",
+    ),
+    # Names of certificates
+    Mutant(
+        name="special characters of a certificate's name are not escaped",
+        file="acl/text/distinguished_names.py",
+        text="    escaped = _SPECIAL.sub(",
+        becomes="    escaped = text or _SPECIAL.sub(",
+        found_by="tests/tls/test_distinguished_name.py::test_parts_are_reversed_and_escaped",
+    ),
+    Mutant(
+        name="a mapping rule may match a part of a name",
+        file="config/principals/rules.py",
+        text="if pattern.fullmatch(name) is None:",
+        becomes="if pattern.search(name) is None:",
+        found_by="tests/config/principals/test_mapping.py::test_recorded_rules_give_kafkas_principals",
+    ),
+    Mutant(
+        name="a name that no mapping rule matches is its own principal",
+        file="config/principals/mapping.py",
+        text='        raise PrincipalMappingError(\n            f"no rule matches',
+        becomes=('        return distinguished_name or str(\n            f"no rule matches'),
+        found_by="tests/config/principals/test_mapping.py::test_name_that_no_rule_matches_has_no_principal",
+    ),
+    Mutant(
+        name="a mapping rule is applied to a name that Java may treat differently",
+        file="config/principals/rules.py",
+        text="        if (construct := self.translation.find_doubt(name)) is not None:",
+        becomes="        if (construct := self.translation.find_doubt('')) is not None:",
+        found_by="tests/config/principals/test_mapping.py::test_name_for_which_javas_answer_is_unknown_has_no_principal",
+    ),
+    Mutant(
+        name="mapping rules are matched by an engine that backtracks",
+        file="config/java_regex/translation.py",
+        text="    return Translation(compiled,",
+        becomes="    return Translation(re.compile(text.replace('\\\\z', '\\\\Z')),",
+        found_by="tests/config/java_regex/test_translation.py::test_patterns_are_matched_by_re2",
     ),
 )

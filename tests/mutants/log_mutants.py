@@ -1,4 +1,4 @@
-"""Mutants of the log: what makes writes durable, and what detects damage."""
+"""Mutants of what makes writes durable and detects damage: the log, copies of logs, backups."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 LOG_MUTANTS: Final = (
+    # Log
     Mutant(
         name="an append is acknowledged without its sync",
         file="metadata/writer.py",
-        text="self._segments.append(pieces, self._next_offset)\n        self._segments.sync()",
+        text=("self._segments.append(pieces, self._next_offset)\n        self._segments.sync()"),
         becomes="self._segments.append(pieces, self._next_offset)",
         found_by="tests/end_to_end/test_durability.py::test_acknowledgement_follows_the_sync",
     ),
@@ -68,13 +69,6 @@ LOG_MUTANTS: Final = (
         found_by="tests/metadata/test_writer.py::test_write_into_a_replaced_file_is_not_acknowledged",
     ),
     Mutant(
-        name="an append without a free descriptor ends the log",
-        file="metadata/segments.py",
-        text="if error.errno in SHORTAGES:",
-        becomes="if not error.errno:",
-        found_by="tests/metadata/test_writer.py::test_append_without_a_new_file_changes_nothing",
-    ),
-    Mutant(
         name="a torn tail is kept in front of new batches",
         file="metadata/segments.py",
         text="if progress.torn_tail is not None:",
@@ -87,12 +81,6 @@ LOG_MUTANTS: Final = (
         text="if replay.is_transaction_open:",
         becomes="if False:",
         found_by="tests/metadata/test_writer.py::test_open_transaction_is_aborted",
-    ),
-    Mutant(
-        name="the mark of a clean shutdown stays during writes",
-        file="metadata/writer.py",
-        text="        self._remove_clean_shutdown_mark()\n",
-        found_by="tests/metadata/test_writer.py::test_clean_shutdown_mark_is_removed_before_the_first_write",
     ),
     Mutant(
         name="a checkpoint gets its name before it is synced",
@@ -116,13 +104,6 @@ LOG_MUTANTS: Final = (
         found_by="tests/metadata/test_checkpoint_writer.py::test_nothing_is_removed_if_the_checkpoints_name_is_not_durable",
     ),
     Mutant(
-        name="a checkpoint retires one segment too many",
-        file="metadata/checkpoint_writer.py",
-        text="segments[1].base_offset <= checkpoints[0].end_offset",
-        becomes="segments[0].base_offset <= checkpoints[0].end_offset",
-        found_by="tests/metadata/test_checkpoint_writer.py::test_only_the_excess_is_removed",
-    ),
-    Mutant(
         name="the newest checkpoint is retired too",
         file="metadata/checkpoint_writer.py",
         text="while len(checkpoints) > 1 and (",
@@ -144,52 +125,11 @@ LOG_MUTANTS: Final = (
         found_by="tests/metadata/test_recovery.py::test_bad_crc_in_a_complete_batch_is_damage_anywhere",
     ),
     Mutant(
-        name="a start removes segments of the own log that a checkpoint covers",
-        file="metadata/log.py",
-        text="            if self._is_followed:\n                self.progress.superseded",
-        becomes="            if self._segments:\n                self.progress.superseded",
-        found_by="tests/metadata/test_writer.py::test_start_removes_no_segment_below_a_checkpoint",
-    ),
-    Mutant(
         name="a gap in the offsets is accepted",
         file="metadata/log.py",
         text="raise corrupt(placed, expected, reason)\n        except",
         becomes="pass\n        except",
         found_by="tests/metadata/test_log.py::test_gap_or_overlap_is_rejected",
-    ),
-    Mutant(
-        name="an epoch may go back",
-        file="metadata/epochs.py",
-        text="if epoch < before:",
-        becomes="if epoch < 0:",
-        found_by="tests/metadata/test_log.py::test_lower_epoch_is_rejected",
-    ),
-    Mutant(
-        name="an epoch may begin without its LeaderChange",
-        file="metadata/epochs.py",
-        text="if not begins_epoch:",
-        becomes="if False:",
-        found_by="tests/metadata/test_log.py::test_epoch_without_a_leader_change_is_rejected",
-    ),
-    Mutant(
-        name="the highest epoch may begin, which no epoch can follow",
-        file="metadata/epochs.py",
-        text="if epoch == EPOCH_MAX:",
-        becomes="if epoch < 0:",
-        found_by="tests/metadata/test_log.py::test_epoch_without_a_leader_change_is_rejected",
-    ),
-    Mutant(
-        name="a checkpoint is accepted under another's name",
-        file="metadata/checkpoint.py",
-        text="self.header.end_offset not in (None, named)",
-        becomes="self.header.end_offset in ()",
-        found_by="tests/metadata/test_checkpoint.py::test_renamed_checkpoint_is_rejected",
-    ),
-    Mutant(
-        name="a checkpoint of Kafka is accepted at any offset in its name",
-        file="metadata/log.py",
-        text="                self._check_place(checkpoint, reader.header)\n",
-        found_by="tests/metadata/test_checkpoint.py::test_kafkas_checkpoint_is_compared_with_the_log",
     ),
     Mutant(
         name="a torn tail is cut after a clean shutdown",
@@ -212,31 +152,11 @@ LOG_MUTANTS: Final = (
         found_by="tests/metadata/test_log.py::test_log_that_ends_before_its_checkpoint_is_rejected",
     ),
     Mutant(
-        name="a FIFO in place of a file blocks the reader",
-        file="metadata/storage.py",
-        text="            _check_regular(descriptor, path)\n",
-        found_by="tests/metadata/test_storage.py::test_only_files_are_opened",
-    ),
-    Mutant(
-        name="a checkpoint without its footer is accepted",
-        file="metadata/checkpoint.py",
-        text="        if self.footer is None:\n",
-        becomes="        if self is None:\n",
-        found_by="tests/metadata/test_log.py::test_checkpoint_without_header_or_footer_is_rejected",
-    ),
-    Mutant(
         name="the end of the log is read from the page cache",
         file="metadata/batch_file.py",
         text="if from_disk:",
         becomes="if from_disk and False:",
         found_by="tests/metadata/test_log.py::test_end_of_the_log_is_read_from_the_disk",
-    ),
-    Mutant(
-        name="a read that ends too early makes a torn tail",
-        file="metadata/batch_file.py",
-        text="if len(self._piece) < min(size, left):",
-        becomes="if len(self._piece) < 0:",
-        found_by="tests/metadata/test_batch_file.py::test_file_cut_while_it_is_read_is_not_torn",
     ),
     Mutant(
         name="a transaction is visible before its end",
@@ -270,32 +190,149 @@ LOG_MUTANTS: Final = (
         found_by="tests/metadata/test_lock.py::test_lock_excludes_other_processes_until_its_block_ends",
     ),
     Mutant(
-        name="a repair opens the log to other users",
-        file="metadata/inspection/repair_steps.py",
-        text="closing(storage.append_to(target, like)) as written,",
-        becomes="closing(storage.append_to(target)) as written,",
-        found_by="tests/metadata/inspection/test_repair.py::test_repair_keeps_the_permissions",
-    ),
-    Mutant(
-        name="the copies of a repair are open to other users",
-        file="metadata/inspection/repair.py",
-        text="storage.make_directory(copies, copies.parent / METADATA_TOPIC_DIRECTORY)",
-        becomes="storage.make_directory(copies)",
-        found_by="tests/metadata/inspection/test_repair.py::test_repair_keeps_the_permissions",
-    ),
-    Mutant(
-        name="a second repair in the same second fails",
-        file="metadata/inspection/repair.py",
-        text="        copies = find_unused(copies, storage)",
-        becomes="        find_unused(copies, storage)",
-        found_by="tests/metadata/inspection/test_repair.py::test_copies_of_an_earlier_repair_are_kept",
-    ),
-    Mutant(
         name="a file that replaces another user's is open to this process's group",
         file="metadata/storage.py",
         text="            mode &= stat.S_IRWXU",
         becomes="            mode &= 0o777",
-        found_by="tests/metadata/test_storage.py"
-        "::test_another_users_file_is_replaced_by_one_without_its_group",
+        found_by="tests/metadata/test_storage.py::test_another_users_file_is_replaced_by_one_without_its_group",
+    ),
+    # Copy of a followed log
+    Mutant(
+        name="a copy of another cluster is followed",
+        file="metadata/log_copy.py",
+        text="if is_tied and self.cluster_id != cluster_id:",
+        becomes="if is_tied and not cluster_id:",
+        found_by="tests/metadata/test_log_copy.py::test_copy_belongs_to_one_cluster",
+    ),
+    Mutant(
+        name="a checkpoint of a copy's earlier state is used",
+        file="metadata/log_copy.py",
+        text="if self._replacements != self._begun_replacements:",
+        becomes="if self._replacements < self._begun_replacements:",
+        found_by="tests/metadata/test_log_copy.py::test_checkpoint_of_a_replaced_state_is_dropped",
+    ),
+    Mutant(
+        name="a snapshot is used before it is verified",
+        file="metadata/copy_snapshot.py",
+        text="        for _ in self.reader.batches():\n            pass\n",
+        found_by="tests/metadata/test_log_copy.py::test_incomplete_snapshot_changes_nothing",
+    ),
+    Mutant(
+        name="a snapshot is named before it is durable",
+        file="metadata/copy_snapshot.py",
+        text="        self._file.sync()\n",
+        found_by="tests/faults/test_copy_schedules.py::test_copy_is_a_state_of_the_cluster_after_any_crash_or_failure",
+    ),
+    Mutant(
+        name="a copy continues after missing records",
+        file="metadata/log_copy.py",
+        text="self._is_unknown, self._held = False, []",
+        becomes='self._is_unknown, self.fault = False, ""',
+        found_by="tests/metadata/test_log_copy.py::test_copy_that_is_behind_is_still_a_state",
+    ),
+    Mutant(
+        name="a copy's log that ends below its checkpoint is used",
+        file="metadata/log.py",
+        text="(expected < end or not file.position)",
+        becomes="not file.position",
+        found_by="tests/faults/test_copy_schedules.py::test_copy_is_a_state_of_the_cluster_after_any_crash_or_failure",
+    ),
+    Mutant(
+        name="an own log becomes a copy",
+        file="daemon/sources/copy_directory.py",
+        text="        if is_own:\n",
+        becomes="        if not is_own and mark:\n",
+        found_by="tests/daemon/sources/test_copy_directory.py::test_own_log_does_not_become_a_copy",
+    ),
+    Mutant(
+        name="a copy becomes an own log",
+        file="daemon/sources/own_log_directory.py",
+        text="    refuse_copy(log_dir, storage)\n    check_format_is_finished",
+        becomes="    check_format_is_finished",
+        found_by="tests/daemon/sources/test_copy_directory.py::test_copy_does_not_become_an_own_log",
+    ),
+    Mutant(
+        name="reset-copy removes a copy in use",
+        file="cli/log/reset_copy.py",
+        text="    with locked(log_dir), saying(",
+        becomes="    with saying(",
+        found_by="tests/cli/log/test_reset_copy.py::test_copy_in_use_is_not_removed",
+    ),
+    Mutant(
+        name="reset-copy removes an own log",
+        file="cli/log/reset_copy.py",
+        text="    if read_mark(log_dir) is None:\n",
+        becomes="    if not log_dir:\n",
+        found_by="tests/cli/log/test_reset_copy.py::test_own_log_is_not_removed",
+    ),
+    Mutant(
+        name="every user may read a new log",
+        file="metadata/storage.py",
+        text="file_mode: int = 0o640",
+        becomes="file_mode: int = 0o644",
+        found_by="tests/daemon/sources/test_own_log_directory.py::test_log_is_private_to_its_user_and_group",
+    ),
+    Mutant(
+        name="other users can read a copy",
+        file="metadata/storage.py",
+        text="Storage(file_mode=0o600, directory_mode=0o700)",
+        becomes="Storage()",
+        found_by="tests/metadata/test_log_copy.py::test_only_the_owner_can_read_the_files",
+    ),
+    # Backups
+    Mutant(
+        name="a backup lacks records without saying so",
+        file="metadata/backups/backup.py",
+        text="    if state.mark is None and state.foreign_types:\n",
+        becomes="    if state.mark is None and not state:\n",
+        found_by="tests/metadata/backups/test_backup.py::test_log_with_records_that_a_backup_would_lose_is_refused",
+    ),
+    Mutant(
+        name="a backup is named before it is durable",
+        file="metadata/backups/backup.py",
+        text="            file.sync()\n",
+        becomes="            pass\n",
+        found_by="tests/metadata/backups/test_backup.py::test_names_become_durable_after_what_they_name",
+    ),
+    Mutant(
+        name="the checksum in a backup is not compared",
+        file="metadata/backups/backup_reader.py",
+        text="    if before_footer != facts.sha256:\n",
+        becomes="    if not before_footer:\n",
+        found_by="tests/metadata/backups/test_backup.py::test_checksum_in_the_facts_is_compared",
+    ),
+    Mutant(
+        name="a log whose owner starts meanwhile is read as if it had been shut down cleanly",
+        file="metadata/live_files.py",
+        text="    return has_started or not is_left\n",
+        becomes="    return not is_left\n",
+        found_by="tests/metadata/test_log_state.py::test_owner_that_starts_meanwhile_may_leave_an_unfinished_write",
+    ),
+    Mutant(
+        name="offsets go back when a backup is restored",
+        file="metadata/backups/restore_target.py",
+        text="        end_offset = max(end_offset, old.next_offset + 1)\n",
+        found_by="tests/metadata/backups/test_restore.py::test_log_continues_after_all_that_was_seen",
+    ),
+    Mutant(
+        name="a backup of another cluster is restored without being told to",
+        file="metadata/backups/restore_target.py",
+        text="    if is_another and not is_other_cluster:\n",
+        becomes="    if is_another and not properties:\n",
+        found_by="tests/metadata/backups/test_restore.py::test_other_directories_are_refused",
+    ),
+    Mutant(
+        name="a restored log is not compared with the backup",
+        file="metadata/backups/restore.py",
+        text="    if read.content != state or counted != backup.facts.contents:\n",
+        becomes="    if not read:\n",
+        found_by="tests/metadata/backups/test_restore.py::test_log_that_lacks_an_acl_replaces_nothing",
+    ),
+    Mutant(
+        name="a restored log is open to other users",
+        file="metadata/backups/restore.py",
+        text="    write_checkpoint(part, state, storage, like=like)",
+        becomes="    write_checkpoint(part, state, storage)",
+        found_by="tests/metadata/backups/test_restore.py::test_restored_log_has_the_permissions_of_the_replaced_one",
     ),
 )

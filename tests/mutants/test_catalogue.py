@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.catalogue import MUTANTS, document
+from tests.mutants.catalogue import MUTANTS
 from tests.mutants.mutant import Mutant, StaleMutantError
 from tests.support.named_tests import is_test
 
@@ -40,8 +40,3 @@ def test_mutant_whose_text_does_not_occur_once_is_stale(source: str) -> None:
     assert mutant.applied_to("guard() or True") == " True"
     with pytest.raises(StaleMutantError, match=r"^a\.py: expected the text of 'no guard' once"):
         mutant.applied_to(source)
-
-
-def test_document_is_up_to_date() -> None:
-    """``python -m tests.mutants --document > docs/mutants.md`` updates it."""
-    assert (ROOT / "docs/mutants.md").read_text() == document()

@@ -1,0 +1,262 @@
+"""Mutants of commands, formats, replay and client libraries, where they guard ACLs and secrets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+TOOL_MUTANTS: Final = (
+    # Import and export
+    Mutant(
+        name="an ALLOW is sent together with a DENY",
+        file="cli/transfer/cluster_place.py",
+        text="    for grants in (False, True):\n",
+        becomes=("    yield from split_batches(acls, lambda acl: acl)\n    for grants in ():\n"),
+        found_by="tests/cli/transfer/test_cluster_place.py::test_denials_are_acknowledged_before_the_first_allow_is_sent",
+    ),
+    Mutant(
+        name="a crash leaves a part of an import",
+        file="cli/transfer/log_place.py",
+        text="    if len(batches) > 1:\n",
+        becomes="    if False:\n",
+        found_by="tests/cli/transfer/test_log_place.py::test_several_batches_become_visible_together",
+    ),
+    Mutant(
+        name="credentials for one cluster are used for another",
+        file="cli/transfer/arguments.py",
+        text="    if len(clusters) == 1:\n        return clusters[0]\n",
+        becomes="    if clusters:\n        return clusters[0]\n",
+        found_by="tests/cli/transfer/test_command.py::test_arguments_that_cannot_be_combined_exit_with_2",
+    ),
+    # Formats of ACLs
+    Mutant(
+        name="the console reads ACLs in formats that are slow to read",
+        file="daemon/queries/candidates.py",
+        text='read_acl_text(text, "", PASTED_FORMATS)',
+        becomes='read_acl_text(text, "")',
+        found_by="tests/daemon/queries/test_candidates.py::test_other_texts_are_rejected",
+    ),
+    Mutant(
+        name="aliases may make a small file large",
+        file="management/formats/parsing.py",
+        text="elif values + size.values > _VALUES_MAX:",
+        becomes="elif False:",
+        found_by="tests/management/formats/test_document.py::test_aliases_count_as_copies",
+    ),
+    Mutant(
+        name="a custom role that denies is read as one that allows",
+        file="management/formats/julie_roles.py",
+        text="if ascii_upper(permission_type) != PermissionType.ALLOW.name:",
+        becomes="if False:",
+        found_by="tests/management/formats/test_julie.py::test_fault_is_named_with_its_place",
+    ),
+    # ACLs in ZooKeeper
+    Mutant(
+        name="ALLOWs reach ZooKeeper before the DENYs that limit them",
+        file="cli/zookeeper/writing.py",
+        text="    yield from denials.items()\n    yield from grants.items()\n",
+        becomes="    yield from grants.items()\n    yield from denials.items()\n",
+        found_by="tests/cli/zookeeper/test_writing.py::test_denials_are_written_before_the_first_grant",
+    ),
+    Mutant(
+        name="passwords are in kazoo's log",
+        file="cli/zookeeper/session.py",
+        text=(
+            '    logger = logging.Logger("kazoo", level=logging.CRITICAL + 1)\n'
+            "    logger.disabled = True\n"
+        ),
+        becomes='    logger = logging.getLogger("kazoo")\n',
+        found_by="tests/cli/zookeeper/test_session.py::test_no_password_is_logged",
+    ),
+    # Plans
+    Mutant(
+        name="a plan deletes DENYs before ALLOWs",
+        file="management/plan/changes.py",
+        text='"delete_allow", "delete_deny")',
+        becomes='"delete_deny", "delete_allow")',
+        found_by="tests/management/plan/test_changes.py::test_no_moment_allows_more_than_both_states",
+    ),
+    Mutant(
+        name="a plan deletes ACLs that it does not manage",
+        file="management/plan/changes.py",
+        text=" and selector.manages(acl)",
+        found_by="tests/management/plan/test_changes.py::test_plan_changes_what_it_manages_and_nothing_else",
+    ),
+    # Commands
+    Mutant(
+        name="a server that cannot sign a SCRAM log-in is trusted",
+        file="kafka_client/scram.py",
+        text='(_decode_base64(match["signature"]), proof.expected_signature)',
+        becomes="(proof.expected_signature, proof.expected_signature)",
+        found_by="tests/kafka_client/test_client.py::test_impostor_ends_the_request",
+    ),
+    Mutant(
+        name="a Kafka client does not compare the host with the certificate",
+        file="tls/context.py",
+        text="context.check_hostname = settings.checks_host",
+        becomes="context.check_hostname = False",
+        found_by="tests/kafka_client/test_tls_stream.py::test_rejected_certificate_is_explained",
+    ),
+    Mutant(
+        name="a Kafka client accepts certificates of every CA",
+        file="tls/context.py",
+        text="    context.verify_mode = ssl.CERT_REQUIRED\n    if settings.truststore",
+        becomes=(
+            "    context.check_hostname = False\n"
+            "    context.verify_mode = ssl.CERT_NONE\n"
+            "    if settings.truststore"
+        ),
+        found_by="tests/kafka_client/test_tls_stream.py::test_rejected_certificate_is_explained",
+    ),
+    Mutant(
+        name="import-config takes hidden super users for none",
+        file="cli/follower_file.py",
+        text="        self._made.unknown.append(name)\n",
+        found_by="tests/cli/test_import_config.py::test_what_cannot_be_taken_over_is_said",
+    ),
+    Mutant(
+        name="a denial is certain although the super users are unknown",
+        file="acl/known_settings.py",
+        text="if principal is not None and known.super_users is None:",
+        becomes="if False:",
+        found_by="tests/acl/test_known_settings.py::test_doubt_names_what_is_unknown",
+    ),
+    Mutant(
+        name="a denial is certain although the default is unknown",
+        file="acl/known_settings.py",
+        text="    if known.may_open(snapshot, resource_type, resource_name):",
+        becomes="    if False:",
+        found_by="tests/acl/test_known_settings.py::test_doubt_names_what_is_unknown",
+    ),
+    Mutant(
+        name="a name in an ACL can control the terminal",
+        file="cli/output.py",
+        text="paint(escape_unprintable(line), out)",
+        becomes="paint(line, out)",
+        found_by="tests/cli/questions/test_answers.py::test_names_cannot_control_a_terminal",
+    ),
+    Mutant(
+        name="import-config writes secrets to a file that everyone can read",
+        file="cli/import_config.py",
+        text="FILE_MODE: Final = 0o600\n",
+        becomes="FILE_MODE: Final = 0o644\n",
+        found_by="tests/cli/test_import_config.py::test_written_file_is_new_and_only_its_owner_reads_it",
+    ),
+    Mutant(
+        name="a password is read from a profile that others may read",
+        file="cli/profile.py",
+        text="if secret is not None and mode & ~MODE:",
+        becomes="if secret is not None and mode & 0o007:",
+        found_by="tests/cli/test_profile.py::test_unusable_profile_is_rejected",
+    ),
+    Mutant(
+        name="the password of a profile is sent to a server that a flag names",
+        file="cli/profile.py",
+        text="if any(getattr(request, name) is not None for name in names):",
+        becomes="if None not in (request.bootstrap_server, request.command_config):",
+        found_by="tests/cli/test_profile.py::test_profile_is_used_as_a_whole_or_not_at_all",
+    ),
+    # Metadata shell
+    Mutant(
+        name="the shell prints the salts of SCRAM users",
+        file="cli/shell/java_text.py",
+        text='f"ScramCredentialData(salt={REDACTED}, ',
+        becomes='f"ScramCredentialData(salt={credential.salt.hex()}, ',
+        found_by="tests/cli/shell/test_log_tree.py::test_no_secret_is_printed",
+    ),
+    # Replay: ingest
+    Mutant(
+        name="a commit counts before its run is on the disk",
+        file="ops/replay/ingest/committing.py",
+        text='for name in (*names, ""):',
+        becomes="for name in ():",
+        found_by="tests/ops/replay/ingest/test_committing.py::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
+    ),
+    # Replay
+    Mutant(
+        name="the secrets of a spark-submit line are shown",
+        file="ops/replay/submit/line.py",
+        text='== "--conf" and _SECRET.search(word):',
+        becomes='== "--conf" and not _SECRET.search(word):',
+        found_by="tests/ops/replay/submit/test_line.py::test_secret_is_used_but_not_shown",
+    ),
+    Mutant(
+        name="a program in the current folder lists the ACLs of a cluster",
+        file="ops/replay/acls/live.py",
+        text='(sys.executable, "-P", "-m",',
+        becomes='(sys.executable, "-m",',
+        found_by="tests/ops/replay/acls/test_live.py::test_folder_named_authorizerd_is_not_imported",
+    ),
+    Mutant(
+        name="a load does not check the host name of its target",
+        file="ops/replay/load/lanes/connection.py",
+        text="        return tls.wrap_socket(",
+        becomes="        tls.check_hostname = False\n        return tls.wrap_socket(",
+        found_by="tests/ops/replay/load/lanes/test_connection.py::test_target_with_tls_is_checked",
+    ),
+    # Client libraries
+    Mutant(
+        name="a client takes an unknown decision in a batch for a permission",
+        file="clients/python/src/authorizerd_client/values.py",
+        text="[code == ALLOWED for",
+        becomes="[code != DENIED for",
+        found_by="tests/clients/test_both_python_clients.py::test_only_the_decision_1_allows",
+    ),
+    Mutant(
+        name="a client takes an unknown decision for a permission",
+        file="clients/python/src/authorizerd_client/values.py",
+        text="return code == ALLOWED",
+        becomes="return code != DENIED",
+        found_by="tests/clients/test_both_python_clients.py::test_only_the_decision_1_allows",
+    ),
+    Mutant(
+        name="a client takes the answer to another question",
+        file="clients/python/src/authorizerd_client/protocol.py",
+        text="self._in_flight[0].correlation_id != answer.correlation_id:",
+        becomes="False:",
+        found_by="tests/clients/test_both_python_clients.py::test_invalid_answer_is_never_a_permission",
+    ),
+    Mutant(
+        name="a client forgets the offset that it must require",
+        file="clients/python/src/authorizerd_client/trio.py",
+        text="min_offset = max(min_offset, self._required_offset)",
+        becomes="pass",
+        found_by="tests/clients/test_failover.py::test_own_writes_are_read_through_another_daemon",
+    ),
+    Mutant(
+        name="a client ignores the TLS context of an address without TLS",
+        file="clients/python/src/authorizerd_client/tls.py",
+        text="        if context is not None:\n",
+        becomes="        if False:\n",
+        found_by="tests/clients/test_python_tls.py::test_context_for_an_address_without_tls_is_rejected",
+    ),
+    Mutant(
+        name="a client's default context trusts every certificate",
+        file="clients/python/src/authorizerd_client/tls.py",
+        text="context or ssl.create_default_context()",
+        becomes="context or ssl._create_unverified_context()",
+        found_by="tests/clients/test_python_tls.py::test_fault_is_named_at_once",
+    ),
+    Mutant(
+        name="a client's default context checks no host name",
+        file="clients/python/src/authorizerd_client/tls.py",
+        text="    endpoint.new_session()",
+        becomes="    endpoint.context.check_hostname = False\n    endpoint.new_session()",
+        found_by="tests/clients/test_python_tls.py::test_default_context_checks_certificate_and_host",
+    ),
+    Mutant(
+        name="the JavaScript client sends its token to a server that it does not trust",
+        file="clients/javascript/lib/link.js",
+        text='this.#socket.once("secureConnect", () => {',
+        becomes='this.#socket.once("connect", () => {',
+        found_by="tests/clients/test_javascript_tls.py::test_fault_is_named_at_once",
+    ),
+    Mutant(
+        name="a watch goes on after changes that a fault has hidden",
+        file="clients/python/src/authorizerd_client/following.py",
+        text="self._offset = None  # the events before the fault are lost",
+        becomes="pass",
+        found_by="tests/clients/test_watch.py::test_changes_before_a_fault_are_listed_again",
+    ),
+)
