@@ -29,17 +29,16 @@ from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from authorizerd.protocol.primitives import unsigned_varint
 from tests.support.daemon_process import DaemonProcess, new_log, running, wait_until, write_config
 from tests.support.daemon_process import connect as open_connection
-from tests.support.kio_codec import encode_request
-from tools.bench.flood_surfaces import (
+from tests.support.flood_surfaces import (
     ADMIN,
-    ANSWERED,
     HTTP,
     KAFKA,
     STREAM,
     Surface,
-    outcomes_of,
     surfaces,
 )
+from tests.support.kio_codec import encode_request
+from tools.bench.protocols import ANSWERED, reader_of
 from tools.bench.sets import kind
 
 CONNECTIONS_MAX = 100
@@ -112,18 +111,18 @@ class Client:
 
     def __init__(self, flooded: Flooded, surface: Surface) -> None:
         self._surface = surface
-        self._outcomes = outcomes_of(surface.outcomes)
+        self._reader = reader_of(surface.protocol)
         self._socket = connect(flooded, surface, surface.opening)
 
     def ask(self) -> None:
         """Check that a request is answered without an error."""
-        self._outcomes.counts.clear()
         self._socket.sendall(self._surface.request)
-        while not self._outcomes.counts:
+        outcomes: list[str | bytes] = []
+        while not outcomes:
             data = self._socket.recv(65536)
             assert data, "closed"
-            self._outcomes.take(data)
-        assert self._outcomes.counts == {ANSWERED: 1}
+            outcomes += self._reader.feed(data)
+        assert outcomes == [ANSWERED]
 
     def __enter__(self) -> Client:
         return self

@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.support.daemon_process import DaemonProcess, ask, running
 from tests.support.stream_connection import StreamConnection
-from tools.bench.processes import children_of
+from tools.processes import children_of
 
 CONNECTIONS_MAX: Final = 200
 SETTINGS: Final = {"super.users": "User:ANONYMOUS", "authorizerd.workers": "2"}

@@ -9,9 +9,9 @@ from statistics import quantiles
 from typing import Final
 
 from tests.soak.flatness import Judgement, Sample, Verdict, judge
+from tests.soak.plot import Panel, Series, draw_panels
 from tests.soak.sampler import LIMITS, MIB
 from tests.soak.soak import Soak
-from tools.bench.plot import Panel, Series, draw_panels
 
 _POINTS_MAX: Final = 300
 _WIDTHS: Final = (34, 17)

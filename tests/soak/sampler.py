@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.soak.flatness import Limit
 from tests.soak.sites import Site
-from tools.bench.processes import read_memory
+from tools.processes import read_memory
 
 MIB: Final = 1 << 20
 LIMITS: Final[Mapping[str, Limit]] = {

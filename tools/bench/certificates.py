@@ -18,10 +18,7 @@ class KeyKind(Enum):
     RSA = "RSA-2048"
 
 
-_KEY_TYPES = {KeyKind.ECDSA: trustme.KeyType.ECDSA, KeyKind.RSA: trustme.KeyType.RSA}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """PEM files: a server's chain, its key, both together, and the CA to trust."""
 
@@ -41,17 +38,13 @@ class Certificate:
 
 def issue_certificate(directory: Path, kind: KeyKind) -> Certificate:
     """Write the certificate of a new CA, and a server's certificate that the CA has signed."""
-    authority = trustme.CA(key_type=_KEY_TYPES[kind])
-    server = authority.issue_cert(HOST, key_type=_KEY_TYPES[kind])
-    found = Certificate(
-        chain_file=directory / f"{kind.name}.chain.pem",
-        key_file=directory / f"{kind.name}.key.pem",
-        keystore_file=directory / f"{kind.name}.keystore.pem",
-        ca_file=directory / f"{kind.name}.ca.pem",
-    )
+    key_type = trustme.KeyType[kind.name]
+    authority = trustme.CA(key_type=key_type)
+    server = authority.issue_cert(HOST, key_type=key_type)
+    names = ("chain", "key", "keystore", "ca")
+    found = Certificate(*(directory / f"{kind.name}.{name}.pem" for name in names))
     authority.cert_pem.write_to_path(found.ca_file)
     server.private_key_pem.write_to_path(found.key_file)
     server.private_key_and_cert_chain_pem.write_to_path(found.keystore_file)
-    chain = b"".join(each.bytes() for each in server.cert_chain_pems)
-    found.chain_file.write_bytes(chain)
+    found.chain_file.write_bytes(b"".join(each.bytes() for each in server.cert_chain_pems))
     return found

@@ -18,17 +18,15 @@ from typing import Final, TypeAlias
 
 from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import FeatureLevel
-from authorizerd.image.features import METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN
-from authorizerd.metadata.directory import (
-    METADATA_TOPIC_DIRECTORY,
-    checkpoint_name,
-    segment_name,
-)
+from authorizerd.image.features import METADATA_VERSION_FEATURE
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
 from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType, control_key, encode_batch
 from authorizerd.protocol.records.control import Record, leader_change
 from authorizerd.protocol.records.metadata import encode_value
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+METADATA_VERSION: Final = 31
+"""The newest one that Kafka 4.3 reads, which starts from the same checkpoints."""
 ACLS_PER_REQUEST: Final = 100
 """How many ACLs each batch of a log has: each request to create ACLs writes one."""
 
@@ -79,7 +77,7 @@ def _write(path: Path, batches: Iterable[_Batch]) -> int:
 
 
 def _version() -> bytes:
-    return encode_value(FeatureLevel(METADATA_VERSION_FEATURE, METADATA_VERSION_KNOWN))
+    return encode_value(FeatureLevel(METADATA_VERSION_FEATURE, METADATA_VERSION))
 
 
 def _log_batches(added: Iterable[AclAdded]) -> Iterator[_Batch]:

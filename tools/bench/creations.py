@@ -1,4 +1,4 @@
-"""createAcls and describeAcls over Kafka's protocol: the daemon and a real Kafka broker.
+"""createAcls and describeAcls over Kafka's protocol: the daemon and real Kafka brokers.
 
 Each server is the only voter of its log, and answers once the change is committed. The daemon calls
 fdatasync once for all waiting requests, then answers them. Kafka's leader appends a batch, advances
@@ -6,318 +6,262 @@ its high watermark, for which answers wait, and only then forces the log to disk
 (KafkaRaftClient.flushLeaderLog). Before it appends, it waits for more records, 25 ms by default.
 Few arrive, because a broker forwards all its clients' requests over one connection, one at a time.
 
-All servers run at the same time and are asked in turn. Each load begins with a warm-up that counts
-for nothing. During ours, a client asks for decisions: no other figure includes that work.
+All servers run at the same time and are asked in turn, first as fast as they answer, then at a rate
+that the slowest serves.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import socket
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from http.client import HTTPException
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
-import msgspec
-
-from authorizerd.protocol.errors import DecodeError
+from authorizerd.acl.model import AclFilter, PatternType
+from authorizerd.protocol.framing import Frames
+from authorizerd.protocol.kafka.acl_client import (
+    encode_create_acls_request,
+    encode_describe_acls_request,
+)
+from authorizerd.protocol.kafka.api import ApiKey
+from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from tests.kafka_rig import rig as kafka
 from tests.kafka_rig.broker import BrokerSettings, format_storage, running_broker
-from tests.kafka_rig.rig import Rig, RigError
-from tools.bench.closed_loop import LoadError, LoadReport, summarize
-from tools.bench.daemon_process import AUTHORIZERD, PATIENT, ready_daemon, serve_command
-from tools.bench.decision_probe import Probe, ask_while, make_line, open_probe
-from tools.bench.figures import Absent, Line
-from tools.bench.kafka_load import BEGUN, Client, Describes, create_acls
-from tools.bench.processes import ProcessError, capture_output
-from tools.bench.rounds import Rounds, compare, compare_latencies, measure_in_turn
+from tests.kafka_rig.rig import Rig
+from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, row_of_rounds
+from tools.bench.protocols import (
+    ACLS_VERSION,
+    CREATE_ACLS,
+    DESCRIBE_ACLS,
+    RESPONSE_HEAD_BYTES,
+    count_described,
+    post,
+)
+from tools.bench.run import Run
+from tools.bench.sender import NUMBER, Plan, Report, send, send_together
+from tools.bench.sets import allow
+from tools.daemon_process import AUTHORIZERD, PATIENT, ready_daemon, serve_command
+from tools.processes import capture_output
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 LINGERS: Final = (("25 ms", None), ("0", 0))
 """How long Kafka's leader waits for more records: None is its default, 25 ms."""
-
-_SETTINGS: Final = {"super.users": ANONYMOUS}
 _JVM_OPTIONS: Final = ("-Xms1g", "-Xmx3g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 """As in kafka-server-start.sh, with more memory: a load creates hundreds of thousands of ACLs."""
-
-_SMALL, _LARGE = 1, 100
 _STEP_SECONDS: Final = 30.0
-_ERRORS: Final = (LoadError, DecodeError, HTTPException, OSError)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreationLoad:
-    """The number of clients, and of ACLs per request."""
-
-    clients: int
-    bindings: int
-
-    def __str__(self) -> str:
-        return f"{_counted(self.bindings, 'binding')}, {_counted(self.clients, 'client')}"
-
-
-LOADS: Final = {
-    _SMALL: (
-        CreationLoad(clients=1, bindings=_SMALL),
-        CreationLoad(clients=16, bindings=_SMALL),
-    ),
-    _LARGE: (CreationLoad(clients=1, bindings=_LARGE),),
-}
-"""The loads by the number of ACLs per request: each number has new servers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreationPlan:
-    """The seconds of each round, and of the warm-up before the first.
-
-    ``described`` ACLs, a multiple of 100, are created before all loads.
-    """
-
-    rounds: int
-    seconds: float
-    warm_up: float
-    described: int
-    is_beside_kafka: bool
-
-
-FULL: Final = CreationPlan(
-    rounds=3, seconds=10.0, warm_up=3.0, described=10_000, is_beside_kafka=True
+_FILL_RATE: Final = 20.0
+_QUESTION: Final = (
+    b'{"subject":{"type":"user","id":"bench-update"},"action":{"name":"READ"},'
+    b'"resource":{"type":"topic","id":"described-0-0000000001"},"context":{"host":"127.0.0.1"}}'
 )
-QUICK: Final = CreationPlan(
-    rounds=1, seconds=0.1, warm_up=0.1, described=200, is_beside_kafka=False
-)
+
+
+def create_plan(
+    address: str,
+    prefix: str,
+    seconds: float,
+    rate: float = 0.0,
+    clients: int = 1,
+    bindings: int = 1,
+) -> Plan:
+    """Return a load of createAcls, each with ``bindings`` new ACLs."""
+    names = (f"{prefix}-{number}-{NUMBER.decode()}" for number in range(bindings))
+    body = encode_create_acls_request(
+        ACLS_VERSION, [allow(name, "User:bench-update") for name in names]
+    )
+    request = _frame(ApiKey.CREATE_ACLS, body)
+    return Plan(
+        address=address, protocol=CREATE_ACLS, requests=[request], connections=clients,
+        seconds=seconds, rate=rate,
+    )  # fmt: skip
+
+
+def describe_plan(address: str, seconds: float, principals: Sequence[str | None] = (None,)) -> Plan:
+    """Return a load of describeAcls, one at a time: of principals, or of all ACLs."""
+    filters = [AclFilter(pattern_type=PatternType.ANY, principal=each) for each in principals]
+    bodies = [encode_describe_acls_request(ACLS_VERSION, each) for each in filters]
+    requests = [_frame(ApiKey.DESCRIBE_ACLS, body) for body in bodies]
+    return Plan(
+        address=address, protocol=DESCRIBE_ACLS, requests=requests, connections=1, seconds=seconds
+    )
+
+
+def _frame(api_key: ApiKey, body: bytes) -> bytes:
+    return KafkaClientConnection("bench", 1 << 30).frame_request(api_key, ACLS_VERSION, body)
 
 
 @dataclass(frozen=True, slots=True)
 class AclServer:
-    """A running server; ``address`` is that of a Kafka listener.
+    """A running server; ``decision_http`` is the daemon's address for decisions, "" for Kafka."""
 
-    ``decision_http`` is the daemon's address for decisions, or "" for Kafka.
-    """
-
-    name: str
     address: str
     decision_http: str = ""
 
-    @property
-    def is_peer(self) -> bool:
-        return not self.decision_http
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """``bindings`` of each request; latencies are measured at ``rate`` requests per second."""
+
+    clients: int
+    bindings: int
+    rate: float
+
+    def __str__(self) -> str:
+        many = f"{self.bindings} binding{'s' * (self.bindings > 1)}"
+        return f"createAcls, {many}, {self.clients} client{'s' * (self.clients > 1)}, fdatasync"
 
 
-def measure_creations(directory: Path, plan: CreationPlan) -> Iterator[Line]:
-    """Yield the lines; files are written below ``directory`` and removed afterwards.
+_LOADS: Final = {
+    1: (_Load(clients=1, bindings=1, rate=8), _Load(clients=16, bindings=1, rate=8)),
+    100: (_Load(clients=1, bindings=100, rate=10),),
+}
+"""The loads by the number of ACLs per request: each number has new servers."""
 
-    Raises:
-        ProcessError: the daemon failed. If Kafka fails, it is only left out.
-    """
-    rig = kafka.prepare() if plan.is_beside_kafka else Absent("not in a quick run")
-    with TemporaryDirectory(dir=directory, prefix="updates-") as name:
-        for bindings, loads in LOADS.items():
-            with _running_servers(rig, Path(name, str(bindings))) as servers:
-                yield from _measure_servers(servers, loads, plan)
+_Servers = Sequence[AclServer | Absent]
+_Reports = list[Report | Absent]
 
 
-def _measure_servers(
-    servers: Sequence[AclServer | Absent], loads: Sequence[CreationLoad], plan: CreationPlan
-) -> Iterator[Line]:
-    """Yield the lines of each load, after those of describeAcls if the loads are small."""
-    filled = measure_in_turn(1, servers, lambda server: _fill(server, plan))
-    # A peer that failed once is not measured again.
-    ready = [
-        found if isinstance(found, Absent) else server
-        for server, found in zip(servers, filled, strict=True)
+def measure_creations(run: Run) -> Iterator[Row]:
+    """Measure createAcls and describeAcls."""
+    place, described = run.new_place("creations"), run.pick(10_000, 200)
+    rig = Absent("not in a quick run") if run.is_quick else kafka.prepare()
+    for bindings, loads in run.pick(_LOADS, {1: _LOADS[1][:1]}).items():
+        with _running_servers(rig, place / str(bindings)) as servers:
+            _in_turn(servers, lambda server: _fill(server, described))
+            ours = servers[-1]
+            assert isinstance(ours, AclServer)
+            if bindings == 1:
+                yield from _measure_describes(run, servers, described)
+                calm = send(_probe_plan(ours, run.pick(6.0, 0.1)))
+                yield from percentile_rows("AuthZEN decisions, no updates", calm.times_ms)
+            for load in loads:
+                yield from _measure_load(run, servers, load)
+                plan = _plan_load(ours, load, run.pick(6.0, 0.1))
+                probe, _ = send_together(_probe_plan(ours, plan.seconds), plan)
+                yield from percentile_rows(f"AuthZEN decisions, during {load}", probe.times_ms)
+
+
+def _measure_describes(run: Run, servers: _Servers, described: int) -> Iterator[Row]:
+    # The first round warms up.
+    _, *rounds = [
+        _in_turn(servers, lambda it: send(describe_plan(it.address, run.pick(4.0, 0.1))))
+        for _ in range(run.pick(4, 2))
     ]
-    if loads[0].bindings == _SMALL:
-        described = measure_in_turn(plan.rounds, ready, partial(_describe, plan=plan))
-        what = f"describeAcls of {plan.described:,} ACLs"
-        yield from _lines(what, described, "answers")
-        yield _probe_calm(ready[-1], plan)
-    for load in loads:
-        warm = measure_in_turn(1, ready, partial(_warm_up, load=load, plan=plan))
-        ours = warm[-1]
-        assert isinstance(ours, list)
-        yield make_line(f"during createAcls, {load}", ours[0])
-        created = measure_in_turn(plan.rounds, ready, partial(_create, load=load, plan=plan))
-        yield from _lines(f"createAcls, {load}, fdatasync", created, "requests", load.bindings)
+    yield from _rows(f"describeAcls of {described:,} ACLs", rounds, rounds, {"answers": 1})
 
 
-def _lines(
-    what: str, found: Sequence[Rounds[LoadReport]], counted: str, bindings: int = 1
-) -> Iterator[Line]:
-    """Yield the lines of all servers: ours, the last one, beside each broker."""
+def _measure_load(run: Run, servers: _Servers, load: _Load) -> Iterator[Row]:
+    seconds, warm_up, timed = run.pick((6.0, 3.0, 13.0), (0.1, 0.1, 0.1))
+    _in_turn(servers, lambda server: send(_plan_load(server, load, warm_up)))
+    counted = [
+        _in_turn(servers, lambda server: send(_plan_load(server, load, seconds)))
+        for _ in range(run.pick(3, 1))
+    ]
+    reports = _in_turn(servers, lambda server: send(_plan_load(server, load, timed, load.rate)))
+    factors = {"requests": 1} | ({"bindings": load.bindings} if load.bindings > 1 else {})
+    yield from _rows(f"{load}, latency at {load.rate:g}/s", counted, [reports], factors)
 
-    def rate(report: LoadReport) -> float:
-        return report.requests_per_second
 
-    def binding_rate(report: LoadReport) -> float:
-        return report.requests_per_second * bindings
+def _plan_load(server: AclServer, load: _Load, seconds: float, rate: float = 0.0) -> Plan:
+    # Names that no other load has used.
+    prefix = f"update-{time.monotonic_ns()}"
+    return create_plan(server.address, prefix, seconds, rate, load.clients, load.bindings)
 
-    *brokers, ours = found
-    for (linger, _), theirs in zip(LINGERS, brokers, strict=True):
-        name = f"Kafka {kafka.VERSION}"
+
+def _rows(
+    what: str, counted: Sequence[_Reports], timed: Sequence[_Reports], factors: dict[str, int]
+) -> Iterator[Row]:
+    """Yield the rows of ours, the last server, beside each broker."""
+
+    def times(place: int) -> Any:  # noqa: ANN401
+        found = [reports[place] for reports in timed]
+        if isinstance(found[0], Absent):
+            return found[0]
+        return [ms for report in found if isinstance(report, Report) for ms in report.times_ms]
+
+    def rates(place: int, factor: int) -> Any:  # noqa: ANN401
+        found = [reports[place] for reports in counted]
+        if isinstance(found[0], Absent):
+            return found[0]
+        return [report.per_second * factor for report in found if isinstance(report, Report)]
+
+    peer = f"Kafka {kafka.VERSION}"
+    for place, (linger, _) in enumerate(LINGERS):
         where = f"{what} (Kafka: linger {linger}, force)"
-        yield from compare_latencies(where, ours, name, theirs, lambda report: report)
-        rates = {counted: rate} | ({"bindings": binding_rate} if bindings > 1 else {})
-        for shown, pick in rates.items():
-            yield compare(f"{where}: {shown}", "/s", ours, name, theirs, pick, more_is_better=True)
+        yield from percentile_rows(where, times(-1), peer, times(place))
+        for metric, factor in factors.items():
+            ours, theirs = rates(-1, factor), rates(place, factor)
+            yield row_of_rounds(where, metric, "/s", ours, peer, theirs, more_is_better=True)
+
+
+def _in_turn(servers: _Servers, measure: Callable[[AclServer], Any]) -> list[Any]:
+    return [each if isinstance(each, Absent) else measure(each) for each in servers]
+
+
+def _probe_plan(server: AclServer, seconds: float) -> Plan:
+    """Return decisions that add little to the daemon's load."""
+    address = server.decision_http
+    request = post(address, "/access/v1/evaluation", _QUESTION)
+    return Plan(address=address, requests=[request], connections=1, rate=200, seconds=seconds)
+
+
+def _fill(server: AclServer, acls: int) -> None:
+    """Create the first ACLs, and wait until all are visible.
+
+    A broker applies what its controller committed a moment later.
+    """
+    send(create_plan(server.address, "described", acls / 100 / _FILL_RATE, _FILL_RATE, 1, 100))
+    (request,) = describe_plan(server.address, 1.0).requests
+    give_up = time.monotonic() + _STEP_SECONDS
+    while (found := count_described(_ask(server.address, request))) != acls:
+        if time.monotonic() > give_up:
+            raise MeasurementError(f"expected {acls} ACLs, found {found}")
+        time.sleep(0.1)
+
+
+def _ask(address: str, request: bytes) -> bytes:
+    """Return the body of an answer."""
+    (host, _, port), frames = address.rpartition(":"), Frames()
+    with socket.create_connection((host, int(port)), _STEP_SECONDS) as link:
+        link.sendall(request)
+        while (response := frames.next(1 << 30)) is None:
+            frames.receive_data(link.recv(1 << 18))
+    return bytes(response[RESPONSE_HEAD_BYTES:])
 
 
 @contextmanager
-def _running_servers(
-    rig: Rig | kafka.Absent | Absent, place: Path
-) -> Iterator[list[AclServer | Absent]]:
+def _running_servers(rig: Rig | kafka.Absent | Absent, place: Path) -> Iterator[_Servers]:
     """Run a broker for each of ``LINGERS``, then the daemon, until the block ends."""
     with ExitStack() as stack:
-        servers: list[AclServer | Absent] = [
-            stack.enter_context(_broker(rig, place / f"linger-{linger_ms}", linger_ms))
-            for _, linger_ms in LINGERS
-        ]
+        servers: list[AclServer | Absent] = []
+        for _, linger_ms in LINGERS:
+            if isinstance(rig, Rig):
+                servers.append(stack.enter_context(_broker(rig, place / f"{linger_ms}", linger_ms)))
+            else:
+                servers.append(Absent(rig.reason))
         yield [*servers, stack.enter_context(_daemon(place))]
 
 
 @contextmanager
 def _daemon(place: Path) -> Iterator[AclServer]:
-    directory, log_dir = place / "daemon", place / "daemon-log"
-    arguments, ready = serve_command(directory, log_dir, _SETTINGS)
-    config = arguments[2]
+    directory, log_dir, settings = place / "daemon", place / "log", {"super.users": ANONYMOUS}
+    config = serve_command(directory, log_dir, settings)[0][2]
     capture_output([AUTHORIZERD, "format", "--config", config], timeout_seconds=_STEP_SECONDS)
-    with ready_daemon(directory, log_dir, {**PATIENT, **_SETTINGS}) as daemon:
-        address = msgspec.json.decode(ready.read_bytes())["listeners"]["PLAINTEXT"]
-        yield AclServer("authorizerd", address, daemon.decision_http)
+    with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
+        yield AclServer(daemon.listeners["PLAINTEXT"], daemon.decision_http)
 
 
 @contextmanager
-def _broker(
-    rig: Rig | kafka.Absent | Absent, directory: Path, linger_ms: int | None
-) -> Iterator[AclServer | Absent]:
-    if not isinstance(rig, Rig):
-        yield Absent(rig.reason)
-        return
+def _broker(rig: Rig, directory: Path, linger_ms: int | None) -> Iterator[AclServer]:
     settings = BrokerSettings(
-        super_users=("User:admin", ANONYMOUS),
-        linger_ms=linger_ms,
-        audit_level="INFO",
+        super_users=("User:admin", ANONYMOUS), linger_ms=linger_ms, audit_level="INFO",
         jvm_options=_JVM_OPTIONS,
-    )
-    log_dir = directory / "log"
-    with ExitStack() as stack:
-        server: AclServer | Absent
-        try:
-            formatted = format_storage(rig, directory, log_dir)
-            if formatted.exit_code:
-                raise RigError(f"kafka-storage: {formatted.stderr[:300]}")
-            broker = stack.enter_context(running_broker(rig, directory, log_dir, settings))
-            server = AclServer("Kafka", broker.plaintext)
-        except (RigError, OSError) as error:
-            server = Absent(str(error))
-        yield server
-
-
-@contextmanager
-def _named(server: AclServer) -> Iterator[None]:
-    """Name the server in errors."""
-    try:
-        yield
-    except _ERRORS as error:
-        raise ProcessError(f"{server.name}: {error!r}") from error
-
-
-def _fill(server: AclServer, plan: CreationPlan) -> None:
-    """Create the first ACLs, and wait until all are visible.
-
-    A broker applies what its controller committed a moment later.
-    """
-    with _named(server), closing(Client(server.address)) as client:
-        create_acls(client, "described", plan.described, _LARGE)
-        describes = Describes(client, plan.described)
-        give_up = time.monotonic() + _STEP_SECONDS
-        while True:
-            try:
-                describes.time_one()
-            except LoadError:
-                if time.monotonic() > give_up:
-                    raise
-                time.sleep(0.1)
-            else:
-                return
-
-
-def _describe(server: AclServer, plan: CreationPlan) -> LoadReport:
-    """Describe all ACLs, again and again; leave out the time until the first answers are fast."""
-    with _named(server), closing(Client(server.address)) as client:
-        describes = Describes(client, plan.described)
-        begun = time.perf_counter()
-        while time.perf_counter() < begun + plan.warm_up:
-            describes.time_one()
-        times_ns: list[int] = []
-        begun = time.perf_counter()
-        while not times_ns or time.perf_counter() < begun + plan.seconds:
-            times_ns.append(describes.time_one())
-    # Only the time of the requests: checking the answers in between takes our own time.
-    rate = len(times_ns) / (sum(times_ns) / 1e9)
-    return summarize(times_ns, requests=len(times_ns), requests_per_second=rate)
-
-
-def _warm_up(server: AclServer, load: CreationLoad, plan: CreationPlan) -> list[float]:
-    """Run a load; return the times of decisions meanwhile, if the server is ours."""
-    with _named(server), ExitStack() as stack:
-        probe = None if server.is_peer else stack.enter_context(open_probe(server.decision_http))
-        return _run_load(server, load, plan.warm_up, probe)[1]
-
-
-def _create(server: AclServer, load: CreationLoad, plan: CreationPlan) -> LoadReport:
-    """Run a load that counts."""
-    return _run_load(server, load, plan.seconds)[0]
-
-
-def _run_load(
-    server: AclServer, load: CreationLoad, seconds: float, probe: Probe | None = None
-) -> tuple[LoadReport, list[float]]:
-    """Run a load in another process; return its report and the times of ``probe`` meanwhile.
-
-    Raises:
-        ProcessError: it failed, or exceeded the time limit.
-    """
-    # Names that no other round has used.
-    prefix = f"update-{time.monotonic_ns()}"
-    command = [
-        sys.executable, "-m", "tools.bench.kafka_load",
-        server.address, str(load.clients), str(load.bindings), str(seconds), prefix,
-    ]  # fmt: skip
-    # Unbuffered: ``communicate`` would miss what a buffer had read after the first line.
-    process = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with process:
-        try:
-            assert process.stdout is not None
-            has_begun = process.stdout.readline() == BEGUN
-            probed: list[float] = []
-            if has_begun and probe is not None:
-                probed = ask_while(probe, lambda: process.poll() is None)
-            printed, errors = process.communicate(timeout=seconds + _STEP_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            raise ProcessError(f"createAcls, {load}: not finished in time") from error
-        finally:
-            # Leaving the block waits for the process without a time limit.
-            if process.poll() is None:
-                process.kill()
-    if process.returncode:
-        raise ProcessError(f"createAcls, {load}: {errors.decode(errors='replace').strip()}")
-    return msgspec.json.decode(printed, type=LoadReport), probed
-
-
-def _probe_calm(server: AclServer | Absent, plan: CreationPlan) -> Line:
-    """Return the line of decisions without any updates."""
-    assert isinstance(server, AclServer)
-    with _named(server), open_probe(server.decision_http) as probe:
-        give_up = time.monotonic() + plan.warm_up
-        return make_line("no updates", ask_while(probe, lambda: time.monotonic() < give_up))
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+    )  # fmt: skip
+    formatted = format_storage(rig, directory, directory / "log")
+    if formatted.exit_code:
+        raise MeasurementError(f"kafka-storage: {formatted.stderr[:300]}")
+    with running_broker(rig, directory, directory / "log", settings) as broker:
+        yield AclServer(broker.plaintext)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from authorizerd.acl.model import (
-    WILDCARD,
     WILDCARD_PRINCIPAL,
     Acl,
     Operation,
@@ -24,7 +25,7 @@ from authorizerd.acl.model import (
     Question,
     ResourceType,
 )
-from tools.bench.sets import MANY_QUESTIONS, AclSet
+from tools.bench.sets import MANY_QUESTIONS, STRIDE, AclSet, allow
 
 UNIT: Final = 50
 """A size is a multiple of this: one principal, one denied host, and ten topics."""
@@ -34,8 +35,6 @@ GREATEST: Final = "User:every-topic"
 _TOPICS_EACH: Final = 28
 _GROUPS_EACH: Final = 10
 _UNITS_PER_DOMAIN: Final = 100
-_STRIDE: Final = 7919
-"""A prime, so that its multiples reach every topic once, in a scattered order."""
 _OPERATIONS: Final = (Operation.READ, Operation.WRITE, Operation.DESCRIBE)
 
 
@@ -62,7 +61,7 @@ class _Shape:
 
     def topic_of(self, principal: int, rule: int) -> int:
         """Return the number of a topic that a principal has a rule for."""
-        return (principal * _TOPICS_EACH + rule) * _STRIDE % self.topics
+        return (principal * _TOPICS_EACH + rule) * STRIDE % self.topics
 
     @staticmethod
     def group_of(principal: int, rule: int) -> str:
@@ -95,36 +94,26 @@ def host(number: int) -> str:
 
 
 def _make_acls(shape: _Shape) -> Iterator[Acl]:
-    topic, group = ResourceType.TOPIC, ResourceType.GROUP
-    literal, prefixed = PatternType.LITERAL, PatternType.PREFIXED
-    allow, deny = PermissionType.ALLOW, PermissionType.DENY
+    prefixed, group = PatternType.PREFIXED, ResourceType.GROUP
     for number in range(shape.units):
         principal = user(number)
-        yield Acl(topic, shape.domain(number), prefixed, principal, WILDCARD, Operation.READ, allow)
+        yield allow(shape.domain(number), principal, pattern_type=prefixed)
         for rule in range(_TOPICS_EACH):
-            name, operation = shape.topic(shape.topic_of(number, rule)), _OPERATIONS[rule % 3]
-            yield Acl(topic, name, literal, principal, WILDCARD, operation, allow)
+            name = shape.topic(shape.topic_of(number, rule))
+            yield allow(name, principal, _OPERATIONS[rule % 3])
         for rule in range(_GROUPS_EACH):
-            name = shape.group_of(number, rule)
-            yield Acl(group, name, literal, principal, WILDCARD, Operation.READ, allow)
+            yield allow(shape.group_of(number, rule), principal, resource_type=group)
     for number in range(shape.topics):
-        yield Acl(topic, shape.topic(number), literal, GREATEST, WILDCARD, Operation.READ, allow)
+        yield allow(shape.topic(number), GREATEST)
     for number in range(shape.units):
-        yield Acl(
-            topic,
-            shape.domain(number),
-            prefixed,
-            WILDCARD_PRINCIPAL,
-            host(number),
-            Operation.ALL,
-            deny,
-        )
+        acl = allow(shape.domain(number), WILDCARD_PRINCIPAL, Operation.ALL, prefixed, host(number))
+        yield replace(acl, permission_type=PermissionType.DENY)
 
 
 def _make_questions(shape: _Shape, count: int) -> Iterator[Question]:
     """Yield questions; each is from another host or about another name, so all are distinct."""
     for number in range(count):
-        principal = number * _STRIDE % shape.units
+        principal = number * STRIDE % shape.units
         rule = number // 10 % _TOPICS_EACH
         name, operation = shape.topic(shape.topic_of(principal, rule)), _OPERATIONS[rule % 3]
         asked, resource_type = user(principal), ResourceType.TOPIC

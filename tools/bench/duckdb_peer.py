@@ -6,8 +6,8 @@
 The first command ingests ``LOG``, and then applies the ACLs. The second one only applies them, to
 what the first one has written.
 
-``ACLS`` is a file with one ACL per line: principal, operation, name and pattern type, separated by
-tabs. DuckDB uses as many threads as Spark has cores.
+``ACLS`` is a file with one ACL per line: principal, operation, name and pattern type, with tabs.
+DuckDB uses as many threads as Spark has cores.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import duckdb
 import msgspec
 
 from authorizerd.acl.model import Acl, Operation, PatternType
-from tools.bench.replay_jobs import CORES
+from tools.bench.replay_spark import CORES
 
-NAME: Final = f"DuckDB {duckdb.__version__}"
+if TYPE_CHECKING:
+    import duckdb
+
+NAME: Final = f"DuckDB {version('duckdb')}"
 
 _EVENTS: Final = "duckdb.parquet"
 _LINE: Final = (
@@ -114,6 +117,8 @@ def measure_duckdb(log: Path, acls: Path, directory: Path) -> PeerReport:
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
+    import duckdb
+
     return duckdb.connect(config={"threads": CORES})
 
 

@@ -1,77 +1,65 @@
-"""Figures, the peers' figures, and the table of both.
+"""Rows of figures, each of ours with a peer's from the same run.
 
-**Invariant:** the table has a peer's figure only if this run measured it; otherwise it has the
-reason. The ratio always states how many times better our figure is. A percentile is shown only if
-enough samples lie above it.
+**Invariant:** a row has a peer's figure only if this run measured it; otherwise it has the reason.
+The ratio states how many times better ours is. A percentile needs ten samples above it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
 from typing import Final, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
 
-HEADINGS: Final = ("what", "ours", "peer", "ours is better by")
 PERCENTS: Final = (50, 90, 99)
-"""The percentiles of a report, in ascending order."""
-
 _EXACT_FROM: Final = 100
 _SAMPLES_ABOVE: Final = 10
-"""How many samples must lie above a percentile: 1,000 samples support the 99th."""
-
-Spread = tuple[float, float]
-"""The lowest and the highest figure of several rounds."""
 
 
-class Peer(msgspec.Struct, frozen=True):
-    """A peer's figure, in our unit. If ``value`` is None, ``absent`` has the reason."""
-
-    name: str
-    value: float | None
-    absent: str = ""
-    spread: Spread | None = None
+class MeasurementError(Exception):
+    """A measurement is not valid: the harness failed, or two sides gave different answers."""
 
 
 class Absent(msgspec.Struct, frozen=True):
-    """The reason why a peer was not measured."""
+    """The reason why a peer was not measured: it is not installed, or cannot do it."""
 
     reason: str
 
 
-def make_peer(name: str, measured: T | Absent, pick: Callable[[T], float]) -> Peer:
-    """Return the figure that ``pick`` takes from a measurement, or the reason for its absence."""
-    if isinstance(measured, Absent):
-        # A reason with line breaks would break the table.
-        return Peer(name, None, " ".join(measured.reason.split()))
-    return Peer(name, pick(measured))
+class Peer(msgspec.Struct, frozen=True):
+    """A peer's figure in our unit. If ``value`` is None, ``absent`` has the reason."""
+
+    name: str
+    value: float | None
+    absent: str = ""
+    spread: tuple[float, float] | None = None
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the table.
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure: ``what`` names the case, ``metric`` what was measured of it.
 
-    ``peer`` is None if there is no peer for this line. ``limit`` is the most that we allow, in the
-    same unit; if it is ``enforced``, a run that exceeds it fails. ``calm`` is our own figure
-    without the load that the line is about.
+    ``limit`` is the most that we allow; a run that exceeds an ``enforced`` limit fails. ``calm`` is
+    our figure without the load that the row is about. ``spread`` has the extremes of the rounds.
     """
 
     what: str
+    metric: str
     unit: str
     ours: float
     peer: Peer | None = None
     limit: float | None = None
     enforced: bool = False
     calm: float | None = None
-    spread: Spread | None = None
+    spread: tuple[float, float] | None = None
     more_is_better: bool = False
 
     @property
     def ratio(self) -> float | None:
         """Return how many times better ours is, or None if no peer was measured."""
         theirs = None if self.peer is None else self.peer.value
-        # A figure of 0 has no ratio either.
         if not theirs or not self.ours:
             return None
         return self.ours / theirs if self.more_is_better else theirs / self.ours
@@ -81,6 +69,74 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         """True if the figure exceeds a limit that must hold."""
         return self.enforced and self.limit is not None and self.ours > self.limit
 
+    def __str__(self) -> str:
+        ours, peer = _with_spread(self.ours, self.spread, self.unit), self.peer
+        if self.calm is not None:
+            return f"{ours} (calm {format_figure(self.calm)})"
+        if self.limit is not None:
+            return f"{ours} (limit {format_figure(self.limit)})"
+        if peer is None:
+            return ours
+        if peer.value is None:
+            return f"{ours} ({peer.name}: {peer.absent})"
+        theirs = _with_spread(peer.value, peer.spread, self.unit)
+        ratio = "" if self.ratio is None else f", {format_figure(self.ratio)}x"
+        return f"{ours} ({peer.name}: {theirs}{ratio})"
+
+
+Metric = tuple[str, str, Callable[[T], float | None]]
+"""The name of a metric, its unit, and how to get it; None if it was not measured."""
+
+
+def rows_of(
+    what: str, metrics: Iterable[Metric[T]], ours: T, peer: str = "",
+    theirs: T | Absent | None = None,
+) -> Iterator[Row]:  # fmt: skip
+    """Yield a row for each metric, with the same metric of a peer that was measured likewise."""
+    for metric, unit, pick in metrics:
+        if (value := pick(ours)) is not None:
+            other = None if theirs is None else _peer(peer, theirs, pick)
+            yield Row(what=what, metric=metric, unit=unit, ours=value, peer=other)
+
+
+def _peer(name: str, measured: T | Absent, pick: Callable[[T], float | None]) -> Peer:
+    if isinstance(measured, Absent):
+        return Peer(name, None, measured.reason)
+    return Peer(name, pick(measured))
+
+
+def row_of_rounds(
+    what: str, metric: str, unit: str, ours: Sequence[float], peer: str = "",
+    theirs: Sequence[float] | Absent | None = None, *, more_is_better: bool = False,
+) -> Row:  # fmt: skip
+    """Return the medians of rounds, each with the lowest and the highest."""
+    other = None if theirs is None else _peer(peer, theirs, median)
+    if other is not None and theirs and not isinstance(theirs, Absent):
+        other = msgspec.structs.replace(other, spread=(min(theirs), max(theirs)))
+    return Row(
+        what=what, metric=metric, unit=unit, ours=median(ours), spread=(min(ours), max(ours)),
+        peer=other, more_is_better=more_is_better,
+    )  # fmt: skip
+
+
+def percentile_rows(
+    what: str, ours: Sequence[float], peer: str = "",
+    theirs: Sequence[float] | Absent | None = None, *, calm: Sequence[float] | None = None,
+    of: str = "",
+) -> Iterator[Row]:  # fmt: skip
+    """Yield the median in ms, and the highest percentile that the samples of each side support."""
+    sides = [each for each in (ours, theirs, calm) if each is not None]
+    samples = min(len(each) for each in sides if not isinstance(each, Absent))
+    for percent in sorted({50, supported_percent(samples)}):
+
+        def pick(side: Sequence[float], percent: int = percent) -> float:
+            return percentile(side, percent)
+
+        other = None if theirs is None else _peer(peer, theirs, pick)
+        quiet = None if calm is None else pick(calm)
+        metric = f"p{percent}{of}"
+        yield Row(what=what, metric=metric, unit="ms", ours=pick(ours), peer=other, calm=quiet)
+
 
 def supported_percent(samples: int) -> int:
     """Return the highest of ``PERCENTS`` that so many samples support; 50 in any case."""
@@ -88,12 +144,13 @@ def supported_percent(samples: int) -> int:
     return supported[-1] if supported else PERCENTS[0]
 
 
-def percentile(ordered: Sequence[float], percent: float) -> float:
-    """Return the nearest-rank percentile of values in ascending order."""
-    assert ordered, "nothing was measured"
+def percentile(values: Iterable[float], percent: float) -> float:
+    """Return the nearest-rank percentile; raise MeasurementError if there are no values."""
+    ordered = sorted(values)
+    if not ordered:
+        raise MeasurementError("nothing was measured")
     # Round up: the nearest rank is the first that covers the percentage.
-    rank = -(-len(ordered) * percent // 100)
-    return ordered[max(int(rank), 1) - 1]
+    return ordered[max(int(-(-len(ordered) * percent // 100)), 1) - 1]
 
 
 def format_figure(value: float) -> str:
@@ -101,51 +158,8 @@ def format_figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= _EXACT_FROM else f"{value:.3g}"
 
 
-def format_table(lines: Iterable[Line]) -> str:
-    """Return the lines as aligned columns of plain text."""
-    rows: list[tuple[str, ...]] = [HEADINGS, *(_cells(line) for line in lines)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    rows.insert(1, tuple("-" * width for width in widths))
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        + "\n"
-        for row in rows
-    )
-
-
-def _cells(line: Line) -> tuple[str, str, str, str]:
-    return (
-        line.what,
-        _format_with_spread(line.ours, line.spread, line.unit),
-        _peer_cell(line),
-        _ratio_cell(line),
-    )
-
-
-def _format_with_spread(value: float, spread: Spread | None, unit: str) -> str:
-    if spread is None or spread[0] == spread[1]:
-        return f"{format_figure(value)} {unit}".rstrip()
-    lowest, highest = map(format_figure, spread)
-    return f"{format_figure(value)} [{lowest}..{highest}] {unit}".rstrip()
-
-
-def _peer_cell(line: Line) -> str:
-    if line.calm is not None:
-        return f"{format_figure(line.calm)} {line.unit} (calm)"
-    if line.peer is None:
-        return "" if line.limit is None else _limit_cell(line, line.limit)
-    if line.peer.value is None:
-        return f"peer absent: {line.peer.absent}"
-    shown = _format_with_spread(line.peer.value, line.peer.spread, line.unit)
-    return f"{shown} ({line.peer.name})"
-
-
-def _limit_cell(line: Line, limit: float) -> str:
-    allowed = f"limit: at most {format_figure(limit)} {line.unit}".rstrip()
-    return f"{allowed}: BROKEN" if line.is_broken else allowed
-
-
-def _ratio_cell(line: Line) -> str:
-    if line.calm:
-        return f"{format_figure(line.ours / line.calm)}x calm"
-    return "" if line.ratio is None else f"{format_figure(line.ratio)}x"
+def _with_spread(value: float, spread: tuple[float, float] | None, unit: str) -> str:
+    between = ""
+    if spread is not None and spread[0] != spread[1]:
+        between = f" [{format_figure(spread[0])}..{format_figure(spread[1])}]"
+    return f"{format_figure(value)}{between} {unit}".rstrip()

@@ -16,15 +16,17 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from tools.bench.flood_surfaces import CLOSED, Outcomes, outcomes_of
+from tools.bench.protocols import reader_of
 
 NICENESS: Final = 10
+CLOSED: Final = "closed"
 _RECEIVE_BYTES: Final = 256 * 1024
 _SMALL_BUFFER_BYTES: Final = 4096
 _TRICKLE_SECONDS: Final = 0.2
@@ -53,7 +55,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """``first`` is sent once on each connection, ``again`` repeatedly."""
 
     address: str
-    outcomes: str
+    protocol: str
     connections: int
     seconds: float
     first: bytes = b""
@@ -73,31 +75,23 @@ class FloodReport(msgspec.Struct, frozen=True):
 
 
 class _Connection:
-    __slots__ = ("outcomes", "requests", "sending", "socket", "trickled_at")
-
-    def __init__(self, address: tuple[str, int], plan: Plan) -> None:
+    def __init__(self, plan: Plan) -> None:
+        host, _, port = plan.address.rpartition(":")
         self.socket = socket.socket()
         if not plan.reads:
             # A small buffer, so that unread answers soon fill the daemon's own.
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL_BUFFER_BYTES)
         self.socket.settimeout(_CONNECT_SECONDS)
-        self.socket.connect(address)
+        self.socket.connect((host, int(port)))
         self.socket.setblocking(False)
-        self.outcomes: Outcomes = outcomes_of(plan.outcomes)
+        self.reader = reader_of(plan.protocol)
         self.sending = memoryview(plan.first)
         self.requests = 0
         self.trickled_at = 0.0
 
-    def send(self) -> None:
-        """Send as much as the socket accepts."""
-        while self.sending:
-            self.sending = self.sending[self.socket.send(self.sending[:_RECEIVE_BYTES]) :]
-
 
 class _Flooder:
     def __init__(self, plan: Plan) -> None:
-        host, _, port = plan.address.rpartition(":")
-        self._address = host, int(port)
         self._plan = plan
         self._poll = select.epoll()
         self._open: dict[int, _Connection] = {}
@@ -105,15 +99,15 @@ class _Flooder:
         self._opened = self._begun = self._offered = 0
 
     def run(self) -> FloodReport:
-        """Flood for the plan's time."""
         started = time.monotonic()
-        end = started + self._plan.seconds
         act = self._offer if self._plan.requests_per_second else self._press
-        while (now := time.monotonic()) < end:
+        while (elapsed := time.monotonic() - started) < self._plan.seconds:
             self._connect()
-            act(now - started)
-            self._listen()
-        for connection in list(self._open.values()):
+            act(elapsed)
+            for descriptor, events in self._poll.poll(_TICK_SECONDS):
+                if connection := self._open.get(descriptor):
+                    self._hear(connection, events)
+        for connection in [*self._open.values()]:
             self._end(connection, by_peer=False)
         return FloodReport(self._opened, self._offered, dict(self._outcomes))
 
@@ -124,7 +118,7 @@ class _Flooder:
             wanted -= self._opened - len(self._open)
         for _ in range(min(wanted - len(self._open), _CONNECTS_PER_TURN)):
             try:
-                connection = _Connection(self._address, self._plan)
+                connection = _Connection(self._plan)
             except OSError as error:
                 self._outcomes[type(error).__name__] += 1
                 return
@@ -135,63 +129,52 @@ class _Flooder:
 
     def _press(self, elapsed: float) -> None:
         """Send on every connection: the repeated request, or the next byte of a slow one."""
-        for connection in list(self._open.values()):
-            self._guarded(connection, lambda it: self._press_one(it, elapsed))
-
-    def _press_one(self, connection: _Connection, elapsed: float) -> None:
-        if not connection.sending and self._plan.again:
-            self._begin(connection, self._plan.again, 1)
-        if (
-            not connection.sending
-            and self._plan.trickle
-            and elapsed - connection.trickled_at > _TRICKLE_SECONDS
-        ):
-            connection.trickled_at = elapsed
-            connection.sending = memoryview(self._plan.trickle)
-        self._send(connection)
-
-    def _begin(self, connection: _Connection, data: bytes, requests: int) -> None:
-        connection.sending = memoryview(data)
-        connection.requests = requests
-        self._begun += requests
-
-    def _send(self, connection: _Connection) -> None:
-        """Send; count the requests as offered once the socket has accepted all of them."""
-        connection.send()
-        self._offered += connection.requests
-        connection.requests = 0
+        plan = self._plan
+        for connection in [*self._open.values()]:
+            if not connection.sending and plan.again:
+                self._begin(connection, plan.again, 1)
+            is_due = elapsed - connection.trickled_at > _TRICKLE_SECONDS
+            if not connection.sending and plan.trickle and is_due:
+                connection.trickled_at = elapsed
+                connection.sending = memoryview(plan.trickle)
+            self._guarded(connection, self._send)
 
     def _offer(self, elapsed: float) -> None:
         """Send the requests that are due, in batches, distributed over the connections."""
         due = int(elapsed * self._plan.requests_per_second) - self._begun
-        # A copy, because a connection that breaks is removed in the loop.
-        open_now = list(self._open.values())
+        open_now = [*self._open.values()]
         if not open_now or due <= 0:
             return
-        batch = self._plan.again * max(1, min(_BATCH_MAX, due // len(open_now)))
-        each = len(batch) // len(self._plan.again)
+        each = max(1, min(_BATCH_MAX, due // len(open_now)))
         for connection, _ in zip(open_now, range(-(-due // each)), strict=False):
             if not connection.sending:
-                self._begin(connection, batch, each)
+                self._begin(connection, self._plan.again * each, each)
             self._guarded(connection, self._send)
 
-    def _listen(self) -> None:
-        for descriptor, events in self._poll.poll(_TICK_SECONDS):
-            connection = self._open.get(descriptor)
-            if connection is None:
-                continue
-            if self._plan.reads:
-                self._guarded(connection, self._read)
-            elif events & (select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR):
-                self._end(connection)
-            else:  # nothing is read; do not report it again
-                self._poll.modify(descriptor, select.EPOLLRDHUP)
+    def _begin(self, connection: _Connection, data: bytes, requests: int) -> None:
+        connection.sending, connection.requests = memoryview(data), requests
+        self._begun += requests
+
+    def _send(self, connection: _Connection) -> None:
+        """Send; count the requests as offered once the socket has accepted all of them."""
+        while connection.sending:
+            sent = connection.socket.send(connection.sending[:_RECEIVE_BYTES])
+            connection.sending = connection.sending[sent:]
+        self._offered += connection.requests
+        connection.requests = 0
+
+    def _hear(self, connection: _Connection, events: int) -> None:
+        if self._plan.reads:
+            self._guarded(connection, self._read)
+        elif events & (select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR):
+            self._end(connection)
+        else:  # nothing is read; do not report it again
+            self._poll.modify(connection.socket, select.EPOLLRDHUP)
 
     def _read(self, connection: _Connection) -> None:
         data = connection.socket.recv(_RECEIVE_BYTES)
-        if data:
-            connection.outcomes.take(data)
-        else:
+        self._outcomes.update(map(str, connection.reader.feed(data)))
+        if not data:
             self._end(connection)
 
     def _guarded(self, connection: _Connection, act: Callable[[_Connection], None]) -> None:
@@ -201,17 +184,10 @@ class _Flooder:
         except BlockingIOError:
             pass
         except OSError:
-            self._read_rest(connection)
+            with suppress(OSError):
+                while self._plan.reads and connection.socket.fileno() in self._open:
+                    self._read(connection)
             self._end(connection)
-
-    def _read_rest(self, connection: _Connection) -> None:
-        if not self._plan.reads:
-            return
-        try:
-            while data := connection.socket.recv(_RECEIVE_BYTES):
-                connection.outcomes.take(data)
-        except OSError:
-            return
 
     def _end(self, connection: _Connection, *, by_peer: bool = True) -> None:
         if self._open.pop(connection.socket.fileno(), None) is None:
@@ -219,7 +195,6 @@ class _Flooder:
         # Before the close, after which the socket has no descriptor.
         self._poll.unregister(connection.socket)
         connection.socket.close()
-        self._outcomes.update(connection.outcomes.counts)
         self._outcomes[CLOSED] += by_peer
 
 
@@ -228,11 +203,7 @@ def flood(plan: Plan) -> FloodReport:
     return _Flooder(plan).run()
 
 
-def main() -> None:
+if __name__ == "__main__":
     os.nice(NICENESS)
     plan = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
     sys.stdout.buffer.write(msgspec.json.encode(flood(plan)) + b"\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,125 +1,83 @@
-"""Benchmark log-ins with SCRAM, and the longest step of the event loop during them.
-
-Each log-in is a new connection with three round trips. There is no peer.
-"""
+"""Log-ins with SCRAM, each on a new connection, and the event loop's longest step during them."""
 
 from __future__ import annotations
 
 import secrets
-import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from authorizerd.protocol.records.scram import ScramMechanism
-from tools.bench.closed_loop import LoadReport
-from tools.bench.daemon_process import AUTHORIZERD, DaemonProcess, ready_daemon, serve_command
 from tools.bench.event_loop import measure_stretches_of
-from tools.bench.figures import Line
-from tools.bench.processes import Command, capture_json, capture_output, cpu_seconds
-from tools.bench.rounds import compare, compare_latencies
+from tools.bench.figures import Row, percentile_rows, row_of_rounds
+from tools.bench.protocols import scram_opening
+from tools.bench.run import Run
+from tools.bench.sender import Plan, Report, send
 from tools.bench.sets import HOST
+from tools.daemon_process import AUTHORIZERD, DaemonProcess, ready_daemon, serve_command
+from tools.processes import capture_output, cpu_seconds
 
 CONNECTIONS: Final = 16
-
+RATE: Final = 400.0
 _USER: Final = "bench"
 _LISTENER: Final = "SASL_PLAINTEXT"
 _SETTINGS: Final[Mapping[str, str]] = {
     "listeners": f"{_LISTENER}://{HOST}:0",
     "sasl.enabled.mechanisms": ",".join(mechanism.text for mechanism in ScramMechanism),
 }
-_STEP_SECONDS: Final = 60.0
+_FORMAT_SECONDS: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """The number of rounds, the seconds of each, and the mechanisms."""
-
-    rounds: int
-    seconds: float
-    mechanisms: Sequence[ScramMechanism] = tuple(ScramMechanism)
-
-
-FULL: Final = Extent(rounds=3, seconds=2.0)
-QUICK: Final = Extent(rounds=1, seconds=0.05, mechanisms=(ScramMechanism.SCRAM_SHA_512,))
-
-
-@dataclass(frozen=True, slots=True)
-class _Round:
-    report: LoadReport
-    cpu_us: float
-
-
-def measure_log_ins(directory: Path, extent: Extent) -> Iterator[Line]:
-    """Yield the lines of each mechanism.
-
-    Raises:
-        ProcessError: the daemon failed, or refused a log-in.
-    """
-    shutil.rmtree(directory, ignore_errors=True)
-    log_dir = directory / "log"
-    password = secrets.token_urlsafe()
-    _format(directory, log_dir, password)
-    for mechanism in extent.mechanisms:
-        with ready_daemon(directory, log_dir, _SETTINGS) as daemon:
-            rounds = [
-                _measure(daemon, mechanism, password, directory, extent.seconds)
-                for _ in range(extent.rounds)
-            ]
-        what = f"log-ins, {mechanism.text}, {CONNECTIONS} at a time"
-        yield compare(
-            what, "/s", rounds, "", None,
-            lambda each: each.report.requests_per_second, more_is_better=True,
-        )  # fmt: skip
-        yield from compare_latencies(what, rounds, "", None, attrgetter("report"))
-        yield compare(
-            f"{what}: the daemon's CPU for each", "µs", rounds, "", None, attrgetter("cpu_us")
-        )
-        yield from measure_stretches_of(
-            f"{mechanism.text} log-ins",
-            log_dir,
-            directory,
-            _SETTINGS,
-            partial(
-                _measure,
-                mechanism=mechanism,
-                password=password,
-                directory=directory,
-                seconds=extent.seconds,
-            ),
-            rounds=extent.rounds,
-        )
+def measure_log_ins(run: Run) -> Iterator[Row]:
+    """Measure each mechanism."""
+    place, password = run.new_place("log-ins"), secrets.token_urlsafe()
+    log_dir = place / "log"
+    _format(place, log_dir, password)
+    rounds, seconds = run.pick((3, 2.0), (1, 0.1))
+    for mechanism in run.pick(tuple(ScramMechanism), (ScramMechanism.SCRAM_SHA_512,)):
+        log_in = partial(_log_in, mechanism=mechanism, password=password, seconds=seconds)
+        rates, cpu_us, times_ms = [], [], list[float]()
+        with ready_daemon(place, log_dir, _SETTINGS) as daemon:
+            for _ in range(rounds):
+                before = cpu_seconds(daemon.process_id)
+                report = log_in(daemon)
+                rates.append(report.per_second)
+                used = cpu_seconds(daemon.process_id) - before
+                cpu_us.append(used / report.asked * 1e6)
+                times_ms += log_in(daemon, rate=RATE).times_ms
+        what = f"{mechanism.text}, {CONNECTIONS} at a time"
+        yield row_of_rounds(what, "log-ins", "/s", rates, more_is_better=True)
+        yield row_of_rounds(what, "the daemon's CPU for each", "µs", cpu_us)
+        yield from percentile_rows(what, times_ms, of=f" at {RATE:g}/s")
+        name = f"{mechanism.text} log-ins"
+        yield from measure_stretches_of(name, log_dir, place, _SETTINGS, log_in, rounds=rounds)
 
 
 def _format(directory: Path, log_dir: Path, password: str) -> None:
     """Make a log directory with the user's credentials."""
-    arguments, _ = serve_command(directory, log_dir, _SETTINGS)
-    config = arguments[2]
+    config = serve_command(directory, log_dir, _SETTINGS)[0][2]
     command: list[str | Path] = [AUTHORIZERD, "format", "--config", config]
     for mechanism in ScramMechanism:
         command += ["--add-scram", f"{mechanism.text}=[name={_USER},password={password}]"]
-    capture_output(command, timeout_seconds=_STEP_SECONDS)
+    capture_output(command, timeout_seconds=_FORMAT_SECONDS)
 
 
-def _measure(
+def _log_in(
     daemon: DaemonProcess,
+    *,
     mechanism: ScramMechanism,
     password: str,
-    directory: Path,
     seconds: float,
-) -> _Round:
-    ready = msgspec.json.decode((directory / "ready.json").read_bytes())
-    command: Command = [
-        sys.executable, "-m", "tools.bench.log_in_load", ready["listeners"][_LISTENER],
-        mechanism.name, _USER, password, str(CONNECTIONS), str(seconds),
-    ]  # fmt: skip
-    before = cpu_seconds(daemon.process_id)
-    report = capture_json(command, LoadReport, timeout_seconds=_STEP_SECONDS)
-    used = cpu_seconds(daemon.process_id) - before
-    return _Round(report, used / report.requests * 1e6)
+    rate: float = 0.0,
+) -> Report:
+    plan = Plan(
+        address=daemon.listeners[_LISTENER],
+        protocol=f"scram:{mechanism.name}:{_USER}:{password}",
+        requests=[scram_opening(mechanism)],
+        connections=CONNECTIONS,
+        is_fresh=True,
+        seconds=seconds,
+        rate=rate,
+    )
+    return send(plan)

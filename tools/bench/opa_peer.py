@@ -22,8 +22,8 @@ from authorizerd.acl.model import (
 )
 from tools.bench.certificates import Certificate
 from tools.bench.figures import Absent
-from tools.bench.http_surface import Server, Surface, wait_until_healthy
-from tools.bench.processes import Command, ProcessError, find_program, free_port, running
+from tools.bench.servers import Api, Server, wait_until_healthy
+from tools.processes import Command, find_program, free_port, running
 
 NAME: Final = "OPA"
 
@@ -42,7 +42,7 @@ def _format(question: Question) -> dict[str, Any]:
     }
 
 
-SURFACE: Final = Surface(
+API: Final = Api(
     name=NAME,
     one_path="/v1/data/kafka/authz/allow",
     many_path="/v1/data/kafka/authz/allows",
@@ -57,26 +57,17 @@ def make_policy_data(acls: Iterable[Acl]) -> dict[str, Any]:
     indexed: dict[str, Any] = {}
     lengths: dict[str, set[int]] = {}
     for acl in acls:
-        resource_type = ResourceType(acl.resource_type).name
-        pattern_type = PatternType(acl.pattern_type).name
-        place = indexed
-        for key in (
-            PermissionType(acl.permission_type).name,
-            pattern_type,
-            resource_type,
-            acl.resource_name,
-            acl.principal,
-            Operation(acl.operation).name,
-        ):
+        kind, place = ResourceType(acl.resource_type).name, indexed
+        names = PermissionType(acl.permission_type).name, PatternType(acl.pattern_type).name
+        operation = Operation(acl.operation).name
+        for key in (*names, kind, acl.resource_name, acl.principal, operation):
             place = place.setdefault(key, {})
         place[acl.host] = True
         if acl.pattern_type == PatternType.PREFIXED:
             # The policy tries only these lengths of a name instead of each of its prefixes.
-            lengths.setdefault(resource_type, set()).add(len(acl.resource_name))
-    return {
-        "acls": indexed,
-        "prefix_lengths": {name: sorted(found) for name, found in lengths.items()},
-    }
+            lengths.setdefault(kind, set()).add(len(acl.resource_name))
+    sorted_lengths = {kind: sorted(each) for kind, each in lengths.items()}
+    return {"acls": indexed, "prefix_lengths": sorted_lengths}
 
 
 @contextmanager
@@ -91,27 +82,16 @@ def ready_opa(
     data = directory / "opa.json"
     data.write_bytes(msgspec.json.encode(make_policy_data(acls)))
     host = f"127.0.0.1:{free_port()}"
+    ca_file, options = "", list[str | Path]()
+    if certificate is not None:
+        ca_file = str(certificate.ca_file)
+        options += ["--tls-cert-file", certificate.chain_file]
+        options += ["--tls-private-key-file", certificate.key_file]
     # Without --skip-version-check, OPA asks a server on the internet for its newest version.
     command: Command = [
         program, "run", "--server", "--addr", host, "--log-level", "error",
-        "--skip-version-check", *_tls_options(certificate), data, _POLICY,
+        "--skip-version-check", *options, data, _POLICY,
     ]  # fmt: skip
-    ca_file = None if certificate is None else certificate.ca_file
     with running(command, directory / "opa.log") as process:
-        try:
-            wait_until_healthy(host, "/health", process, ca_file)
-        except ProcessError as error:
-            yield Absent(str(error))
-            return
-        yield Server(
-            surface=SURFACE, host=host, process_id=process.pid, ca_file=ca_file, is_peer=True
-        )
-
-
-def _tls_options(certificate: Certificate | None) -> Command:
-    if certificate is None:
-        return ()
-    return (
-        *("--tls-cert-file", certificate.chain_file),
-        *("--tls-private-key-file", certificate.key_file),
-    )
+        wait_until_healthy(host, "/health", process, ca_file)
+        yield Server(api=API, host=host, process_id=process.pid, ca_file=ca_file)

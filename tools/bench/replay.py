@@ -1,161 +1,214 @@
-"""Replay on generated audit logs: ingest and what-if, with DuckDB and grep on the same file.
+"""Replay on generated audit logs: ingest, what-if and load, with DuckDB and grep on the same file.
 
-**Invariant:** a figure counts only if a what-if of the recorded ACLs changes no decision, and if
-the peer finds as many events that fewer ACLs would deny.
+**Invariant:** a figure counts only if every line became an event, a what-if of the recorded ACLs
+changes no decision, and the peer finds as many events that fewer ACLs would deny.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from threading import Timer
+from typing import Final, TypeVar
 
 import msgspec
 
-from tools.bench import audit_logs
+from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
+from authorizerd.replay.whatif.report import decode_whatif
+from tools.bench.audit_logs import write_audit_log, write_audit_logs
 from tools.bench.checkpoint import write_checkpoint
-from tools.bench.decisions import DisagreementError
 from tools.bench.duckdb_peer import NAME, PeerReport, write_acls
-from tools.bench.figures import Absent, Line, Peer, make_peer
-from tools.bench.processes import Command, ProcessError, capture_json, capture_output
-from tools.bench.replay_jobs import CORES, TABLE, ReplayReport, candidate_acls
-from tools.bench.replay_load import measure_load
-from tools.bench.replay_whatif import ProcessTime, run_whatif, time_process
-from tools.bench.sets import number_acls
+from tools.bench.figures import MeasurementError, Metric, Peer, Row, rows_of
+from tools.bench.replay_spark import CORES, TABLE, Jobs, Load, candidate_acls
+from tools.bench.run import Run
+from tools.bench.sets import kind, number_acls
 from tools.bench.wrapped_lines import measure_wrapped_lines
+from tools.daemon_process import AUTHORIZERD, PATIENT, ready_daemon
+from tools.processes import Command, ProcessError, capture_json, capture_output
 
-SIZES: Final = (5_000_000,)
-_ACLS: Final = "candidate.tsv"
-_MEBIBYTE: Final = 1024 * 1024
-_TIMEOUT_SECONDS: Final = 900.0
+T = TypeVar("T")
+
+GROWTH: Final = (1_000_000, 5_000_000, 20_000_000, 100_000_000)
+RATES: Final = (0, 1_000, 10_000, 40_000)
+"""Questions per second of the loads; 0 is a closed loop."""
+_LINES_EACH: Final = 500_000
+_MIB: Final = 1024 * 1024
+_TIMEOUT_SECONDS: Final = 1800.0
 
 
-def measure_replay(log_dir: Path, directory: Path, sizes: tuple[int, ...] = SIZES) -> list[Line]:
-    """Return the lines of lines in JSON, of a log of each size, and then of ``replay load``.
+class ProcessTime(msgspec.Struct, frozen=True):
+    """Wall time of a process, the maximum of its resident memory, and what it found."""
 
-    Args:
-        log_dir: contains a checkpoint of the set ``kind``.
-        directory: files are written below it.
+    seconds: float
+    resident_bytes: int
+    newly_denied: int = 0
 
-    Raises:
-        DisagreementError: replay and the peer find different events.
-        ProcessError: a job failed.
-    """
-    lines = [*measure_wrapped_lines()]
-    if shutil.which("java") is None:
-        absent = Line(what="replay", unit="", ours=0, peer=Peer("Spark", None, "no java"))
-        return [*lines, absent]
-    place = directory / "replay"
-    place.mkdir(exist_ok=True)
-    candidate = candidate_acls()
-    write_acls(place / _ACLS, candidate)
+
+_LOAD: Final[tuple[Metric[Load], ...]] = (
+    ("decisions", "/s", lambda it: it.served_per_s),
+    ("p99, corrected", "ms", lambda it: it.corrected_ms),
+    ("send lag, p99", "ms", lambda it: it.send_lag_ms if it.rate else None),
+    ("the daemon's CPU for a decision", "µs", lambda it: it.daemon_cpu / it.sent * 1e6),
+    ("Spark's CPU for a decision, planning included", "µs",
+     lambda it: it.spark.cpu / it.sent * 1e6),
+)  # fmt: skip
+_INGEST: Final[tuple[Metric[Jobs], ...]] = (
+    ("ingest, cold", "lines/s", lambda it: it.lines / it.times[1].seconds),
+    ("ingest, CPU for a line", "µs", lambda it: it.times[1].cpu / it.lines * 1e6),
+    ("ingest, peak memory", "MiB", lambda it: it.peak_bytes / _MIB),
+    ("ingest, shuffled", "MiB", lambda it: it.shuffle_bytes / _MIB),
+    ("ingest, spilled to disk", "MiB", lambda it: it.spilled_bytes / _MIB),
+    ("table", "MiB", lambda it: it.table_bytes / _MIB),
+)
+
+
+def measure_replay(run: Run) -> Iterator[Row]:
+    """Measure lines in JSON, a plain log beside DuckDB, and ``replay load`` on a live daemon."""
+    yield from measure_wrapped_lines(run.pick(50_000, 1000))
+    place, log = run.new_place("replay"), run.directory / "replay" / "audit.log"
+    candidate, acls = candidate_acls(), place / "candidate.tsv"
+    write_acls(acls, candidate)
     write_checkpoint(place / "acls", number_acls(candidate))
-    for size in sizes:
-        log = place / "audit.log"
-        audit_logs.write_audit_log(log, size)
-        lines += _measure(log, place)
-        # A log of five million lines takes more than a gigabyte.
-        log.unlink()
-    return lines + measure_load(log_dir, directory)
-
-
-def _measure(log: Path, place: Path) -> list[Line]:
-    counting: Command = ["grep", "-c", " is Denied ", log]
+    write_audit_log(log, run.pick(5_000_000, 5000))
     begun = time.perf_counter()
-    capture_output(counting, timeout_seconds=_TIMEOUT_SECONDS)
+    capture_output(["grep", "-c", " is Denied ", log], timeout_seconds=_TIMEOUT_SECONDS)
     grep_seconds = time.perf_counter() - begun
-    theirs = _measure_peer(log, place)
-    command: Command = [sys.executable, "-m", "tools.bench.replay_jobs", log, place]
-    ours = capture_json(command, ReplayReport, timeout_seconds=_TIMEOUT_SECONDS)
-    whatif, found = run_whatif(place / TABLE, place / "acls", place)
-    check_agreement(ours, theirs, found.newly_denied.events)
-    return [*_ingest_lines(ours, theirs, grep_seconds), *_whatif_lines(ours, theirs, whatif)]
-
-
-def _ingest_lines(
-    ours: ReplayReport, theirs: PeerReport | Absent, grep_seconds: float
-) -> Iterator[Line]:
-    cores = min(CORES, os.cpu_count() or 1)
-    where = f"replay, {ours.lines:,} plain lines, {cores} cores"
-    yield Line(what=f"{where}: Spark's start", unit="s", ours=ours.session.seconds)
-    cold = make_peer(NAME, theirs, lambda peer: peer.lines / peer.ingest_seconds / cores)
-    # The JVM of Spark compiles what it has run for a while. The peer is compiled.
-    for when, job, peer in (("cold", ours.ingest, cold), ("warm", ours.warm_ingest, None)):
-        yield Line(
-            what=f"{where}: ingest, {when}, for a core",
-            unit="lines/s",
-            ours=ours.lines / job.seconds / cores,
-            peer=peer,
-            more_is_better=True,
-        )
-        yield Line(
-            what=f"{where}: ingest, {when}",
-            unit="lines/s",
-            ours=ours.lines / job.seconds,
-            peer=Peer("grep -c, one core", ours.lines / grep_seconds),
-            more_is_better=True,
-        )
-        yield Line(
-            what=f"{where}: ingest, {when}, CPU for a line",
-            unit="µs",
-            ours=job.cpu / ours.lines * 1e6,
-        )
-
-
-def _whatif_lines(
-    ours: ReplayReport, theirs: PeerReport | Absent, whatif: ProcessTime
-) -> Iterator[Line]:
-    where = f"replay, {ours.lines:,} events, {ours.tuples:,} tuples"
-    compared: tuple[tuple[str, float, Callable[[PeerReport], float]], ...] = (
-        ("what-if, the whole command, cold", whatif.seconds, lambda peer: peer.command_seconds),
-        ("what-if in Spark, cold", ours.cold.seconds, lambda peer: peer.cold_seconds),
-        ("what-if in Spark, warm", ours.warm.seconds, lambda peer: peer.warm_seconds),
-    )
-    for what, seconds, pick in compared:
-        yield Line(
-            what=f"{where}: {what}", unit="s", ours=seconds, peer=make_peer(NAME, theirs, pick)
-        )
-    yield Line(
-        what=f"{where}: what-if, the whole command, memory",
-        unit="MiB",
-        ours=whatif.resident_bytes / _MEBIBYTE,
-    )
-
-
-def _measure_peer(log: Path, place: Path) -> PeerReport | Absent:
     program: Command = [sys.executable, "-m", "tools.bench.duckdb_peer"]
-    acls = place / _ACLS
-    try:
-        found = capture_json(
-            [*program, log, acls, place], PeerReport, timeout_seconds=_TIMEOUT_SECONDS
-        )
-        again = time_process([*program, "whatif", acls, place], place / "duckdb.log")
-    except ProcessError as error:
-        return Absent(str(error))
-    return msgspec.structs.replace(found, command_seconds=again.seconds)
+    theirs = _capture([*program, log, acls, place], PeerReport)
+    command_seconds = time_process([*program, "whatif", acls, place], place / "duckdb.log").seconds
+    theirs = msgspec.structs.replace(theirs, command_seconds=command_seconds)
+    ours = _run_spark("jobs", Jobs, place, log)
+    whatif = run_whatif(place)
+    check_agreement(ours, theirs, whatif.newly_denied)
+    yield from _ingest_rows(ours, theirs, grep_seconds)
+    yield from _whatif_rows(ours, theirs, whatif)
+    log.unlink()
+    yield from _measure_load(run)
 
 
-def check_agreement(ours: ReplayReport, theirs: PeerReport | Absent, by_command: int) -> None:
-    """Check that the same ACLs change nothing, and that all count the same newly denied events.
+def _measure_load(run: Run) -> Iterator[Row]:
+    place, log = run.new_place("replay-load"), run.directory / "replay-load" / "audit.log"
+    write_audit_log(log, run.pick(200_000, 20_000))
+    # Without this, a pause of the whole machine counts as overload.
+    with ready_daemon(place, run.log_of(kind()), PATIENT) as daemon:
+        words = (daemon.decision_stream, daemon.process_id, *run.pick(RATES, (0, 1000)))
+        found = _run_spark("load", list[Load], place, log, *map(str, words))
+    for load in found:
+        pace = f"{load.rate:,} per second" if load.rate else "closed"
+        yield from rows_of(f"replay load, {CORES} tasks, {pace}", _LOAD, load)
 
-    Args:
-        by_command: the newly denied events in the result of the command.
+
+def measure_growth(run: Run) -> Iterator[Row]:
+    """Measure packed logs, in a new session for each size: 100 million lines are 37 GB unpacked."""
+    sizes, place = run.pick(GROWTH, (5000,)), run.new_place("replay-growth")
+    each = run.pick(_LINES_EACH, 2500)
+    logs = write_audit_logs(place / "logs", max(sizes), each, CORES)
+    write_checkpoint(place / "acls", number_acls(candidate_acls()))
+    for size in sizes:
+        read = logs[: -(-size // each)]
+        ours = _run_spark("ingest", Jobs, place, *read)
+        if ours.lines != size:
+            raise MeasurementError(f"of {size} lines {ours.lines} became events")
+        whatif, what = run_whatif(place), f"{size:,} packed lines, {CORES} cores"
+        if not whatif.newly_denied:
+            raise MeasurementError("fewer ACLs deny nothing")
+        yield from rows_of(what, _INGEST, ours)
+        for metric, unit, value in (
+            ("packed logs", "MiB", sum(log.stat().st_size for log in read) / _MIB),
+            ("what-if, the whole command", "s", whatif.seconds),
+            ("what-if, memory", "MiB", whatif.resident_bytes / _MIB),
+        ):
+            yield Row(what=what, metric=metric, unit=unit, ours=value)
+    for log in logs:
+        log.unlink()
+
+
+def _run_spark(what: str, kind_of: type[T], place: Path, *words: str | Path) -> T:
+    command = [sys.executable, "-m", "tools.bench.replay_spark", what, place, *words]
+    return _capture(command, kind_of)
+
+
+def _capture(command: Command, kind_of: type[T]) -> T:
+    return capture_json(command, kind_of, timeout_seconds=_TIMEOUT_SECONDS)
+
+
+def _ingest_rows(ours: Jobs, theirs: PeerReport, grep_seconds: float) -> Iterator[Row]:
+    what = f"{ours.lines:,} plain lines, {CORES} cores"
+    yield Row(what=what, metric="Spark's start", unit="s", ours=ours.times[0].seconds)
+    cold = Peer(NAME, theirs.lines / theirs.ingest_seconds / CORES)
+    grep = Peer("grep -c, one core", ours.lines / grep_seconds)
+    # The JVM of Spark compiles what it has run for a while. The peer is compiled.
+    for when, job, peer in (("cold", ours.times[1], cold), ("warm", ours.times[2], None)):
+        rate = ours.lines / job.seconds
+        for metric, figure, other in (("for a core", rate / CORES, peer), ("in all", rate, grep)):
+            yield Row(
+                what=what, metric=f"ingest, {when}, {metric}", unit="lines/s", ours=figure,
+                peer=other, more_is_better=True,
+            )  # fmt: skip
+        metric, cpu = f"ingest, {when}, CPU for a line", job.cpu / ours.lines * 1e6
+        yield Row(what=what, metric=metric, unit="µs", ours=cpu)
+
+
+def _whatif_rows(ours: Jobs, theirs: PeerReport, whatif: ProcessTime) -> Iterator[Row]:
+    what = f"{ours.lines:,} events, {ours.tuples:,} tuples"
+    for metric, seconds, peer in (
+        ("what-if, the whole command, cold", whatif.seconds, theirs.command_seconds),
+        ("what-if in Spark, cold", ours.times[3].seconds, theirs.cold_seconds),
+        ("what-if in Spark, warm", ours.times[5].seconds, theirs.warm_seconds),
+    ):
+        yield Row(what=what, metric=metric, unit="s", ours=seconds, peer=Peer(NAME, peer))
+    metric, memory = "what-if, the whole command, memory", whatif.resident_bytes / _MIB
+    yield Row(what=what, metric=metric, unit="MiB", ours=memory)
+
+
+def check_agreement(ours: Jobs, theirs: PeerReport, by_command: int) -> None:
+    """Check that the same ACLs change nothing, and that all count the same newly denied events."""
+    if ours.changed_by_same_acls:
+        raise MeasurementError(f"the same ACLs change {ours.changed_by_same_acls} events")
+    counts = {"the command": (ours.lines, by_command), NAME: (theirs.lines, theirs.newly_denied)}
+    for name, counted in counts.items():
+        if counted != (ours.lines, ours.newly_denied):
+            raise MeasurementError(
+                f"of {ours.lines} events {ours.newly_denied} would be denied; {name}: {counted}"
+            )
+
+
+def run_whatif(place: Path) -> ProcessTime:
+    """Run ``replay whatif`` as users do, on the table and the ACLs below ``place``.
+
+    The process is new, so the time includes the start of Python and reading the ACLs.
+    """
+    out = place / "whatif"
+    command: Command = [
+        AUTHORIZERD, "replay", "whatif", "--events", place / TABLE, "--acls", place / "acls",
+        "--out", out, "--overwrite",
+    ]  # fmt: skip
+    times = time_process(command, place / "whatif.log", (EXIT_DONE, EXIT_DENIED))
+    found = decode_whatif((out / "whatif.json").read_text())
+    return msgspec.structs.replace(times, newly_denied=found.newly_denied.events)
+
+
+def time_process(command: Command, log: Path, codes: Sequence[int] = (0,)) -> ProcessTime:
+    """Run ``command`` to its end, with its output in ``log``.
 
     Raises:
-        DisagreementError: the figures do not count.
+        ProcessError: its exit code is not one of ``codes``, or it exceeded the time limit.
     """
-    if ours.changed_by_same_acls:
-        raise DisagreementError(f"the same ACLs change {ours.changed_by_same_acls} events")
-    counts = {"the command": (ours.lines, by_command)}
-    if isinstance(theirs, PeerReport):
-        counts[NAME] = (theirs.lines, theirs.newly_denied)
-    for name, (lines, denied) in counts.items():
-        if (lines, denied) != (ours.lines, ours.newly_denied):
-            raise DisagreementError(
-                f"of {ours.lines} events {ours.newly_denied} would be denied; "
-                f"{name}: of {lines} {denied}"
-            )
+    begun = time.perf_counter()
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, stdin=subprocess.DEVNULL)
+        # Only wait4 returns the memory, and it has no time limit.
+        killer = Timer(_TIMEOUT_SECONDS, process.kill)
+        killer.start()
+        _, status, used = os.wait4(process.pid, 0)
+        killer.cancel()
+    seconds = time.perf_counter() - begun
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in codes:
+        said = log.read_text(errors="replace").strip()[-300:]
+        raise ProcessError(f"{command[0]}: exit code {process.returncode}: {said}")
+    return ProcessTime(seconds, used.ru_maxrss * 1024)

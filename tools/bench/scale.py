@@ -1,334 +1,331 @@
 """What grows with the number of ACLs, from 20,000 to 5 million: ours beside StandardAuthorizer's.
 
-    python -m tools.bench.scale [--acls THOUSANDS] [--continue] [--directory DIRECTORY]
-
 Each size is another ``crowd``. The daemon starts from its log and from its checkpoint, and Kafka's
-authorizer from the same checkpoint, in a JVM of its own. The points of a run are kept below
-``DIRECTORY``, and ``--continue`` measures only those that are missing.
+authorizer from the same checkpoint. No file of a log is in the page cache before a start. The part
+``connections`` opens 10,000 connections to a daemon with 8 workers.
 
-**Invariant:** a figure counts only if both sides gave the same answer to every question.
+    python -m tools.bench.scale ACLS DIRECTORY      (writes the log and the checkpoint of a size)
 """
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from tools.bench.crowd import crowd
-from tools.bench.decisions import check_agreement
-from tools.bench.event_loop import LIMIT_MS
-from tools.bench.figures import Absent, Line, format_table, make_peer
-from tools.bench.kafka_peer import NAME, KafkaPeer, prepare
-from tools.bench.kafka_peer import Start as KafkaStart
-from tools.bench.plot import Panel, Series, draw_panels
-from tools.bench.scale_daemon import (
-    DESCRIBE,
+from authorizerd.acl.model import Question
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from tools.bench.checkpoint import write_checkpoint, write_log
+from tools.bench.creations import create_plan, describe_plan
+from tools.bench.crowd import GREATEST, crowd
+from tools.bench.event_loop import LIMIT_MS, read_loop_report, watched_daemon
+from tools.bench.figures import MeasurementError, Metric, Row, percentile_rows, rows_of
+from tools.bench.http_decisions import WORKERS
+from tools.bench.in_memory import measure_set
+from tools.bench.kafka_peer import VERSION, InMemory
+from tools.bench.memory import UPDATES
+from tools.bench.run import Run
+from tools.bench.searches import (
+    DECISION,
+    EXPLAIN,
+    RATE,
     WHAT_CAN,
-    WHAT_CAN_GREATEST,
     WHO_CAN,
-    WORKERS,
-    DaemonReport,
-    measure_daemon,
+    Endpoint,
+    measure_beside,
+    rows_of_asker,
+    trust,
 )
-from tools.bench.scale_process import (
-    QUESTIONS,
-    InMemory,
-    find_checkpoint,
-    measure_in_memory,
-    write_files,
+from tools.bench.sender import Plan, send
+from tools.daemon_process import DaemonProcess, ready_daemon
+from tools.processes import (
+    Command,
+    capture_output,
+    children_of,
+    cpu_seconds,
+    read_memory,
+    sampling,
+    status_bytes,
 )
-from tools.bench.steady_load import SteadyReport
 
 ACLS: Final = (20_000, 100_000, 505_000, 1_000_000, 2_500_000, 5_000_000)
-PLOT_NAME: Final = "scale.svg"
+BESIDE: Final = (505_000, 5_000_000)
+"""The sizes at which decisions are also asked beside each long question."""
 
-LONGEST_STEP: Final = "event loop: longest step of one task, CPU"
-_OURS: Final = "authorizerd"
 _MIB: Final = 1024 * 1024
-_MEDIAN: Final = 50
-_THOUSAND: Final = 1000
+_READY_SECONDS: Final = 900.0
+_CHECKPOINT_SECONDS: Final = 300.0
+_BYTES_PER_ACL_MIN: Final = 50
+_FIRST: Final = count(0, 5000)
+"""The number of each load's first question."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """The sizes in ascending order; the other fields are as for ``measure_daemon``."""
+class Start(msgspec.Struct, frozen=True):
+    """A start until the daemon is ready, and the memory then: its own, and the most of a worker."""
 
-    acls: Sequence[int]
     seconds: float
-    calls: int
-    rounds: int
+    cpu_seconds: float
+    memory_bytes: float
+    peak_bytes: int
+    pss_bytes: int
+    worker_pss_bytes: int
+    worker_resident_bytes: int
 
 
-FULL: Final = Extent(acls=ACLS, seconds=10.0, calls=1000, rounds=3)
-QUICK: Final = Extent(acls=(2000,), seconds=0.2, calls=3, rounds=1)
-
-
-class Point(msgspec.Struct, frozen=True):
-    """The figures of one size. The load averages are of the last minute before and at the end.
-
-    ``theirs`` may be the reason why the peer was not measured.
-    """
-
-    acls: int
-    loads: tuple[float, float]
-    in_memory: InMemory
-    daemon: DaemonReport
-    theirs: KafkaStart | str
-
-    @property
-    def peer(self) -> KafkaStart | Absent:
-        """The peer's figures, or the reason why there are none."""
-        return Absent(self.theirs) if isinstance(self.theirs, str) else self.theirs
-
-
-def measure_scale(
-    peer: KafkaPeer, directory: Path, extent: Extent, *, continues: bool = False
-) -> Iterator[Point]:
-    """Yield a point for each size; files are written below ``directory``.
-
-    Args:
-        continues: keep the points of an earlier run that has not measured all sizes.
-
-    Raises:
-        DisagreementError: the authorizers answer a question differently.
-        ProcessError: one of our processes failed.
-    """
-    if not continues:
-        shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True, exist_ok=True)
-    for acls in extent.acls:
-        kept = directory / f"{acls}.json"
-        if not kept.exists():
-            point = _measure(peer, directory / "files", acls, extent)
-            # Not half-written, if the run is killed.
-            part = kept.with_suffix(".part")
-            part.write_bytes(msgspec.json.encode(point))
-            part.replace(kept)
-        yield msgspec.json.decode(kept.read_bytes(), type=Point)
-
-
-def _measure(peer: KafkaPeer, place: Path, acls: int, extent: Extent) -> Point:
-    load = os.getloadavg()[0]
-    write_files(acls, place)
-    try:
-        theirs = peer.start(find_checkpoint(place), place / QUESTIONS)
-        in_memory = measure_in_memory(acls, place)
-        if isinstance(theirs, KafkaStart):
-            questions = list(crowd(acls).questions())
-            check_agreement(in_memory.answers, theirs.answers, questions, NAME)
-            theirs = msgspec.structs.replace(theirs, answers="")
-        daemon = measure_daemon(
-            acls, place, seconds=extent.seconds, calls=extent.calls, rounds=extent.rounds
-        )
-    finally:
-        shutil.rmtree(place)
-    in_memory = msgspec.structs.replace(in_memory, answers="")
-    found = theirs.reason if isinstance(theirs, Absent) else theirs
-    return Point(acls, (load, os.getloadavg()[0]), in_memory, daemon, found)
-
-
-_Figure: TypeAlias = tuple[
-    str, str, Callable[[Point], float | None], Callable[[KafkaStart], float] | None
-]
-"""What it is, its unit, ours, and Kafka's if there is one. Ours is None if it was not measured."""
-
-_FIGURES: Final[tuple[_Figure, ...]] = (
-    ("load average before", "", lambda it: it.loads[0], None),
-    ("load average at the end", "", lambda it: it.loads[1], None),
-    ("start from a checkpoint", "s", lambda it: it.daemon.from_checkpoint.seconds,
-     attrgetter("seconds")),
-    ("start from a checkpoint, CPU", "s", lambda it: it.daemon.from_checkpoint.cpu_seconds,
-     attrgetter("cpu_seconds")),
-    ("start from a log", "s", lambda it: it.daemon.from_log.seconds, None),
-    ("start from a log, CPU", "s", lambda it: it.daemon.from_log.cpu_seconds, None),
-    (f"start with {WORKERS} workers", "s", lambda it: it.daemon.with_workers.seconds, None),
-    (f"start with {WORKERS} workers, CPU", "s",
-     lambda it: it.daemon.with_workers.cpu_seconds, None),
-    ("load in memory, CPU", "s", lambda it: it.in_memory.load_cpu_seconds, None),
-    ("memory, resident (peer: heap)", "MiB",
-     lambda it: it.daemon.from_checkpoint.resident_bytes / _MIB,
-     lambda it: it.heap_bytes / _MIB),
-    ("peak memory of a start from a checkpoint", "MiB",
-     lambda it: it.daemon.from_checkpoint.peak_bytes / _MIB, None),
-    ("peak memory of a start from a log", "MiB",
-     lambda it: it.daemon.from_log.peak_bytes / _MIB, None),
-    ("memory of the daemon with workers, PSS", "MiB",
-     lambda it: it.daemon.with_workers.pss_bytes / _MIB, None),
-    ("memory of each worker, PSS", "MiB",
-     lambda it: max(it.daemon.with_workers.workers_pss_bytes) / _MIB, None),
-    ("memory of each worker, resident", "MiB",
-     lambda it: max(it.daemon.with_workers.workers_resident_bytes) / _MIB, None),
-    ("decision in memory, p50", "µs", lambda it: it.in_memory.decision_us.p50,
-     attrgetter("decision_us.p50")),
-    ("decision in memory, p99", "µs", lambda it: it.in_memory.decision_us.p99,
-     attrgetter("decision_us.p99")),
-    ("update in memory, p50", "µs", lambda it: it.in_memory.update_us.p50,
-     attrgetter("update_us.p50")),
-    ("update in memory, p99", "µs", lambda it: it.in_memory.update_us.p99,
-     attrgetter("update_us.p99")),
-    ("update in memory, max", "µs", lambda it: it.in_memory.update_us.max,
-     attrgetter("update_us.max")),
-    ("decision over HTTP, p50", "ms", lambda it: it.daemon.decisions.at(50), None),
-    ("decision over HTTP, p99", "ms", lambda it: it.daemon.decisions.at(99), None),
-    ("decision over HTTP, the load generator's own delay, p99", "ms",
-     lambda it: it.daemon.decisions.lag_p99_ms, None),
-    (f"decision over HTTP, {WORKERS} workers, p50", "ms",
-     lambda it: it.daemon.workers_decisions.at(50), None),
-    (f"decision over HTTP, {WORKERS} workers, p99", "ms",
-     lambda it: it.daemon.workers_decisions.at(99), None),
-    ("decision over HTTP during a checkpoint, p50", "ms",
-     lambda it: _at(it.daemon.during_checkpoint, 50), None),
-    ("decision over HTTP during a checkpoint, p99", "ms",
-     lambda it: _at(it.daemon.during_checkpoint, 99), None),
-    ("acknowledged update, p50", "ms", lambda it: it.daemon.updates.at(50), None),
-    ("acknowledged update, p99", "ms", lambda it: it.daemon.updates.at(99), None),
-    ("checkpoint", "s", lambda it: it.daemon.checkpoint_seconds, None),
-    ("stop", "s", lambda it: it.daemon.stop_seconds, None),
-    ("event loop: stretch, p99.9, CPU", "ms", lambda it: it.daemon.loop.stretches.cpu_p999, None),
-)  # fmt: skip
-
-_BESIDE_KAFKA: Final = (
-    ("start from a checkpoint, s", "start from a checkpoint"),
-    ("memory, MiB", "memory, resident (peer: heap)"),
-    ("decision, p50, µs", "decision in memory, p50"),
-    ("decision, p99, µs", "decision in memory, p99"),
-    ("update, p50, µs", "update in memory, p50"),
-    ("update, p99, µs", "update in memory, p99"),
+_BOTH: Final[tuple[Metric[Any], ...]] = (
+    ("start from a checkpoint", "s", lambda it: it.seconds),
+    ("start from a checkpoint, CPU", "s", lambda it: it.cpu_seconds),
+    ("memory, resident (peer: heap)", "MiB", lambda it: it.memory_bytes / _MIB),
 )
-"""The title of a panel of both sides, and its figure."""
-
-_OURS_ALONE: Final = (
-    ("start, s", {"from a log": "start from a log",
-                  f"{WORKERS} workers": f"start with {WORKERS} workers"}),
-    ("memory of a process, PSS, MiB", {"daemon": "memory of the daemon with workers, PSS",
-                                       "worker": "memory of each worker, PSS"}),
-    ("decision over HTTP, ms", {"p50": "decision over HTTP, p50",
-                                "p99": "decision over HTTP, p99"}),
-    ("decisions during a checkpoint, ms", {
-        "p50": "decision over HTTP during a checkpoint, p50",
-        "p99": "decision over HTTP during a checkpoint, p99"}),
-    ("acknowledged update, ms", {"p50": "acknowledged update, p50",
-                                 "p99": "acknowledged update, p99"}),
-    ("a checkpoint, a stop, s", {"checkpoint": "checkpoint", "stop": "stop"}),
-    ("event loop, CPU, ms", {"longest step": LONGEST_STEP,
-                             "p99.9 of stretches": "event loop: stretch, p99.9, CPU"}),
-)  # fmt: skip
-"""The title of a panel of our figures, and their names."""
+_FROM_LOG: Final[tuple[Metric[Start], ...]] = (
+    ("start from a log", "s", lambda it: it.seconds),
+    ("start from a log, CPU", "s", lambda it: it.cpu_seconds),
+    ("peak memory of a start from a log", "MiB", lambda it: it.peak_bytes / _MIB),
+)
+_WITH_WORKERS: Final[tuple[Metric[Start], ...]] = (
+    (f"start with {WORKERS} workers", "s", lambda it: it.seconds),
+    (f"start with {WORKERS} workers, CPU", "s", lambda it: it.cpu_seconds),
+    ("memory of the daemon with workers, PSS", "MiB", lambda it: it.pss_bytes / _MIB),
+    ("memory of each worker, PSS", "MiB", lambda it: it.worker_pss_bytes / _MIB),
+    ("memory of each worker, resident", "MiB", lambda it: it.worker_resident_bytes / _MIB),
+)
+_IN_MEMORY: Final[tuple[Metric[InMemory], ...]] = (
+    ("decision in memory, p50", "µs", lambda it: it.call_us.p50),
+    ("decision in memory, p99", "µs", lambda it: it.call_us.p99),
+    *((name.replace("update", "update in memory"), unit, pick) for name, unit, pick in UPDATES),
+)
 
 
-def _at(report: SteadyReport | None, percent: int) -> float | None:
-    return None if report is None else report.at(percent)
+def measure_scale(run: Run) -> Iterator[Row]:
+    """Measure each size."""
+    for acls in run.pick(ACLS, (2000,)):
+        place = run.new_place("scale")
+        write_set(acls, place)
+        try:
+            yield from _measure_size(run, f"{acls:,} ACLs", acls, place)
+        finally:
+            shutil.rmtree(place)
 
 
-def make_lines(point: Point) -> list[Line]:
-    """Return the lines of one size."""
-    where = f"scale, {point.acls:,} ACLs"
-    lines = [
-        Line(
-            what=f"{where}: {what}",
-            unit=unit,
-            ours=value,
-            peer=None if theirs is None else make_peer(NAME, point.peer, theirs),
-        )
-        for what, unit, ours, theirs in _FIGURES
-        if (value := ours(point)) is not None
-    ]
-    lines.append(
-        Line(
-            what=f"{where}: {LONGEST_STEP}",
-            unit="ms",
-            ours=point.daemon.loop.steps.cpu_max,
-            limit=LIMIT_MS,
-        )
-    )
-    for name, report in point.daemon.searches.items():
-        lines.append(Line(what=f"{where}: {name}, p50", unit="ms", ours=report.p50_ms))
-        if report.percent > _MEDIAN:
-            highest = f"p{report.percent} of {report.calls:,}"
-            lines.append(Line(what=f"{where}: {name}, {highest}", unit="ms", ours=report.ms))
-    return lines
+def _measure_size(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
+    yield Row(what=what, metric="load average before", unit="", ours=os.getloadavg()[0])
+    daemon_place, checkpoint, seconds = place / "daemon", place / "checkpoint", run.pick(5.0, 0.2)
+    asked = crowd(acls, run.pick(50_000, 1000))
+    ours, theirs = measure_set(asked, checkpoint, run.kafka(), place, seconds=0)
+    # The log that is read at the start is always long enough for a checkpoint.
+    due = {"metadata.log.max.record.bytes.between.snapshots": str(acls * _BYTES_PER_ACL_MIN)}
+    with started(daemon_place, place / "log", due) as (daemon, from_log):
+        yield from _measure_checkpoint(run, what, acls, daemon, place / "log")
+        yield from _measure_daemon(run, what, acls, daemon, seconds)
+        if acls in run.pick(BESIDE, (2000,)):
+            timed, changes = run.pick((8.0, 500), (0.2, 5))
+            names = ("who can", "what can", "as of", "history", "a listing of all ACLs")
+            questions = _questions(acls)
+            where = f"{what}, HTTP"
+            yield from measure_beside(where, daemon, questions, changes, timed, names)
+        begun = time.perf_counter()
+    yield Row(what=what, metric="stop", unit="s", ours=time.perf_counter() - begun)
+    with started(daemon_place, checkpoint, {}) as (_, from_checkpoint):
+        pass
+    workers = {"authorizerd.workers": str(WORKERS)}
+    with started(daemon_place, checkpoint, workers) as (daemon, with_workers):
+        times = send(decide_plan(daemon, acls, seconds)).times_ms
+        yield from percentile_rows(f"{what}: decision over HTTP, {WORKERS} workers", times)
+    peer = f"Kafka {VERSION}"
+    yield from rows_of(what, _BOTH, from_checkpoint, peer, theirs)
+    peak, metric = from_checkpoint.peak_bytes / _MIB, "peak memory of a start from a checkpoint"
+    yield Row(what=what, metric=metric, unit="MiB", ours=peak)
+    yield from rows_of(what, _FROM_LOG, from_log)
+    yield from rows_of(what, _WITH_WORKERS, with_workers)
+    yield Row(what=what, metric="load in memory, CPU", unit="s", ours=ours.cpu_seconds)
+    yield from rows_of(what, _IN_MEMORY, ours, peer, theirs)
+    yield from _measure_loop(run, what, acls, place)
+    yield Row(what=what, metric="load average at the end", unit="", ours=os.getloadavg()[0])
 
 
-def make_panels(points: Sequence[Point]) -> list[Panel]:
-    """Return the panels of the plot, over the number of ACLs."""
-    ours = {what: figure for what, _, figure, _ in _FIGURES}
-    ours[LONGEST_STEP] = lambda it: it.daemon.loop.steps.cpu_max
-    theirs = {what: figure for what, _, _, figure in _FIGURES if figure is not None}
-
-    def series(name: str, figure: Callable[[Point], float | None]) -> Series:
-        values = ((point.acls, figure(point)) for point in points)
-        # An axis is logarithmic, so it has no place for 0.
-        return Series(name, [(acls, value) for acls, value in values if value])
-
-    def of_kafka(what: str) -> Series:
-        def figure(point: Point) -> float | None:
-            return None if isinstance(point.peer, Absent) else theirs[what](point.peer)
-
-        return series(NAME, figure)
-
-    def of_search(shown: str, name: str) -> Series:
-        return series(shown, lambda point: point.daemon.searches[name].p50_ms)
-
-    panels = [
-        Panel(title, "ACLs", (series(_OURS, ours[what]), of_kafka(what)))
-        for title, what in _BESIDE_KAFKA
-    ]
-    panels += [
-        Panel(title, "ACLs", [series(name, ours[what]) for name, what in names.items()])
-        for title, names in _OURS_ALONE
-    ]
-    panels += [
-        Panel(title, "ACLs", [of_search(shown, name) for shown, name in names.items()])
-        for title, names in (
-            ("search, p50, ms", {"who can": WHO_CAN, "what can": WHAT_CAN}),
-            ("search, p50, ms", {"largest principal": WHAT_CAN_GREATEST, "describeAcls": DESCRIBE}),
-        )
-    ]
-    return panels
+def write_set(acls: int, place: Path) -> None:
+    """Write a size's files in a process of its own: millions of ACLs take gigabytes."""
+    command: Command = [sys.executable, "-m", "tools.bench.scale", str(acls), place]
+    capture_output(command, timeout_seconds=_READY_SECONDS)
 
 
-def _thousands(text: str) -> list[int]:
-    return [int(float(each) * _THOUSAND) for each in text.split(",")]
+def decide_plan(daemon: DaemonProcess, acls: int, seconds: float) -> Plan:
+    """Return decisions at a fixed rate, with questions that no load before has asked."""
+    host, requests = daemon.decision_http, DECISION.requests(daemon, [*crowd(acls).questions()])
+    return Plan(address=host, requests=requests, rate=RATE, seconds=seconds, first=next(_FIRST))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tools.bench.scale")
-    parser.add_argument(
-        "--acls",
-        type=_thousands,
-        default=ACLS,
-        metavar="THOUSANDS",
-        help="sizes in ascending order, in thousands of ACLs, separated by commas",
-    )
-    parser.add_argument(
-        "--continue",
-        dest="continues",
-        action="store_true",
-        help="keep the sizes that an earlier run has measured",
-    )
-    parser.add_argument("--directory", type=Path, default=Path(".run"), help="for files")
-    arguments = parser.parse_args()
-    directory = arguments.directory.absolute()
-    extent = replace(FULL, acls=arguments.acls)
-    points = []
-    for point in measure_scale(
-        prepare(directory / "jvm"),
-        directory / "bench" / "scale",
-        extent,
-        continues=arguments.continues,
+def _questions(acls: int) -> list[Question]:
+    """Return questions about topics for which the principal has a rule of its own."""
+    return [*crowd(acls, 10_000).questions()][5::10]
+
+
+@contextmanager
+def started(
+    directory: Path, log_dir: Path, more: Mapping[str, str]
+) -> Iterator[tuple[DaemonProcess, Start]]:
+    """Run a daemon on files that are not in the page cache, until the block ends."""
+    settings, token = trust(directory)
+    for path in log_dir.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)  # only clean pages can be dropped
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+    begun = time.perf_counter()
+    with ready_daemon(
+        directory, log_dir, {**settings, **more}, timeout_seconds=_READY_SECONDS
+    ) as daemon:
+        seconds, own = time.perf_counter() - begun, daemon.process_id
+        workers = children_of(own)
+        yield (
+            dataclasses.replace(daemon, token=token),
+            Start(
+                seconds, cpu_seconds(own), status_bytes(own, "VmRSS"), status_bytes(own, "VmHWM"),
+                read_memory(own).pss_bytes,
+                max((read_memory(worker).pss_bytes for worker in workers), default=0),
+                max((status_bytes(worker, "VmRSS") for worker in workers), default=0),
+            ),
+        )  # fmt: skip
+
+
+def _measure_checkpoint(
+    run: Run, what: str, acls: int, daemon: DaemonProcess, log_dir: Path
+) -> Iterator[Row]:
+    """Wait until the daemon has written a checkpoint of the log; ask it meanwhile."""
+    directory = log_dir / METADATA_TOPIC_DIRECTORY
+    _wait_for(directory, "*.checkpoint*")
+    begun = time.time()
+    # A load of 1,000 requests, which support a 99th percentile.
+    during = send(decide_plan(daemon, acls, run.pick(2.5, 0.1)))
+    is_during = not any(directory.glob("*.checkpoint"))
+    _wait_for(directory, "*.checkpoint")
+    (path,) = directory.glob("*.checkpoint")
+    # The time of its renaming, which may be long ago.
+    seconds = max(path.stat().st_ctime - begun, 0.0)
+    yield Row(what=what, metric="checkpoint", unit="s", ours=seconds)
+    if is_during:
+        name = f"{what}: decision over HTTP during a checkpoint"
+        yield from percentile_rows(name, during.times_ms)
+
+
+def _wait_for(directory: Path, pattern: str) -> None:
+    give_up = time.monotonic() + _CHECKPOINT_SECONDS
+    while not any(directory.glob(pattern)):
+        if time.monotonic() > give_up:
+            raise MeasurementError(f"no checkpoint in {_CHECKPOINT_SECONDS:.0f} s")
+        time.sleep(0.01)
+
+
+def _measure_daemon(
+    run: Run, what: str, acls: int, daemon: DaemonProcess, seconds: float
+) -> Iterator[Row]:
+    """Yield decisions, acknowledged updates and searches of one daemon."""
+    report = send(decide_plan(daemon, acls, seconds))
+    yield from percentile_rows(f"{what}: decision over HTTP", report.times_ms)
+    lag, metric = report.lag_p99_ms, "decision over HTTP, the sender's own lag, p99"
+    yield Row(what=what, metric=metric, unit="ms", ours=lag)
+    updates = send(create_plan(_kafka_of(daemon), "update", run.pick(5.5, 0.2), rate=200.0))
+    yield from percentile_rows(f"{what}: acknowledged update", updates.times_ms)
+    for name, plan in _searches(daemon, acls, seconds).items():
+        yield from rows_of_asker(f"{what}: {name}", send(plan))
+
+
+def _kafka_of(daemon: DaemonProcess) -> str:
+    return next(iter(daemon.listeners.values()))
+
+
+def _searches(daemon: DaemonProcess, acls: int, seconds: float) -> dict[str, Plan]:
+    """Return each kind of search, one at a time."""
+    asked, host = _questions(acls), daemon.decision_http
+    of_greatest = [replace(question, principal=GREATEST) for question in asked]
+
+    def over_http(endpoint: Endpoint, questions: Sequence[Question] = asked) -> Plan:
+        requests = endpoint.requests(daemon, questions)
+        return Plan(address=host, requests=requests, connections=1, seconds=seconds)
+
+    principals = [question.principal for question in asked[:100]]
+    return {
+        "who can": over_http(WHO_CAN),
+        "what can": over_http(WHAT_CAN),
+        "what can, a fifth of all ACLs": over_http(WHAT_CAN, of_greatest),
+        "explain": over_http(EXPLAIN),
+        "describeAcls of a principal": describe_plan(_kafka_of(daemon), seconds, principals),
+    }
+
+
+def _measure_loop(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
+    """Yield the event loop's longest step in a start from a checkpoint and some of all else."""
+    log_dir, seconds = place / "checkpoint", run.pick(3.0, 0.2)
+    settings, token = trust(place)
+    with watched_daemon(place / "daemon", log_dir, settings, _READY_SECONDS) as daemon:
+        daemon = dataclasses.replace(daemon, token=token)
+        send(create_plan(_kafka_of(daemon), "update", seconds, rate=200.0))
+        for plan in _searches(daemon, acls, seconds).values():
+            send(plan)
+    report = read_loop_report(place / "daemon")
+    p999, longest = "event loop: stretch, p99.9, CPU", "event loop: longest step of one task, CPU"
+    yield Row(what=what, metric=p999, unit="ms", ours=report.stretches.cpu_p999)
+    yield Row(what=what, metric=longest, unit="ms", ours=report.steps.cpu_max, limit=LIMIT_MS)
+
+
+def measure_connections(run: Run) -> Iterator[Row]:
+    """Measure many connections to a daemon with workers."""
+    acls, workers, connections = run.pick((1_000_000, 8, 10_000), (2000, 1, 20))
+    place, seconds = run.new_place("connections"), run.pick(20.0, 0.2)
+    write_set(acls, place)
+    # More than are opened: a process may get more than its part, and probes need some, too.
+    most = str(2 * connections)
+    limits = {
+        "authorizerd.workers": str(workers),
+        "max.connections": most,
+        "max.connections.per.ip": most,
+        # The last connections ask first after many others were opened.
+        "authorizerd.login.timeout.ms": "60000",
+        "authorizerd.http.header.timeout.ms": "60000",
+    }
+    with started(place / "daemon", place / "checkpoint", limits) as (daemon, start):
+        plan = decide_plan(daemon, acls, seconds)
+        plan = replace(plan, connections=connections, rate=run.pick(2000.0, 200.0))
+        before, used = _read(daemon.process_id), cpu_seconds(daemon.process_id)
+        with sampling(lambda: _read(daemon.process_id)) as samples:
+            report = send(plan)
+        used = cpu_seconds(daemon.process_id) - used
+    added = max(sample[0] for sample in samples) - before[0]
+    what = f"{connections:,} connections, {workers} workers, {acls:,} ACLs"
+    for metric, unit, ours in (
+        ("start until all workers listen", "s", start.seconds),
+        ("memory of all processes, PSS", "MiB", before[0] / _MIB),
+        ("memory that a connection adds, PSS", "KiB", added / connections / 1024),
+        ("open files of all processes", "", max(sum(sample[1]) for sample in samples)),
+        ("most open files of a process", "", max(max(sample[1]) for sample in samples)),
+        ("requests", "", report.answered),
+        ("the sender's own lag, p99", "ms", report.lag_p99_ms),
+        ("CPU for a decision, opening of connections included", "µs", used / report.asked * 1e6),
     ):
-        points.append(point)
-        print(format_table(make_lines(point)), flush=True)
-        (directory / PLOT_NAME).write_text(draw_panels(make_panels(points)))
+        yield Row(what=what, metric=metric, unit=unit, ours=ours)
+    yield from percentile_rows(what, report.times_ms, of=" of decisions")
+    shutil.rmtree(place)
+
+
+def _read(process_id: int) -> tuple[int, list[int]]:
+    """Return the memory of a daemon and its workers together, and the open files of each."""
+    processes = [process_id, *children_of(process_id)]
+    files = [len(os.listdir(f"/proc/{each}/fd")) for each in processes]
+    return sum(read_memory(each).pss_bytes for each in processes), files
 
 
 if __name__ == "__main__":
-    main()
+    acl_set, directory = crowd(int(sys.argv[1])), Path(sys.argv[2])
+    write_log(directory / "log", acl_set.added())
+    write_checkpoint(directory / "checkpoint", acl_set.added())

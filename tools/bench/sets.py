@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -40,7 +39,7 @@ HOST: Final = "127.0.0.1"
 _TOPICS: Final = 10_000
 _PREFIXES: Final = 200
 _USERS: Final = 500
-_STRIDE: Final = 7919
+STRIDE: Final = 7919
 """A prime, so that its multiples reach every topic once, in a scattered order."""
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -64,21 +63,6 @@ class AclSet:
         """Return the ACLs with ids that look random, as Kafka's do."""
         return number_acls(self.acls())
 
-    def acl_lines(self) -> Iterator[bytes]:
-        """Yield each ACL as a JSON list: its fields in Kafka's order, codes by name."""
-        for acl in self.acls():
-            yield _encode(
-                (
-                    ResourceType(acl.resource_type).name,
-                    acl.resource_name,
-                    PatternType(acl.pattern_type).name,
-                    acl.principal,
-                    acl.host,
-                    Operation(acl.operation).name,
-                    PermissionType(acl.permission_type).name,
-                )
-            )
-
     def question_lines(self) -> Iterator[bytes]:
         """Yield each question as a JSON list: its fields in order, codes by name."""
         for question in self.questions():
@@ -91,21 +75,6 @@ class AclSet:
                     question.resource_name,
                 )
             )
-
-
-def digest_lines(lines: Iterator[bytes]) -> str:
-    """Return the hexadecimal SHA-256 of the lines, each with a line feed."""
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(line + b"\n")
-    return digest.hexdigest()
-
-
-def write_lines(acl_set: AclSet, directory: Path) -> None:
-    """Write ``NAME.acls.jsonl`` and ``NAME.questions.jsonl``, which peers read."""
-    for part, lines in (("acls", acl_set.acl_lines()), ("questions", acl_set.question_lines())):
-        with (directory / f"{acl_set.name}.{part}.jsonl").open("wb") as file:
-            file.writelines(line + b"\n" for line in lines)
 
 
 def kind() -> AclSet:
@@ -122,31 +91,26 @@ def kind_with_many_questions() -> AclSet:
     return AclSet("kind", _kind_acls, partial(_kind_questions, MANY_QUESTIONS))
 
 
-def _allow(
+def allow(
     name: str,
     principal: str,
-    operation: Operation,
+    operation: Operation = Operation.READ,
     pattern_type: PatternType = PatternType.LITERAL,
     host: str = WILDCARD,
+    resource_type: ResourceType = ResourceType.TOPIC,
 ) -> Acl:
-    return Acl(
-        ResourceType.TOPIC,
-        name,
-        pattern_type,
-        principal,
-        host,
-        operation,
-        PermissionType.ALLOW,
-    )
+    """Return an ACL that allows an operation."""
+    allowed = PermissionType.ALLOW
+    return Acl(resource_type, name, pattern_type, principal, host, operation, allowed)
 
 
 def _kind_acls() -> Iterator[Acl]:
     for topic in range(_TOPICS):
         user = topic % _USERS
-        yield _allow(f"topic-{topic:05d}", f"User:u{user}", Operation.READ)
-        yield _allow(f"topic-{topic:05d}", f"User:w{user}", Operation.WRITE)
+        yield allow(f"topic-{topic:05d}", f"User:u{user}")
+        yield allow(f"topic-{topic:05d}", f"User:w{user}", Operation.WRITE)
     for prefix in range(_PREFIXES):
-        yield _allow(f"topic-{prefix:03d}", f"User:p{prefix}", Operation.READ, PatternType.PREFIXED)
+        yield allow(f"topic-{prefix:03d}", f"User:p{prefix}", Operation.READ, PatternType.PREFIXED)
 
 
 def _kind_questions(count: int) -> Iterator[Question]:
@@ -156,7 +120,7 @@ def _kind_questions(count: int) -> Iterator[Question]:
     principal.
     """
     for number in range(count):
-        topic, reached = number * _STRIDE % _TOPICS, number // _TOPICS
+        topic, reached = number * STRIDE % _TOPICS, number // _TOPICS
         name = f"topic-{topic:05d}"
         reader = f"User:u{topic % _USERS}"
         operation = Operation.READ
@@ -198,31 +162,18 @@ def _wide_acls(resources: int, acls_each: int) -> Iterator[Acl]:
         resource_type = ResourceType.TOPIC if resource % 10 else ResourceType.GROUP
         pattern_type = PatternType.LITERAL if resource % 5 else PatternType.PREFIXED
         for user in range(acls_each):
-            yield Acl(
+            # The first is User:test-user, which asks all questions.
+            principal = f"User:test-user{user or ''}"
+            yield allow(
+                _wide_name(resource), principal, Operation.READ, pattern_type, WILDCARD,
                 resource_type,
-                _wide_name(resource),
-                pattern_type,
-                # The first is User:test-user, which asks all questions.
-                f"User:test-user{user or ''}",
-                WILDCARD,
-                Operation.READ,
-                PermissionType.ALLOW,
-            )
+            )  # fmt: skip
     for other in range(resources // 10):
         if other % 2:
-            principal, host = f"User:wild-{other}", WILDCARD
+            yield allow(WILDCARD, f"User:wild-{other}")
         else:
-            principal = WILDCARD_PRINCIPAL
             host = f"10.{other >> 16 & 255}.{other >> 8 & 255}.{other & 255}"
-        yield Acl(
-            ResourceType.TOPIC,
-            WILDCARD,
-            PatternType.LITERAL,
-            principal,
-            host,
-            Operation.READ,
-            PermissionType.ALLOW,
-        )
+            yield allow(WILDCARD, WILDCARD_PRINCIPAL, host=host)
 
 
 def _wide_questions(resources: int) -> Iterator[Question]:
@@ -266,7 +217,7 @@ def _ranges_acls(each: int) -> Iterator[Acl]:
     for app in range(_RANGED):
         hosts = [_range(app, number)[0] for number in range(each)] or [WILDCARD]
         for number, host in enumerate(hosts):
-            acl = _allow(
+            acl = allow(
                 f"app-{app:02}-", f"User:app{app}", Operation.READ, PatternType.PREFIXED, host
             )
             is_denied = number % 10 == 9
@@ -277,7 +228,7 @@ def _ranges_questions(each: int) -> Iterator[Question]:
     for number in range(QUESTIONS):
         app = number % _RANGED
         if number // _RANGED % 10 < 7:
-            host = f"{_range(app, number * _STRIDE % each)[1]}{1 + number % 14}"
+            host = f"{_range(app, number * STRIDE % each)[1]}{1 + number % 14}"
         else:
             host = f"172.16.{number >> 8}.{number & 255}"
         name = f"app-{app:02}-topic-{number:04}"

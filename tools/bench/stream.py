@@ -1,221 +1,155 @@
-"""Benchmark decisions over the decision stream, with several questions per frame.
-
-**Invariant:** before anything is timed, the stream has given the answer of ``acl.decision`` to
-every question.
-"""
+"""Decisions over the decision stream, with several questions per frame."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from contextlib import closing
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.model import Question
 from authorizerd.protocol.decisions.stream import ALLOWED, StreamClientConnection, StreamQuestion
-from authorizerd.protocol.errors import DecodeError
-from tools.bench.closed_loop import LoadError, LoadReport
-from tools.bench.daemon_process import (
-    PATIENT,
-    DaemonProcess,
-    ready_daemon,
-    write_token,
-)
-from tools.bench.decisions import check_agreement
-from tools.bench.figures import Line
-from tools.bench.processes import Command, ProcessError, capture_outputs, cpu_seconds, decode_output
-from tools.bench.rounds import percents
-from tools.bench.sets import AclSet
-from tools.bench.stream_load import StreamLink
+from tools.bench.figures import Row, percentile_rows
+from tools.bench.http_decisions import WORKERS, expected_answers
+from tools.bench.protocols import STREAM
+from tools.bench.run import Run
+from tools.bench.sender import Plan, send, send_together
+from tools.bench.servers import check_agreement
+from tools.bench.sets import kind, kind_with_many_questions
+from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon, write_token
+from tools.processes import cpu_seconds
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamLoad:
-    """The number of questions per frame, and of frames in flight per connection."""
-
-    each: int
-    in_flight: int
-    connections: int = 1
-
-    def __str__(self) -> str:
-        on = "" if self.connections == 1 else f" on each of {self.connections} connections"
-        return f"{self.each} a frame, {self.in_flight} in flight{on}"
-
-
-USUAL: Final = StreamLoad(each=100, in_flight=16)
-LOADS: Final = (
-    StreamLoad(each=1, in_flight=64),
-    StreamLoad(each=10, in_flight=16),
-    USUAL,
-    StreamLoad(each=1000, in_flight=4),
-)
-CROWD: Final = StreamLoad(each=100, in_flight=4, connections=4)
-"""Enough connections that each of two workers gets some."""
-
-WORKERS: Final = 2
-_CHECKED_AT_ONCE: Final = 100
 _FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 _TIMEOUT_SECONDS: Final = 60.0
 
 
-def measure_stream(
-    acl_set: AclSet, expected: str, log_dir: Path, directory: Path, seconds: float
-) -> list[Line]:
-    """Return the lines of the stream, ``seconds`` for each load.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLoad:
+    """Questions per frame, and frames in flight on each connection; latencies at ``rate``."""
 
-    Args:
-        expected: an A or a D for each of the first questions of the set: those that are checked.
-        log_dir: contains a checkpoint of the set.
+    each: int
+    in_flight: int
+    connections: int = 1
+    rate: float = 500.0
 
-    Raises:
-        DisagreementError: the stream answers a question differently.
-        ProcessError: the daemon failed.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    questions = list(acl_set.questions())
-    for each in {load.each for load in (*LOADS, CROWD)}:
-        write_frames(directory, questions, each)
-    lines: list[Line] = []
-    with ready_daemon(directory, log_dir, PATIENT) as daemon:
-        _check(daemon, questions[: len(expected)], expected)
-        for load in LOADS:
-            lines += _lines(f"stream, {load}", load, drive(daemon, load, directory, seconds))
-        alone = drive(daemon, CROWD, directory, seconds)
-    settings, token_file = write_token(directory)
-    with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
-        driven = drive(daemon, USUAL, directory, seconds, token_file)
-        lines += _lines(f"stream, {USUAL}, with a token", USUAL, driven)
-    workers = {"authorizerd.workers": str(WORKERS)}
-    with ready_daemon(directory, log_dir, {**PATIENT, **workers}) as daemon:
-        _check(daemon, questions[: len(expected)], expected)
-        shared = drive(daemon, CROWD, directory, seconds)
-    return [
-        *lines,
-        *_lines(f"stream, {CROWD}", CROWD, alone),
-        *_lines(f"stream, {CROWD}, {WORKERS} workers", CROWD, shared),
-    ]
+    def __str__(self) -> str:
+        on = "" if self.connections == 1 else f" on each of {self.connections} connections"
+        return f"stream, {self.each} a frame, {self.in_flight} in flight{on}"
+
+
+USUAL: Final = StreamLoad(each=100, in_flight=16)
+LOADS: Final = (
+    StreamLoad(each=1, in_flight=64, rate=1000.0),
+    StreamLoad(each=10, in_flight=16, rate=1000.0),
+    USUAL,
+    StreamLoad(each=1000, in_flight=4, rate=100.0),
+)
+CROWD: Final = StreamLoad(each=100, in_flight=4, connections=4)
+"""Enough connections that each of two workers gets some."""
 
 
 @dataclass(frozen=True, slots=True)
-class Driven:
-    """Each connection's report, and the CPU-seconds that the daemon used."""
+class Counted:
+    """The decisions of a load as fast as the daemon answers, and its CPU-seconds."""
 
-    reports: Sequence[LoadReport]
+    decisions: int
+    per_second: float
     cpu: float
 
-    def cpu_us_of_each(self, load: StreamLoad) -> float:
-        """Return the microseconds of CPU time that a decision took."""
-        return self.cpu * 1e6 / (sum(report.requests for report in self.reports) * load.each)
+
+class Stream:
+    """Asks one daemon; the frames are encoded before."""
+
+    def __init__(
+        self, daemon: DaemonProcess, questions: Sequence[Question], token: str | None = None
+    ) -> None:
+        self._daemon: Final = daemon
+        self._questions: Final = questions
+        self._hello: Final = StreamClientConnection(_FRAME_BYTES_MAX).hello(token)
+
+    def _plan(self, load: StreamLoad, seconds: float, connections: int, rate: float = 0.0) -> Plan:
+        return Plan(
+            address=self._daemon.decision_stream,
+            protocol=STREAM,
+            requests=make_frames(self._questions, load.each),
+            opening=self._hello,
+            connections=connections,
+            in_flight=load.in_flight,
+            rate=rate,
+            seconds=seconds * 1.2,
+            skipped_seconds=seconds * 0.2,
+        )
+
+    def count(self, load: StreamLoad, seconds: float) -> Counted:
+        """Ask as fast as the daemon answers, each connection from a process of its own."""
+        plan = self._plan(load, seconds, 1)
+        before = cpu_seconds(self._daemon.process_id)
+        reports = send_together(*[plan] * load.connections)
+        used = cpu_seconds(self._daemon.process_id) - before
+        asked = sum(report.asked for report in reports) * load.each
+        return Counted(asked, sum(report.per_second for report in reports) * load.each, used)
+
+    def measure(self, what: str, load: StreamLoad, seconds: float, timed: float) -> Iterator[Row]:
+        """Yield the rows of a load."""
+        counted = self.count(load, seconds)
+        per_cpu = counted.decisions / counted.cpu if counted.cpu else 0.0
+        for metric, ours in (
+            ("decisions", counted.per_second),
+            ("decisions per CPU-second", per_cpu),
+        ):
+            yield Row(what=what, metric=metric, unit="/s", ours=ours, more_is_better=True)
+        plan = self._plan(load, timed, load.connections, load.rate)
+        yield from percentile_rows(what, send(plan).times_ms, of=f" at {load.rate:g} frames/s")
 
 
-def drive(
-    daemon: DaemonProcess,
-    load: StreamLoad,
-    directory: Path,
-    seconds: float,
-    token_file: Path | None = None,
-) -> Driven:
-    """Ask for ``seconds``, each connection from a process of its own.
-
-    The file of the frames must exist; see ``write_frames``.
-
-    Raises:
-        ProcessError: the load failed.
-    """
-    command: Command = [
-        sys.executable, "-m", "tools.bench.stream_load", daemon.decision_stream,
-        _frames_file(directory, load.each), str(load.in_flight), str(seconds),
-        *(() if token_file is None else (token_file,)),
-    ]  # fmt: skip
-    before = cpu_seconds(daemon.process_id)
-    printed = capture_outputs([command] * load.connections, timeout_seconds=_TIMEOUT_SECONDS)
-    used = cpu_seconds(daemon.process_id) - before
-    return Driven([decode_output(each, LoadReport, command) for each in printed], used)
-
-
-def write_frames(directory: Path, questions: Sequence[Question], each: int) -> None:
-    """Write the file that ``drive`` reads, with ``each`` questions in a frame."""
-    _frames_file(directory, each).write_bytes(_frames(questions, each))
-
-
-def _frames_file(directory: Path, each: int) -> Path:
-    return directory / f"stream-{each}.frames"
-
-
-def _lines(what: str, load: StreamLoad, driven: Driven) -> list[Line]:
-    reports, cpu = driven.reports, driven.cpu
-    decisions = sum(report.requests for report in reports) * load.each
+def make_frames(questions: Sequence[Question], each: int) -> list[bytes]:
+    """Return frames with ``each`` questions, as codes, in turn until all are asked."""
+    connection = StreamClientConnection(_FRAME_BYTES_MAX)
+    asked: list[StreamQuestion] = [
+        (it.principal, it.host, it.operation, it.resource_type, it.resource_name)
+        for it in questions
+    ]
+    starts = range(0, max(1, len(asked) - each + 1), each)
     return [
-        Line(
-            what=f"{what}: decisions",
-            unit="/s",
-            ours=sum(report.requests_per_second for report in reports) * load.each,
-            more_is_better=True,
-        ),
-        *(
-            Line(
-                what=f"{what}: p{percent} of a frame",
-                unit="ms",
-                ours=max(report.at(percent) for report in reports),
-            )
-            for percent in percents(reports)
-        ),
-        Line(
-            what=f"{what}: decisions a CPU-second",
-            unit="/s",
-            # A quick run may use less than one clock tick of CPU time.
-            ours=decisions / cpu if cpu else 0.0,
-            more_is_better=True,
-        ),
+        connection.ask(number, asked[start : start + each]) for number, start in enumerate(starts)
     ]
 
 
-def _format(question: Question) -> StreamQuestion:
-    """Return the question in its shortest form, with codes instead of names."""
-    return (
-        question.principal,
-        question.host,
-        question.operation,
-        question.resource_type,
-        question.resource_name,
-    )
+def measure_stream(run: Run) -> Iterator[Row]:
+    """Measure each load; the stream's answers are checked first."""
+    acl_set = run.pick(kind_with_many_questions(), kind())
+    questions, expected = [*acl_set.questions()], expected_answers(acl_set)
+    place, log_dir, seconds = run.new_place("stream"), run.log_of(acl_set), run.pick(3.0, 0.1)
+
+    def measure(
+        settings: Mapping[str, str], loads: Sequence[StreamLoad], more: str = "", token: str = ""
+    ) -> Iterator[Row]:
+        with ready_daemon(place, log_dir, {**PATIENT, **settings}) as daemon:
+            check_stream(daemon, questions[: len(expected)], expected, token or None)
+            asking = Stream(daemon, questions, token or None)
+            for load in loads:
+                timed = run.pick(max(3.0, 1100 / load.rate), 0.1)
+                yield from asking.measure(f"{load}{more}", load, seconds, timed)
+
+    yield from measure({}, run.pick((*LOADS, CROWD), (USUAL,)))
+    tokens, token = write_token(place)
+    yield from measure(tokens, (USUAL,), ", with a token", token)
+    workers = {"authorizerd.workers": str(WORKERS)}
+    yield from measure(workers, (CROWD,), f", {WORKERS} workers")
 
 
-def _frames(questions: Sequence[Question], each: int) -> bytes:
-    """Return frames with ``each`` questions of the set, in turn, until all are asked."""
+def check_stream(
+    daemon: DaemonProcess, questions: Sequence[Question], expected: str, token: str | None
+) -> None:
+    """Compare the stream's answers with an A or a D for each question."""
+    host, _, port = daemon.decision_stream.rpartition(":")
     connection = StreamClientConnection(_FRAME_BYTES_MAX)
-    count = max(1, len(questions) // each)
-    return b"".join(
-        connection.ask(
-            number,
-            [_format(questions[(number * each + n) % len(questions)]) for n in range(each)],
-        )
-        for number in range(count)
-    )
-
-
-def _check(daemon: DaemonProcess, questions: Sequence[Question], expected: str) -> None:
-    try:
-        given = _ask_all(daemon.decision_stream, [_format(each) for each in questions])
-    except (LoadError, DecodeError, OSError) as error:
-        raise ProcessError(f"authorizerd: {error!r}") from error
+    with socket.create_connection((host, int(port)), _TIMEOUT_SECONDS) as link:
+        link.sendall(connection.hello(token))
+        while connection.next_greeting() is None:
+            connection.receive_data(link.recv(_FRAME_BYTES_MAX))
+        link.sendall(b"".join(make_frames(questions, len(questions))))
+        while (answer := connection.next_answer()) is None:
+            connection.receive_data(link.recv(_FRAME_BYTES_MAX))
+    given = "".join("A" if code == ALLOWED else "D" for code in answer.decisions)
     check_agreement(expected, given, questions, "the stream")
-
-
-def _ask_all(address: str, questions: Sequence[StreamQuestion]) -> str:
-    """Return an A for each question that is allowed, and a D for each that is not."""
-    connection = StreamClientConnection(_FRAME_BYTES_MAX)
-    given = bytearray()
-    with closing(StreamLink(address, None, _TIMEOUT_SECONDS)) as link:
-        for start in range(0, len(questions), _CHECKED_AT_ONCE):
-            asked = [*questions[start : start + _CHECKED_AT_ONCE]]
-            link.send(connection.ask(start, asked))
-            # The call blocks until bytes arrive, so this does not spin.
-            while not (answered := b"".join(link.receive_answers())):
-                pass
-            if len(answered) != len(asked):
-                raise LoadError(f"{len(answered)} decisions on {len(asked)} questions")
-            given += answered
-    return "".join("A" if code == ALLOWED else "D" for code in given)

@@ -1,267 +1,155 @@
-"""Benchmark TLS: decisions over HTTPS, handshakes, and decisions during a flood of handshakes.
-
-The peer is Open Policy Agent over HTTPS. Both servers run at the same time and are asked in turn,
-in several rounds: the medians of the rounds are compared, and the lines show their range.
-
-**Invariant:** before anything is timed, each server has given the answer of ``acl.decision``. The
-questions are distinct.
-"""
+"""TLS: decisions over HTTPS, handshakes, and decisions during a flood of them, beside OPA's."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from operator import attrgetter
-from pathlib import Path
-from typing import Final
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
-from authorizerd.acl.index.builder import build
-from tools.bench import authzen, opa_peer
-from tools.bench.certificates import Certificate, KeyKind, issue_certificate
-from tools.bench.closed_loop import LoadReport
-from tools.bench.daemon_process import PATIENT, DaemonProcess, ready_daemon
-from tools.bench.decisions import collect_answers
+from authorizerd.acl.model import Question
+from tools.bench.certificates import KeyKind, issue_certificate
 from tools.bench.event_loop import measure_stretches_of
-from tools.bench.figures import Absent, Line
-from tools.bench.flood_load import NICENESS
-from tools.bench.handshake_load import HandshakeReport
-from tools.bench.http_load import post
-from tools.bench.http_surface import Asked, Load, Server, ServerFigures
-from tools.bench.opa_peer import ready_opa
-from tools.bench.polite_client import ClientPlan, ClientReport
-from tools.bench.processes import Command, ProcessError, capture_json, cpu_seconds
-from tools.bench.rounds import (
-    HttpExtent,
-    HttpRounds,
-    compare,
-    compare_latencies,
-    compare_loads,
-    measure_in_turn,
-)
-from tools.bench.sets import QUESTIONS, AclSet
+from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, row_of_rounds
+from tools.bench.http_decisions import USUAL, USUAL_BATCHES, expected_answers
+from tools.bench.opa_peer import NAME, ready_opa
+from tools.bench.run import Run
+from tools.bench.sender import Report, send, send_together
+from tools.bench.servers import Extent, Load, Server, compare_loads, server_of
+from tools.bench.sets import kind, kind_with_many_questions
+from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon
+from tools.processes import cpu_seconds
 
-LOADS: Final = (Load(connections=16, each=1), Load(connections=16, each=100))
-HANDSHAKES_AT_ONCE: Final = 16
+HANDSHAKES: Final = Load(connections=16, rate=200)
+"""The connections in progress at a time, each with one request."""
 PACE: Final = 200.0
 """Requests per second of the client during a flood."""
+NICENESS: Final = 10
+_FULL: Final = Extent(rounds=3, seconds=2.0, warm_up=1.0, timed=12.0)
+_QUICK: Final = Extent(rounds=1, seconds=0.1, warm_up=0.0, timed=0.1)
 
-_LEAD_SECONDS: Final = 1.0
-_TIMEOUT_SECONDS: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """The extent of a benchmark: of decisions, of handshakes and floods, and the keys."""
-
-    http: HttpExtent
-    handshake_seconds: float
-    flood_seconds: float
-    loads: Sequence[Load] = LOADS
-    keys: Sequence[KeyKind] = tuple(KeyKind)
+_Sides = Sequence[Server | Absent]
 
 
-FULL: Final = Extent(
-    http=HttpExtent(rounds=3, seconds=2.0, warm_up=1.0, cold_seconds=0.0, settings=PATIENT),
-    handshake_seconds=3.0,
-    flood_seconds=3.5,
-)
-QUICK: Final = Extent(
-    http=HttpExtent(rounds=1, seconds=0.05, warm_up=0.0, cold_seconds=0.0, settings=PATIENT),
-    handshake_seconds=0.05,
-    flood_seconds=0.05,
-    loads=LOADS[-1:],
-    keys=(KeyKind.ECDSA,),
-)
-
-
-class HandshakeFigures(msgspec.Struct, frozen=True):
-    """Full handshakes, each with one decision. The CPU is the server's, for one handshake."""
-
-    load: LoadReport
-    cpu_us: float
-
-
-class FloodFigures(msgspec.Struct, frozen=True):
-    """Decisions on open connections, without and during a flood of handshakes."""
-
-    calm: ClientReport
-    flooded: ClientReport
-
-
-def measure_tls(acl_set: AclSet, log_dir: Path, directory: Path, extent: Extent) -> Iterator[Line]:
-    """Yield the lines for decisions, and then those for handshakes with each kind of key.
-
-    Args:
-        acl_set: has many distinct questions.
-        log_dir: contains a checkpoint of the set.
-
-    Raises:
-        DisagreementError: a server answers a question differently.
-        ProcessError: the daemon failed.
-    """
-    directory.mkdir(parents=True, exist_ok=True)
-    questions = list(acl_set.questions())
-    expected = collect_answers(build(acl_set.added()), questions[:QUESTIONS])
-    rounds = HttpRounds(Asked(questions, directory), expected, extent.http)
-    for kind in extent.keys:
-        certificate = issue_certificate(directory, kind)
-        bench = _Handshakes(rounds, directory, extent)
+def measure_tls(run: Run) -> Iterator[Row]:
+    """Measure decisions with an ECDSA key, and handshakes with each kind of key."""
+    acl_set, place = run.pick(kind_with_many_questions(), kind()), run.new_place("tls")
+    questions, expected = [*acl_set.questions()], expected_answers(acl_set)
+    log_dir = run.log_of(acl_set)
+    for key in run.pick(tuple(KeyKind), (KeyKind.ECDSA,)):
+        certificate = issue_certificate(place, key)
+        settings = {**PATIENT, **certificate.settings()}
+        ca_file = str(certificate.ca_file)
         with ExitStack() as stack:
-            theirs = stack.enter_context(ready_opa(directory, acl_set.acls(), certificate))
-            ours = stack.enter_context(_secured(directory, log_dir, certificate))
-            rounds.check(ours, theirs)
-            if kind is KeyKind.ECDSA:  # one kind is enough: only handshakes depend on the key
-                copied = authzen.copy_log(log_dir, directory / "plain")
-                plain = authzen.server_of(
-                    stack.enter_context(ready_daemon(directory / "plain", copied, PATIENT))
-                )
-                rounds.check(plain)
-                yield from _measure_decisions(rounds, ours, theirs, plain, extent.loads)
-            yield from bench.measure(ours, theirs, kind)
-        yield from _measure_loop(bench, log_dir, certificate, kind)
+            theirs = stack.enter_context(ready_opa(place, acl_set.acls(), certificate))
+            daemon = stack.enter_context(ready_daemon(place / "daemon", log_dir, settings))
+            ours = server_of(daemon, ca_file=ca_file)
+            copied = run.copy_log(acl_set, place / "plain")
+            plain = server_of(stack.enter_context(ready_daemon(place / "plain", copied, PATIENT)))
+            for server in (ours, theirs, plain):
+                if isinstance(server, Server):
+                    server.check(questions[: len(expected)], expected)
+            # One kind of key is enough for decisions and floods: only handshakes depend on it.
+            if key is KeyKind.ECDSA:
+                yield from _measure_decisions(run, questions, ours, theirs, plain)
+            yield from _measure_handshakes(run, key, questions, (theirs, ours))
+            if key is KeyKind.ECDSA:
+                yield from _measure_flood(run, questions, (theirs, ours))
+        works = {f"handshakes, {key.value}": HANDSHAKES}
+        if key is KeyKind.ECDSA:
+            works[f"HTTPS, {USUAL_BATCHES}"] = USUAL_BATCHES
+        for what, load in works.items():
 
+            def work(daemon: DaemonProcess, load: Load = load, ca_file: str = ca_file) -> None:
+                server = server_of(daemon, ca_file=ca_file)
+                if load is HANDSHAKES:
+                    _shake(server, questions, run.pick(3.0, 0.1))
+                else:
+                    server.count(questions, load, run.pick(2.0, 0.1))
 
-def _measure_loop(
-    bench: _Handshakes, log_dir: Path, certificate: Certificate, kind: KeyKind
-) -> Iterator[Line]:
-    """Yield how long the event loop is held during handshakes and, once, during decisions."""
-    works: dict[str, Callable[[Server], object]] = {f"handshakes, {kind.value}": bench.count}
-    if kind is KeyKind.ECDSA:
-        works[f"HTTPS, {LOADS[-1]}"] = bench.decide
-    for what, work in works.items():
-
-        def run(daemon: DaemonProcess, work: Callable[[Server], object] = work) -> None:
-            work(_server(daemon, certificate))
-
-        directory, settings = bench.directory / "daemon", _settings(certificate)
-        yield from measure_stretches_of(
-            what, log_dir, directory, settings, run, rounds=bench.extent.http.rounds
-        )
+            rounds = run.pick(3, 1)
+            yield from measure_stretches_of(
+                what, log_dir, place / "daemon", settings, work, rounds=rounds
+            )
 
 
 def _measure_decisions(
-    rounds: HttpRounds,
-    ours: Server,
-    theirs: Server | Absent,
-    plain: Server,
-    loads: Sequence[Load],
-) -> Iterator[Line]:
-    for load in loads:
-        their, our, without = rounds.measure(load, theirs, ours, plain)
-        what = rounds.name("HTTPS", load)
-        yield from compare_loads(what, our, opa_peer.NAME, their)
-        rate = attrgetter("decisions_per_second")
-        what = f"{what}: decisions over HTTP"
-        yield compare(what, "/s", without, opa_peer.NAME, None, rate, more_is_better=True)
+    run: Run, questions: Sequence[Question], ours: Server, theirs: Server | Absent, plain: Server
+) -> Iterator[Row]:
+    for load in run.pick((USUAL, USUAL_BATCHES), (USUAL_BATCHES,)):
+        sides = [("", ours), (", without TLS", plain)]
+        extent = run.pick(_FULL, _QUICK)
+        yield from compare_loads("HTTPS", load, extent, questions, sides, NAME, theirs)
 
 
-class _Handshakes:
-    """Measure servers during a flood of handshakes."""
+def _shake(
+    server: Server,
+    questions: Sequence[Question],
+    seconds: float,
+    rate: float = 0.0,
+    **more: Any,  # noqa: ANN401
+) -> Report:
+    """Open connections, each with a full handshake and one decision."""
+    return send(server.plan(questions, HANDSHAKES, seconds, rate=rate, is_fresh=True, **more))
 
-    def __init__(self, rounds: HttpRounds, directory: Path, extent: Extent) -> None:
-        self.directory = directory
-        self.extent = extent
-        self._rounds = rounds
 
-    def measure(self, ours: Server, theirs: Server | Absent, kind: KeyKind) -> Iterator[Line]:
-        what = f"handshakes, {kind.value}"
-        count = self.extent.http.rounds
-        their, our = measure_in_turn(count, (theirs, ours), self.count)
-        yield compare(
-            f"{what}: with a decision each", "/s", our, opa_peer.NAME, their,
-            lambda figures: figures.load.requests_per_second, more_is_better=True,
-        )  # fmt: skip
-        yield from compare_latencies(what, our, opa_peer.NAME, their, attrgetter("load"))
-        name = f"{what}: the server's CPU for each"
-        yield compare(name, "µs", our, opa_peer.NAME, their, attrgetter("cpu_us"))
-        if kind is not KeyKind.ECDSA:  # one kind is enough: the flood is the same, only slower
-            return
-        their_flood, our_flood = measure_in_turn(count, (theirs, ours), self._flood)
-        for field, shown in (("calm", "before"), ("flooded", "during")):
-            yield from compare_latencies(
-                f"{what}, decisions {shown} a flood", our_flood, opa_peer.NAME, their_flood,
-                attrgetter(field),
-            )  # fmt: skip
-        name = f"{what}: decisions refused during a flood"
-        yield compare(
-            name, "", our_flood, opa_peer.NAME, their_flood,
-            lambda figures: sum(figures.flooded.refused.values()),
-        )  # fmt: skip
+def _measure_handshakes(
+    run: Run, key: KeyKind, questions: Sequence[Question], sides: _Sides
+) -> Iterator[Row]:
+    """Yield the rate and the CPU of each, then latencies at a fixed rate."""
+    rates: list[list[float]] = [[] for _ in sides]
+    cpu_us: list[list[float]] = [[] for _ in sides]
+    times_ms: list[list[float]] = [[] for _ in sides]
+    rounds, seconds, timed = run.pick((3, 3.0, 2.0), (1, 0.1, 0.1))
+    for _ in range(rounds):
+        for number, server in enumerate(sides):
+            if isinstance(server, Server):
+                before = cpu_seconds(server.process_id)
+                report = _shake(server, questions, seconds)
+                used = cpu_seconds(server.process_id) - before
+                rates[number].append(report.per_second)
+                cpu_us[number].append(used / report.asked * 1e6)
+                times_ms[number] += _shake(server, questions, timed, HANDSHAKES.rate).times_ms
+    what, metrics = (
+        f"handshakes, {key.value}",
+        ("with a decision each", "the server's CPU for each"),
+    )
+    for metric, unit, found in zip(metrics, ("/s", "µs"), (rates, cpu_us), strict=True):
+        theirs = _or_absent(sides[0], found[0])
+        is_rate = unit == "/s"
+        yield row_of_rounds(what, metric, unit, found[1], NAME, theirs, more_is_better=is_rate)
+    theirs = _or_absent(sides[0], times_ms[0])
+    yield from percentile_rows(what, times_ms[1], NAME, theirs, of=f" at {HANDSHAKES.rate:g}/s")
 
-    def count(self, server: Server) -> HandshakeFigures:
-        """Connect and ask once, again and again."""
-        before = cpu_seconds(server.process_id)
-        command = self._command(server, self.extent.handshake_seconds)
-        report = capture_json(command, HandshakeReport, timeout_seconds=_TIMEOUT_SECONDS)
-        used = cpu_seconds(server.process_id) - before
-        if report.failed:
-            raise ProcessError(f"{server.surface.name}: {report.failed} handshakes failed")
-        return HandshakeFigures(report.load, used / report.load.requests * 1e6)
 
-    def decide(self, server: Server) -> ServerFigures:
-        """Ask for decisions on open connections."""
-        return server.drive(self._rounds.asked, LOADS[-1], self._rounds.extent.seconds)
+def _or_absent(server: Server | Absent, figures: list[float]) -> list[float] | Absent:
+    return server if isinstance(server, Absent) else figures
 
-    def _flood(self, server: Server) -> FloodFigures:
-        """Ask without a flood, then during one that has a lower priority."""
-        seconds = self.extent.flood_seconds
-        calm = capture_json(
-            self._client(server, seconds, 0), ClientReport, timeout_seconds=_TIMEOUT_SECONDS
+
+def _measure_flood(run: Run, questions: Sequence[Question], sides: _Sides) -> Iterator[Row]:
+    """Yield decisions on open connections, without and during a flood of a lower priority."""
+    seconds, lead = run.pick((6.0, 1.0), (0.2, 0.1))
+    reports: dict[str, list[Report | Absent]] = {"before": [], "during": []}
+    for server in sides:
+        if isinstance(server, Absent):
+            reports["before"].append(server)
+            reports["during"].append(server)
+            continue
+        plan = server.plan(questions, USUAL, seconds, rate=PACE, may_refuse=True)
+        reports["before"].append(send(plan))
+        asking = replace(plan, seconds=seconds + lead, skipped_seconds=lead)
+        flood = server.plan(
+            questions, HANDSHAKES, seconds + 2 * lead, is_fresh=True, niceness=NICENESS
         )
-        lead = min(_LEAD_SECONDS, seconds / 2)
-        flood = [*self._command(server, seconds + 2 * lead), str(NICENESS)]
-        client = self._client(server, seconds + lead, lead)
-        with subprocess.Popen(flood, stdout=subprocess.PIPE) as flooding:
-            try:
-                asked = capture_json(client, ClientReport, timeout_seconds=_TIMEOUT_SECONDS)
-                flooding.communicate(timeout=_TIMEOUT_SECONDS)
-            finally:
-                flooding.kill()
-        if flooding.returncode:
-            raise ProcessError(f"{server.surface.name}: the flood of handshakes ended early")
-        return FloodFigures(calm, asked)
-
-    def _command(self, server: Server, seconds: float) -> Command:
-        surface = server.surface
-        bodies = self._rounds.asked.bodies(surface, 1)
-        assert server.ca_file is not None
-        return [
-            sys.executable, "-m", "tools.bench.handshake_load", server.host, surface.one_path,
-            bodies, str(HANDSHAKES_AT_ONCE), str(seconds), server.ca_file,
-        ]  # fmt: skip
-
-    def _client(self, server: Server, seconds: float, skipped_seconds: float) -> Command:
-        surface = server.surface
-        body = msgspec.json.encode(surface.one(self._rounds.asked.questions[0]))
-        plan = ClientPlan(
-            address=server.host,
-            outcomes="http",
-            opening=b"",
-            request=post(server.host, surface.one_path, body),
-            requests_per_second=PACE,
-            seconds=seconds,
-            skipped_seconds=skipped_seconds,
-            ca_file=str(server.ca_file),
-        )
-        path = self.directory / "handshakes.plan"
-        path.write_bytes(msgspec.msgpack.encode(plan))
-        return [sys.executable, "-m", "tools.bench.polite_client", path]
-
-
-@contextmanager
-def _secured(directory: Path, log_dir: Path, certificate: Certificate) -> Iterator[Server]:
-    with ready_daemon(directory / "daemon", log_dir, _settings(certificate)) as daemon:
-        yield _server(daemon, certificate)
-
-
-def _settings(certificate: Certificate) -> dict[str, str]:
-    return {**PATIENT, **certificate.settings()}
-
-
-def _server(daemon: DaemonProcess, certificate: Certificate) -> Server:
-    return replace(authzen.server_of(daemon), ca_file=certificate.ca_file)
+        during, flooding = send_together(asking, flood)
+        if not flooding.answered:
+            raise MeasurementError(f"{server.api.name}: the flood had no handshake")
+        reports["during"].append(during)
+    for when, (theirs, ours) in reports.items():
+        assert isinstance(ours, Report)
+        what = f"decisions {when} a flood of handshakes"
+        their_ms = theirs if isinstance(theirs, Absent) else theirs.times_ms
+        yield from percentile_rows(what, ours.times_ms, NAME, their_ms)
+        refused = theirs if isinstance(theirs, Absent) else [float(theirs.refused)]
+        yield row_of_rounds(what, "refused", "", [float(ours.refused)], NAME, refused)

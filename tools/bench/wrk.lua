@@ -1,39 +1,34 @@
--- Asks the questions of a file with wrk, in their order, and prints one line of JSON at the end.
+-- Sends the requests of a file with wrk, in their order, and prints one line of JSON at the end.
 --
--- The environment has the arguments: BODIES (a file with one body per line), REQUEST_PATH, FIRST (the
--- number of the first body to ask) and, if callers need a token, TOKEN_FILE. With HAS_IDS, each request
--- has an X-Request-ID of its own. Run wrk with -t1: the threads of wrk share nothing, so several would ask the same questions.
+-- The environment has the arguments: REQUESTS (a file with the length of each request in a line, then its
+-- bytes) and FIRST (the number of the first request to send). Ten number signs become another number in
+-- each request. Run wrk with -t1: the threads of wrk share nothing, so several would ask the same questions.
 
-local requests = {}
+local befores, afters = {}, {}
 -- One less, since wrk takes a first request that it only examines.
 local number = tonumber(os.getenv("FIRST")) - 1
 
 function init(arguments)
-  local headers = {["Content-Type"] = "application/json"}
-  local token_file = os.getenv("TOKEN_FILE")
-  if token_file then
-    headers["Authorization"] = "Bearer " .. io.lines(token_file)()
-  end
-  -- Complete requests, so that formatting them takes no time from the load.
-  for body in io.lines(os.getenv("BODIES")) do
-    if os.getenv("HAS_IDS") then
-      headers["X-Request-ID"] = string.format("request-%08d", #requests)
-    end
-    requests[#requests + 1] = wrk.format("POST", os.getenv("REQUEST_PATH"), headers, body)
+  local file = io.open(os.getenv("REQUESTS"), "rb")
+  for length in function() return file:read("*n", 1) end do
+    local request = file:read(length)
+    local at = request:find("##########", 1, true)
+    befores[#befores + 1] = at and request:sub(1, at - 1) or request
+    afters[#afters + 1] = at and request:sub(at + 10) or false
   end
 end
 
 function request()
   number = number + 1
-  return requests[(number - 1) % #requests + 1]
+  local place = (number - 1) % #befores + 1
+  local after = afters[place]
+  return after and string.format("%s%010d%s", befores[place], number, after) or befores[place]
 end
 
 function done(summary, latency, _)
   local errors = summary.errors
   io.write(string.format(
-    '{"requests":%d,"microseconds":%d,"refused":%d,"failed":%d,' ..
-    '"p50_us":%d,"p90_us":%d,"p99_us":%d,"max_us":%d}\n',
+    '{"requests":%d,"microseconds":%d,"refused":%d,"failed":%d}\n',
     summary.requests, summary.duration, errors.status,
-    errors.connect + errors.read + errors.write + errors.timeout,
-    latency:percentile(50), latency:percentile(90), latency:percentile(99), latency.max))
+    errors.connect + errors.read + errors.write + errors.timeout))
 end

@@ -24,8 +24,8 @@ from tests.kafka_rig.broker import ADMIN
 from tests.kafka_rig.cluster import Cluster, running_cluster
 from tests.kafka_rig.followers import quorum_source
 from tests.kafka_rig.rig import VERSION, Absent, Program, RigError, prepare
-from tools.bench.daemon_process import DaemonProcess, ready_daemon
-from tools.bench.processes import ProcessError
+from tools.daemon_process import DaemonProcess, ready_daemon
+from tools.processes import ProcessError
 
 FOLDER: Final = Path(".run/example_cluster")
 PATH: Final = "/access/v1/evaluation"

@@ -29,8 +29,8 @@ from authorizerd.replay.submit.errors import SubmissionError
 from authorizerd.replay.submit.prerequisites import check_java, find_spark_home
 from authorizerd.replay.usage.report import decode_usage
 from authorizerd.replay.whatif.report import decode_whatif
-from tools.bench.daemon_process import ready_daemon
-from tools.bench.processes import ProcessError, running
+from tools.daemon_process import ready_daemon
+from tools.processes import ProcessError, running
 from tools.replay_demo import expectations
 from tools.replay_demo.expectations import DemonstrationError
 from tools.replay_demo.recording import (

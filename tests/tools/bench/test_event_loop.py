@@ -62,20 +62,5 @@ def test_stall_without_cpu_use_shows_in_wall_time_only() -> None:
 
 def test_restart_discards_earlier_measurements() -> None:
     report = watched_stall(uses_cpu=True, restarts=True).report()
-    assert report.stretches.count > 0
     assert report.stretches.cpu_max < STALL_MS
     assert report.steps.cpu_max < STALL_MS
-
-
-def test_stretches_and_steps_are_counted() -> None:
-
-    async def nap() -> None:
-        for _ in range(3):
-            await trio.lowlevel.checkpoint()
-
-    watch = LoopWatch()
-    run_watched(watch, trio.run, nap)
-    report = watch.report()
-    assert report.stretches.count >= 3
-    assert report.steps.count >= report.stretches.count
-    assert report.stretches.wall_p999 <= report.stretches.wall_max

@@ -1,19 +1,37 @@
-"""Percentiles, ratios and the table."""
+"""Figures, the files of their parts, and their tables."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tools.bench import table
 from tools.bench.figures import (
     Absent,
-    Line,
+    MeasurementError,
     Peer,
+    Row,
     format_figure,
-    format_table,
-    make_peer,
     percentile,
+    percentile_rows,
+    row_of_rounds,
     supported_percent,
 )
+from tools.bench.results import Result, read_results, write_result
+
+ROWS = [
+    Row(what="a", metric="rate", unit="/s", ours=2, peer=Peer("K", 1), more_is_better=True),
+    Row(what="a", metric="p50", unit="ms", ours=1.5),
+    Row(what="b", metric="rate", unit="/s", ours=200),
+]
+
+
+def make_result(part: str = "state", *, is_quick: bool = False, error: str = "") -> Result:
+    return Result(
+        part=part, began="today", seconds=2.0, machine="a machine", load_average=0.5,
+        is_quick=is_quick, rows=ROWS, error=error,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -21,7 +39,7 @@ from tools.bench.figures import (
     [(0, 1), (1, 1), (50, 50), (50.5, 51), (99, 99), (99.9, 100), (100, 100)],
 )
 def test_percentile_is_the_value_of_the_nearest_rank(percent: float, expected: float) -> None:
-    assert percentile(range(1, 101), percent) == expected
+    assert percentile(range(100, 0, -1), percent) == expected
     assert percentile([7.0], percent) == 7.0
 
 
@@ -33,6 +51,30 @@ def test_percentile_needs_ten_samples_above_it(samples: int, percent: int) -> No
     assert supported_percent(samples) == percent
 
 
+def test_percentiles_are_those_that_every_side_supports() -> None:
+    rows = [*percentile_rows("what", [1.0] * 1000, "K", [2.0] * 100)]
+    assert [row.metric for row in rows] == ["p50", "p90"]
+    with pytest.raises(MeasurementError, match="nothing"):
+        next(percentile_rows("what", []))
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        (Row(what="", metric="", unit="ns", ours=4, peer=Peer("K", 32)), "4 ns (K: 32 ns, 8x)"),
+        (ROWS[0], "2 /s (K: 1 /s, 2x)"),
+        (Row(what="", metric="", unit="s", ours=1, peer=Peer("K", None, "no k")), "1 s (K: no k)"),
+        (Row(what="", metric="", unit="ms", ours=1.25, limit=2), "1.25 ms (limit 2)"),
+        (Row(what="", metric="", unit="ms", ours=3, calm=1.5), "3 ms (calm 1.5)"),
+        (Row(what="", metric="", unit="", ours=0), "0"),
+        (row_of_rounds("", "", "/s", [3, 1, 2], "K", Absent("no k")), "2 [1..3] /s (K: no k)"),
+        (row_of_rounds("", "", "µs", [2], "K", [4, 4]), "2 µs (K: 4 µs, 2x)"),
+    ],
+)  # fmt: skip
+def test_row_shows_what_its_figure_is_compared_with(row: Row, text: str) -> None:
+    assert str(row) == text
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0, "0"), (0.0233, "0.0233"), (4.1269, "4.13"), (100, "100"), (28612.4, "28,612")],
@@ -41,47 +83,49 @@ def test_figure_has_three_significant_digits(value: float, text: str) -> None:
     assert format_figure(value) == text
 
 
+def test_table_has_a_row_for_each_case_and_a_column_for_each_metric() -> None:
+    assert table.draw_rows(ROWS).splitlines() == [
+        "|  | rate | p50 |",
+        "| --- | --- | --- |",
+        "| a | 2 /s (K: 1 /s, 2x) | 1.5 ms |",
+        "| b | 200 /s |  |",
+    ]
+    assert table.draw_rows(ROWS[:2]).splitlines()[2:] == [
+        "| rate | 2 /s (K: 1 /s, 2x) |",
+        "| p50 | 1.5 ms |",
+    ]
+
+
+def test_result_of_a_part_is_read_as_it_was_written(tmp_path: Path) -> None:
+    write_result(tmp_path / "results", make_result())
+    assert read_results(tmp_path / "results") == {"state": make_result()}
+
+
+def test_page_gets_the_parts_without_an_error_and_names_the_others() -> None:
+    page = f"before\n{table.BEGIN}old\n{table.END}\nafter\n"
+    results = {"state": make_result(), "http": make_result("http", error="it failed")}
+    drawn = table.replace_figures(page, results)
+    assert drawn.startswith("before\n")
+    assert drawn.endswith(f"{table.END}\nafter\n")
+    assert "### `state`" in drawn
+    assert "Not measured: http, openfga" in drawn
+    assert "old" not in drawn
+
+
 @pytest.mark.parametrize(
-    ("ours", "peer", "more_is_better", "ratio"),
+    ("page", "results", "complaint"),
     [
-        (2, Peer("K", 6), False, 3),
-        (6, Peer("K", 2), True, 3),
-        (2, Peer("K", None, "no mvn"), False, None),
-        (2, None, False, None),
-        (0, Peer("K", 0), False, None),
+        (f"{table.BEGIN}{table.END}", {"state": make_result(is_quick=True)}, "full run"),
+        (f"{table.BEGIN}{table.END}", {}, "full run"),
+        ("no markers", {"state": make_result()}, "expected the lines"),
     ],
 )
-def test_ratio_is_how_many_times_better_ours_is(
-    ours: float, peer: Peer | None, more_is_better: bool, ratio: float | None
+def test_page_is_not_written_from_a_quick_run(
+    page: str, results: dict[str, Result], complaint: str
 ) -> None:
-    line = Line(what="", unit="ns", ours=ours, peer=peer, more_is_better=more_is_better)
-    assert line.ratio == ratio
+    with pytest.raises(ValueError, match=complaint):
+        table.replace_figures(page, results)
 
 
-def test_reason_for_an_absent_peer_is_one_line() -> None:
-    absent = Absent("mvn: exit code 1:\n  no\n  network")
-    assert make_peer("K", absent, len) == Peer("K", None, "mvn: exit code 1: no network")
-    assert make_peer("K", "abc", len) == Peer("K", 3)
-
-
-def test_table_has_aligned_columns() -> None:
-    lines = [
-        Line(what="decision", unit="ns", ours=400, peer=Peer("Kafka", 3200)),
-        Line(what="load", unit="s", ours=1.5, peer=Peer("Kafka", None, "no mvn")),
-        Line(what="stall", unit="ms", ours=1.25, limit=2),
-        Line(what="dropped", unit="", ours=0),
-        Line(what="broken", unit="ms", ours=2.5, limit=2, enforced=True),
-        Line(what="flooded", unit="ms", ours=3, calm=1.5),
-        Line(what="rate", unit="/s", ours=2, spread=(1, 3), peer=Peer("OPA", 1, spread=(1, 1))),
-    ]
-    assert format_table(lines).splitlines() == [
-        "what      ours         peer                         ours is better by",
-        "--------  -----------  ---------------------------  -----------------",
-        "decision  400 ns       3,200 ns (Kafka)             8x",
-        "load      1.5 s        peer absent: no mvn",
-        "stall     1.25 ms      limit: at most 2 ms",
-        "dropped   0",
-        "broken    2.5 ms       limit: at most 2 ms: BROKEN",
-        "flooded   3 ms         1.5 ms (calm)                2x calm",
-        "rate      2 [1..3] /s  1 /s (OPA)                   0.5x",
-    ]
+def test_page_of_the_documentation_has_the_markers() -> None:
+    assert table.replace_figures(table.PAGE.read_text(), {"state": make_result()})

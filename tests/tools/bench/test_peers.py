@@ -1,90 +1,135 @@
-"""A missing peer is left out with the reason."""
+"""Peers get the same ACLs, as far as they can express them, and are absent with a reason."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from authorizerd.metadata.directory import checkpoint_name
+from authorizerd.acl.index.builder import build
+from authorizerd.acl.model import Acl, ResourceType
+from tests.support.acls import acl, question
 from tools.bench import kafka_peer
-from tools.bench.figures import Absent
-from tools.bench.kafka_peer import KafkaPeer
+from tools.bench.figures import Absent, MeasurementError
+from tools.bench.http_decisions import answerable
 from tools.bench.opa_peer import make_policy_data, ready_opa
-from tools.bench.processes import PEERS, find_program
-from tools.bench.sets import kind
+from tools.bench.openfga_peer import (
+    is_expressible,
+    make_api,
+    make_model,
+    make_search,
+    make_tuple,
+    ready_openfga,
+)
+from tools.bench.searches import WHAT_CAN, WHO_CAN, check_found
+from tools.bench.servers import check_agreement
+from tools.bench.sets import AclSet, kind
 
-SOURCES = Path(kafka_peer.__file__).parent / "jvm"
-
-
-def no_program(name: str, path: Path | None = None) -> None:
-    return None
-
-
-@pytest.mark.parametrize("missing", ["java", "javac", "mvn"])
-def test_peer_is_absent_without_java_or_maven(
-    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == missing else f"/bin/{name}")
-    assert kafka_peer.prepare(tmp_path) == KafkaPeer(Absent(f"no {missing}"))
+PREFIXED = acl("User:b", "READ", topic="pre", pattern="PREFIXED")
+DENIED = acl("User:c", "READ", topic="t", deny=True)
 
 
-def test_peer_is_absent_if_maven_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    def fail(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.CompletedProcess(command, 1, b"", b"Could not transfer artifact")
-
-    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(subprocess, "run", fail)
-    peer = kafka_peer.prepare(tmp_path)
-    assert peer == KafkaPeer(Absent("mvn: exit code 1: Could not transfer artifact"))
-    assert peer.decisions(tmp_path, "kind", 1.0) == peer.classpath
-    assert peer.state(tmp_path, "kind") == peer.classpath
-
-
-def test_figures_are_absent_if_the_jvm_fails(tmp_path: Path) -> None:
-    peer = KafkaPeer("no-such-class-path")
-    checkpoint = tmp_path / checkpoint_name(7, 1)
-    for measured in (peer.state(tmp_path, "kind"), peer.start(checkpoint, tmp_path / "questions")):
-        assert isinstance(measured, Absent)
-        assert "java" in measured.reason
+@pytest.mark.parametrize(
+    ("given", "expressible"),
+    [
+        (acl("User:a", "READ", topic="t"), True),
+        (acl("User:*", "ALL", topic="t"), True),
+        (PREFIXED, False),
+        (DENIED, False),
+        (acl("User:a", "READ", topic="t", host="10.0.0.1"), False),
+        (acl("User:a", "READ", topic="*"), False),
+        (acl("Group:a", "READ", topic="t"), False),
+    ],
+)
+def test_literal_permissions_for_any_host_are_expressible(given: Acl, expressible: bool) -> None:
+    assert is_expressible(given) is expressible
 
 
-def test_pom_names_no_registry() -> None:
-    """The machine's own Maven settings choose the registry."""
-    pom = (SOURCES / "pom.xml").read_text()
-    assert "4.3.1" in pom
-    assert "repositor" not in pom.lower()
+def test_acl_becomes_a_tuple_of_the_model() -> None:
+    made = make_tuple(acl("User:*", "READ", topic="t"))
+    assert made == {"user": "user:*", "relation": "read", "object": "topic:t"}
+    topic = make_model([ResourceType.TOPIC])["type_definitions"][1]
+    assert topic["relations"]["read"] == {"this": {}}
+    users = topic["metadata"]["relations"]["read"]["directly_related_user_types"]
+    assert {"type": "user", "wildcard": {}} in users
 
 
-def test_built_peer_is_preferred_to_one_on_the_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert find_program("opa") is None
-    for directory in (tmp_path, tmp_path / PEERS):
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "opa").touch(0o700)
-        assert find_program("opa") == directory / "opa"
+@pytest.mark.parametrize(
+    ("operation", "allowing"),
+    [
+        ("READ", {"read", "all"}),
+        ("DESCRIBE", {"describe", "read", "write", "delete", "alter", "all"}),
+        ("DESCRIBE_CONFIGS", {"describe_configs", "alter_configs", "all"}),
+    ],
+)
+def test_model_has_the_operations_that_imply_another(operation: str, allowing: set[str]) -> None:
+    topic = make_model([ResourceType.TOPIC])["type_definitions"][1]
+    children = topic["relations"][f"may_{operation.lower()}"]["union"]["child"]
+    assert {child["computedUserset"]["relation"] for child in children} == allowing
 
 
-def test_opa_is_absent_if_it_is_not_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shutil, "which", no_program)
-    with ready_opa(tmp_path, kind().acls()) as opa:
-        assert opa == Absent("no opa")
+def test_questions_whose_answer_needs_another_acl_are_left_out() -> None:
+    acls = [acl("User:a", "READ", topic="t"), acl("User:c", "READ", topic="t"), PREFIXED, DENIED]
+    kept = [question("User:a", "READ", topic="t"), question("User:b", "READ", topic="other")] * 50
+    left_out = [question("User:b", "READ", topic="prefix"), question("User:c", "READ", topic="t")]
+    given = AclSet("few", lambda: iter(acls), lambda: iter([*left_out, *kept]))
+    assert answerable(given) == kept
+
+
+def test_requests_to_openfga_name_the_store_and_the_model() -> None:
+    api, asked = make_api("/stores/s", "m"), question("User:a", "READ", topic="t")
+    batch = api.many([api.one(asked)] * 2)
+    assert [each["correlation_id"] for each in batch["checks"]] == ["0", "1"]
+    check = {"user": "user:a", "relation": "may_read", "object": "topic:t"}
+    assert batch["checks"][0]["tuple_key"] == check
+    model = {"authorization_model_id": "m", "relation": "may_read"}
+    wanted = {"object": {"type": "topic", "id": "t"}, "user_filters": [{"type": "user"}]}
+    assert make_search(api, asked, for_users=True) == ("/stores/s/list-users", {**model, **wanted})
+    wanted = {"type": "topic", "user": "user:a"}
+    assert make_search(api, asked, for_users=False) == (
+        "/stores/s/list-objects", {**model, **wanted},
+    )  # fmt: skip
 
 
 def test_policy_data_is_indexed_as_the_policy_reads_it() -> None:
     data = make_policy_data(kind().acls())
-    topics = data["acls"]["ALLOW"]["LITERAL"]["TOPIC"]
-    assert len(topics) == 10_000
-    assert topics["topic-00007"] == {
+    assert data["acls"]["ALLOW"]["LITERAL"]["TOPIC"]["topic-00007"] == {
         "User:u7": {"READ": {"*": True}},
         "User:w7": {"WRITE": {"*": True}},
     }
     assert data["prefix_lengths"] == {"TOPIC": [9]}
+
+
+def test_peers_are_absent_if_they_are_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: None)
+    with ready_openfga(tmp_path, kind().acls()) as openfga, ready_opa(tmp_path, ()) as opa:
+        assert (openfga, opa) == (Absent("no openfga"), Absent("no opa"))
+    assert kafka_peer.prepare("4.3.1").classpath == Absent("no java")
+
+
+def test_different_answers_of_two_sides_are_an_error() -> None:
+    asked = [question("User:a", "READ", topic=topic) for topic in ("one", "two")]
+    check_agreement("AD", "AD", asked, "K")
+    for theirs in ("AA", "A"):
+        with pytest.raises(MeasurementError, match="K answers"):
+            check_agreement("AD", theirs, asked, "K")
+
+
+def test_objects_and_users_that_only_the_peer_finds_are_an_error() -> None:
+    allowed = AclSet("few", lambda: iter([acl("User:a", "READ", topic="t")]), lambda: iter(()))
+    snapshot, asked = build(allowed.added()), question("User:a", "READ", topic="t")
+    check_found(WHAT_CAN, asked, snapshot, {"t"}, {"t"})
+    check_found(WHO_CAN, asked, snapshot, {"a", "b"}, {"a"})
+    for endpoint, theirs in ((WHAT_CAN, {"other"}), (WHO_CAN, {"c"})):
+        with pytest.raises(MeasurementError, match="finds"):
+            check_found(endpoint, asked, snapshot, {"a"}, theirs)
+
+
+def test_pom_names_no_registry() -> None:
+    """The machine's own Maven settings choose the registry."""
+    pom = Path("tools/bench/jvm/pom.xml").read_text()
+    assert "4.3.1" in pom
+    assert "repositor" not in pom.lower()

@@ -1,0 +1,209 @@
+"""A set in memory, in a process of its own: load, decide, explain and update.
+
+    python -m tools.bench.in_memory PLAN
+
+Both sides start from the same checkpoint, and must give the same answer to each question. Rounds
+over all questions are timed by the CPU time of the asking thread, so that other load affects
+neither side; single calls and updates in wall time, with the garbage collector off as in the
+daemon. Updates remove one ACL and add it again; two extra principals have so many ACLs that an
+implementation that copies lists would be slow. ``PLAN`` is a file in JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import astuple, replace
+
+from authorizerd.acl.decision import authorize, explain
+from authorizerd.acl.index.builder import SnapshotBuilder
+from authorizerd.acl.model import AclAdded, AclRemoved, PatternType, Question
+from authorizerd.acl.releases import RULES_4_3, RULES_4_4
+from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset, with_rules
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.replay import read_changes
+from tools.bench.figures import Absent, percentile
+from tools.bench.kafka_peer import CallTimes, InMemory, KafkaPeer
+from tools.bench.servers import SETTINGS, check_agreement, collect_answers
+from tools.bench.sets import AclSet, allow
+from tools.processes import Command, capture_json, resident_bytes
+
+UPDATES: Final = 10_000
+_ROUNDS_MIN: Final = 5
+_WARM_UPS: Final = 3
+_STRIDE: Final = 7919
+"""A prime, so that consecutive updates touch unrelated ACLs."""
+_TIMEOUT_SECONDS: Final = 900.0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured of a checkpoint: rounds for ``seconds`` (0 for none), and updates.
+
+    ``crowd`` is the number of ACLs of each extra principal.
+    """
+
+    log_dir: str
+    questions: list[Question]
+    seconds: float
+    updates: int = UPDATES
+    crowd: int = 0
+    has_ranges: bool = False
+
+
+def measure_set(
+    acl_set: AclSet, log_dir: Path, peer: KafkaPeer, directory: Path, *, loads: int = 1,
+    seconds: float, **more: Any,  # noqa: ANN401 - the other fields of ``Plan``
+) -> tuple[InMemory, InMemory | Absent]:  # fmt: skip
+    """Measure a set whose checkpoint is in ``log_dir``, ours and Kafka's, each in new processes.
+
+    Of ``loads`` processes of ours, the last one does more than load. The answers must be the same.
+    """
+    questions = [*acl_set.questions()]
+    asked, path = directory / "questions.jsonl", directory / "plan.json"
+    asked.write_bytes(b"\n".join(acl_set.question_lines()))
+    (checkpoint,) = (log_dir / METADATA_TOPIC_DIRECTORY).glob("*.checkpoint")
+    theirs = peer.measure(checkpoint, asked, seconds, loads)
+    plan = Plan(log_dir=str(log_dir), questions=questions, seconds=seconds, **more)
+    short = Plan(log_dir=str(log_dir), questions=questions[:1], seconds=0, updates=2)
+    reports = []
+    for planned in [*[short] * (loads - 1), plan]:
+        path.write_bytes(msgspec.json.encode(planned))
+        command: Command = [sys.executable, "-m", "tools.bench.in_memory", path]
+        reports.append(capture_json(command, InMemory, timeout_seconds=_TIMEOUT_SECONDS))
+    ours = replace(reports[-1], loads_s=[report.seconds for report in reports])
+    if isinstance(theirs, InMemory):
+        check_agreement(ours.answers, theirs.answers, questions, peer.name)
+    return ours, theirs
+
+
+def measure(plan: Plan) -> InMemory:
+    """Measure everything of the plan in this process, which has loaded nothing before."""
+    before, begun, cpu = resident_bytes(), time.perf_counter(), time.process_time()
+    snapshot = load(Path(plan.log_dir))
+    seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    # Garbage must not count as memory of the ACLs.
+    gc.enable()
+    gc.collect()
+    memory, acls = resident_bytes() - before, len(snapshot.acls)
+    gc.freeze()  # as the daemon does once it has loaded
+    snapshot = with_rules(snapshot, RULES_4_4 if plan.has_ranges else RULES_4_3)
+    calls, answers = _time_calls(snapshot, plan.questions)
+    rounds, explained = _time_rounds(snapshot, plan.questions, plan.seconds)
+    among = [AclAdded(*each) for each in islice(snapshot.acls.items(), 100_000)]
+    update_us, snapshot = _time_updates(snapshot, among, plan.updates)
+    crowd_us = {}
+    for name, pattern_type in _CROWDS.items() if plan.crowd else ():
+        added = [*_crowd(name, pattern_type, plan.crowd)]
+        snapshot = at_offset(apply_changes(snapshot, tuple(added)), snapshot.offset + 1)
+        crowd_us[name], snapshot = _time_updates(snapshot, added, plan.updates)
+    report = InMemory(
+        answers=answers, acls=acls, seconds=seconds, cpu_seconds=cpu, memory_bytes=memory,
+        bytes_per_acl=memory / acls, loads_s=[seconds], call_us=calls, update_us=update_us,
+        crowd_us=crowd_us,
+    )  # fmt: skip
+    if not plan.seconds:
+        return report
+    best, middle, explain_ns = min(rounds), percentile(rounds, 50), percentile(explained, 50)
+    return replace(report, cpu_ns_min=best, cpu_ns_median=middle, explain_ns_median=explain_ns)
+
+
+def load(log_dir: Path) -> AclSnapshot:
+    """Load a log into a snapshot with the garbage collector off, as in the daemon."""
+    gc.disable()
+    builder, offset = SnapshotBuilder(), -1
+    for batch in read_changes(log_dir):
+        builder.apply_changes(batch.changes)
+        offset = batch.last_offset
+    return builder.freeze(offset)
+
+
+def _time_calls(snapshot: AclSnapshot, questions: Sequence[Question]) -> tuple[CallTimes, str]:
+    """Ask each question in a call of its own; only the last of several rounds is timed."""
+    now, asked = time.perf_counter_ns, [astuple(question) for question in questions]
+    gc.disable()
+    for _ in range(_WARM_UPS + 1):
+        times, answers = [], []
+        for principal, host, operation, resource_type, name in asked:
+            start = now()
+            allowed = authorize(snapshot, SETTINGS, principal, host, operation, resource_type, name)
+            times.append((now() - start) / 1000)
+            answers.append("A" if allowed else "D")
+    gc.enable()
+    return _call_times(times), "".join(answers)
+
+
+def _call_times(times: Sequence[float]) -> CallTimes:
+    return CallTimes(percentile(times, 50), percentile(times, 99), max(times))
+
+
+def _time_rounds(
+    snapshot: AclSnapshot, questions: Sequence[Question], seconds: float
+) -> tuple[list[float], list[float]]:
+    """Return the CPU time in ns of a decision, and of one with its rule, in each of many rounds."""
+    if not seconds:
+        return [], []
+    collect_answers(snapshot, questions)
+    asked = [astuple(question) for question in questions]
+
+    def decide_all() -> None:
+        for principal, host, operation, resource_type, name in asked:
+            authorize(snapshot, SETTINGS, principal, host, operation, resource_type, name)
+
+    def explain_all() -> None:
+        for question in questions:
+            explain(snapshot, SETTINGS, question)
+
+    decided = _rounds(decide_all, len(questions), seconds)
+    return decided, _rounds(explain_all, len(questions), seconds / 2)
+
+
+def _rounds(ask_all: Callable[[], None], questions: int, seconds: float) -> list[float]:
+    """Repeat ``ask_all`` for ``seconds`` of CPU time after a warm-up; the times ascend."""
+    for limit in (seconds / 5, seconds):
+        rounds: list[float] = []
+        begun = time.thread_time()
+        # A median needs a few rounds, even if one takes longer than the limit.
+        while len(rounds) < _ROUNDS_MIN or time.thread_time() - begun < limit:
+            start = time.thread_time_ns()
+            ask_all()
+            rounds.append((time.thread_time_ns() - start) / questions)
+    return sorted(rounds)
+
+
+def _time_updates(
+    snapshot: AclSnapshot, among: Sequence[AclAdded], updates: int
+) -> tuple[CallTimes, AclSnapshot]:
+    """Remove and add again ACLs of ``among``; return the times and the last snapshot."""
+    samples: list[float] = []
+    gc.disable()
+    for number in range(updates // 2):
+        added = among[number * _STRIDE % len(among)]
+        for change in (AclRemoved(added.id), added):
+            start = time.perf_counter_ns()
+            # Rebinding the name also frees the old snapshot within the sample.
+            snapshot = at_offset(apply_changes(snapshot, (change,)), snapshot.offset + 1)
+            samples.append((time.perf_counter_ns() - start) / 1000)
+    gc.enable()
+    return _call_times(samples), snapshot
+
+
+_CROWDS: Final = {"literals": PatternType.LITERAL, "prefixes": PatternType.PREFIXED}
+
+
+def _crowd(name: str, pattern_type: PatternType, acls: int) -> Iterator[AclAdded]:
+    """Yield ACLs of one principal, with patterns of one type."""
+    for number in range(acls):
+        acl = allow(f"{name}-resource-{number}", f"User:{name}", pattern_type=pattern_type)
+        yield AclAdded(f"{name}{number}".encode().rjust(16, b"\0")[-16:], acl)
+
+
+if __name__ == "__main__":
+    planned = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
+    sys.stdout.buffer.write(msgspec.json.encode(measure(planned)) + b"\n")

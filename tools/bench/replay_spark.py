@@ -1,0 +1,249 @@
+"""Replay's jobs in a new Spark session, timed one by one: one process for each measurement.
+
+    python -m tools.bench.replay_spark jobs DIRECTORY LOG…
+    python -m tools.bench.replay_spark ingest DIRECTORY LOG…
+    python -m tools.bench.replay_spark load DIRECTORY LOG TARGET PROCESS_ID RATE…
+
+The session's start, about ten seconds for any job, is timed separately. ``jobs`` is an ingest, cold
+and warm, and what-ifs of the set ``kind`` without the ACLs of every tenth user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from authorizerd.acl.model import Acl
+from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
+from authorizerd.replay.ingest import job as ingest
+from authorizerd.replay.ingest.report import decode_ingested
+from authorizerd.replay.load import job as load
+from authorizerd.replay.load.report import LoadReport
+from authorizerd.replay.plans import IngestPlan, LoadPlan, WhatIfPlan
+from authorizerd.replay.spark.session import session_builder
+from authorizerd.replay.whatif import job as whatif
+from authorizerd.replay.whatif.report import decode_whatif
+from tools.bench.figures import MeasurementError
+from tools.bench.sets import kind
+from tools.processes import children_of, cpu_seconds, read_memory, sampling, sum_increases
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CORES: Final = 2
+TABLE: Final = "events"
+_TENTH: Final = 10
+_CLOSED_ROUNDS: Final = 10
+
+
+class JobTime(msgspec.Struct, frozen=True):
+    """Wall time of a job, and the CPU time of all its processes."""
+
+    seconds: float
+    cpu: float
+
+
+class Jobs(msgspec.Struct, frozen=True, kw_only=True):
+    """One session. ``times`` are of its start, of ingests, and of what-ifs: cold, same ACLs, warm.
+
+    ``newly_denied`` counts events; ``changed_by_same_acls`` must be 0. ``peak_bytes`` is the memory
+    of all processes at one time; tasks wrote ``spilled_bytes`` because memory did not suffice.
+    """
+
+    times: list[JobTime]
+    lines: int
+    tuples: int
+    peak_bytes: int
+    shuffle_bytes: int
+    spilled_bytes: int
+    table_bytes: int
+    changed_by_same_acls: int = 0
+    newly_denied: int = 0
+
+
+class Load(msgspec.Struct, frozen=True):
+    """One load of a daemon; ``rate`` is 0 for the closed loop. Times are p99."""
+
+    rate: int
+    served_per_s: float
+    corrected_ms: float
+    send_lag_ms: float
+    sent: int
+    daemon_cpu: float
+    spark: JobTime
+
+
+def candidate_acls() -> list[Acl]:
+    """Return the ACLs of the set ``kind`` without those of every tenth user."""
+    return [acl for acl in kind().acls() if int(acl.principal[len("User:u") :]) % _TENTH]
+
+
+@contextmanager
+def _timing(times: list[JobTime]) -> Iterator[None]:
+    """Append the block's times; redirect its output to standard error."""
+    begun = time.perf_counter()
+    # Standard output must contain only the report.
+    with redirect_stdout(sys.stderr), sampling(partial(cpu_seconds, os.getpid())) as samples:
+        yield
+    times.append(JobTime(time.perf_counter() - begun, sum_increases(samples)))
+
+
+def _session(directory: Path) -> SparkSession:
+    """Return a session on this machine's cores, with its files below ``directory``."""
+    # By default, Spark's workers would run the ``python3`` of the PATH.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    history = directory / "history"
+    shutil.rmtree(history, ignore_errors=True)
+    history.mkdir()
+    builder = session_builder("bench").master(f"local[{CORES}]")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "4g",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(directory / "spark"),
+        "spark.sql.shuffle.partitions": "8",
+        # ``replay load`` requires both: a task that runs twice would send its load twice.
+        "spark.speculation": "false",
+        "spark.task.maxFailures": "1",
+        # The history has the figures of each task, also without Spark's own pages.
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": history.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+    }.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _ingest(spark: SparkSession, logs: Sequence[str], table: Path, times: list[JobTime]) -> None:
+    with _timing(times):
+        code = ingest.run(spark, IngestPlan(inputs=tuple(logs), out=str(table), overwrite=True))
+    if code:
+        raise MeasurementError(f"the ingest of {logs[0]} ended with {code}")
+
+
+def measure_jobs(directory: Path, *logs: str, is_ingest: bool = False) -> Jobs:
+    """Ingest ``logs`` twice, then apply fewer ACLs, the same, and fewer again; or only ingest."""
+    times: list[JobTime] = []
+    table, found = directory / TABLE, []
+    with sampling(partial(_tree_bytes, os.getpid())) as peaks:
+        with _timing(times):
+            spark = _session(directory)
+        try:
+            for _ in range(1 if is_ingest else 2):
+                _ingest(spark, logs, table, times)
+            fewer, same = candidate_acls(), [*kind().acls()]
+            asked = (("cold", fewer), ("same", same), ("warm", fewer))
+            for name, acls in () if is_ingest else asked:
+                out, dated = directory / name, tuple(map(DatedAcl, acls))
+                wanted = AclSet(source=name, acls=dated, digest=digest_of(acls))
+                plan = WhatIfPlan(events=str(table), out=str(out), candidate=wanted, overwrite=True)
+                with _timing(times):
+                    whatif.run(spark, plan)
+                found.append(decode_whatif((out / "whatif.json").read_text()))
+        finally:
+            spark.stop()
+    ingested = decode_ingested((table / "ingest.json").read_text())
+    (history,) = (directory / "history").iterdir()
+    shuffle_bytes, spilled_bytes = sum_task_metrics(history)
+    jobs = Jobs(
+        times=times, lines=ingested.events, tuples=ingested.tuples, peak_bytes=max(peaks),
+        shuffle_bytes=shuffle_bytes, spilled_bytes=spilled_bytes,
+        table_bytes=sum(file.stat().st_size for file in table.rglob("*.parquet")),
+    )  # fmt: skip
+    if is_ingest:
+        return jobs
+    denied, unchanged, _ = found
+    changed = unchanged.newly_denied.events + unchanged.newly_allowed.events
+    newly_denied = denied.newly_denied.events
+    return msgspec.structs.replace(jobs, changed_by_same_acls=changed, newly_denied=newly_denied)
+
+
+def _tree_bytes(process_id: int) -> int:
+    """Return the memory of a process and its descendants."""
+    try:
+        own, children = read_memory(process_id).pss_bytes, children_of(process_id)
+    except (OSError, KeyError, IndexError):
+        return 0  # the process has ended meanwhile
+    return own + sum(map(_tree_bytes, children))
+
+
+def sum_task_metrics(history: Path) -> tuple[int, int]:
+    """Return the bytes that tasks wrote for shuffles, and those that they spilled to disk.
+
+    Source: Spark 4 JsonProtocol, SparkListenerTaskEnd.
+    """
+    shuffle_bytes = spilled_bytes = 0
+    with history.open() as lines:
+        for line in lines:
+            metrics = json.loads(line).get("Task Metrics")
+            if metrics is not None:
+                shuffle_bytes += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+                spilled_bytes += metrics["Disk Bytes Spilled"]
+    return shuffle_bytes, spilled_bytes
+
+
+def measure_load(
+    directory: Path, log: str, target: str, process_id: str, *rates: str
+) -> list[Load]:
+    """Ingest ``log``, then send its questions to ``target``: closed loop (0), or at each rate."""
+    with redirect_stdout(sys.stderr):
+        spark = _session(directory)
+    table, found = directory / TABLE, []
+    try:
+        _ingest(spark, (log,), table, [])
+        for rate in map(int, rates):
+            out = directory / f"load-{rate}"
+            plan = LoadPlan(
+                events=str(table), out=str(out), target=target, run_id=f"bench-{rate}",
+                mode="open" if rate else "closed", rate=rate or None, lanes=CORES, batch=64,
+                depth=8, loop=0 if rate else _CLOSED_ROUNDS, warm_up_s=1.0, duration_s=4.0,
+                max_send_lag_ms=1000.0, overwrite=True,
+            )  # fmt: skip
+            before, times = cpu_seconds(int(process_id)), list[JobTime]()
+            with _timing(times):
+                load.run(spark, plan)
+            used = cpu_seconds(int(process_id)) - before
+            report = msgspec.json.decode((out / "load.json").read_bytes(), type=LoadReport)
+            found.append(_check_load(report, rate, used, times[0]))
+    finally:
+        spark.stop()
+    return found
+
+
+def _check_load(report: LoadReport, rate: int, cpu: float, spark: JobTime) -> Load:
+    if report.mismatches or report.errors or report.unanswered:
+        raise MeasurementError(
+            f"{report.mismatches} answers differ, {report.unanswered} never came: {report.errors}"
+        )
+    if report.latency is None or report.served_per_s is None:
+        raise MeasurementError(f"nothing was measured: {report.invalid_reasons}")
+    corrected, lag = report.latency.corrected.p99_ms or 0.0, report.latency.send_lag.p99_ms or 0.0
+    return Load(rate, report.served_per_s, corrected, lag, report.sent, cpu, spark)
+
+
+def main(what: str, directory: str, *words: str) -> None:
+    """Measure, and print the report as JSON."""
+    report: object
+    if what == "load":
+        report = measure_load(Path(directory), words[0], words[1], words[2], *words[3:])
+    else:
+        report = measure_jobs(Path(directory), *words, is_ingest=what == "ingest")
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

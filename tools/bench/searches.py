@@ -1,0 +1,272 @@
+"""Searches, explanations, the past and listings, in process and over HTTP; decisions meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from authorizerd.acl.decision import authorize
+from authorizerd.acl.explanation.explainer import explain_fully
+from authorizerd.acl.index.builder import build
+from authorizerd.acl.model import Question
+from authorizerd.acl.search.actions import find_actions
+from authorizerd.acl.search.names import find_names
+from authorizerd.acl.search.resources import find_resources
+from authorizerd.acl.search.subjects import find_subjects
+from authorizerd.acl.snapshot import AclSnapshot
+from tools.bench import openfga_peer
+from tools.bench.checkpoint import write_checkpoint
+from tools.bench.creations import create_plan
+from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows
+from tools.bench.openfga_peer import is_expressible, make_search, ready_openfga
+from tools.bench.protocols import ANSWERED, post
+from tools.bench.run import Run
+from tools.bench.sender import Plan, Report, send, send_together
+from tools.bench.servers import AUTHZEN, SETTINGS, Server, ask_once
+from tools.bench.sets import wide
+from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon, write_token
+
+PAGE: Final = 1000
+"""The results of one page: the maximum of the daemon, and OpenFGA's default."""
+RATE: Final = 400.0
+"""Decisions per second beside other work."""
+_OFFSET: Final = "authorizerd_snapshot_offset"
+_BUSY: Final = "503"
+_IN_PROCESS: Final[Mapping[str, Callable[[AclSnapshot, Question], object]]] = {
+    "who can": lambda snapshot, it: find_subjects(
+        snapshot, SETTINGS, it.operation, it.resource_type, it.resource_name, limit=PAGE
+    ),
+    "what can, patterns": lambda snapshot, it: find_resources(
+        snapshot, SETTINGS, it.principal, it.operation, it.resource_type, limit=PAGE
+    ),
+    "what can, names": lambda snapshot, it: find_names(
+        snapshot, SETTINGS, it.principal, it.host, it.operation, it.resource_type, (), limit=PAGE
+    ),
+    "can": lambda snapshot, it: find_actions(
+        snapshot, SETTINGS, it.principal, it.resource_type, it.resource_name
+    ),
+    "explain": lambda snapshot, it: explain_fully(snapshot, SETTINGS, it),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A path of the decision port, and an evaluation's (field of a) field that requests leave out.
+
+    If ``of_past``, requests are about earlier moments.
+    """
+
+    path: str
+    left_out: tuple[str, str] | None = None
+    of_past: bool = False
+
+    def format(self, question: Question, as_of: int = 0) -> dict[str, Any]:
+        """Return the body of a request."""
+        body: dict[str, Any] = AUTHZEN.one(question)
+        if self.left_out:
+            outer, name = self.left_out
+            del (body[outer] if name else body)[name or outer]
+        if self.of_past:
+            body["context"]["as_of"] = as_of
+        return body
+
+    def requests(
+        self, daemon: DaemonProcess, questions: Sequence[Question], past: range = range(1)
+    ) -> list[bytes]:
+        """Return the requests about the questions, each of another moment of ``past``."""
+        host, token = daemon.decision_http, daemon.token
+        if self is LISTING:
+            authorization = f"Authorization: Bearer {token}\r\n"
+            return [f"GET {self.path} HTTP/1.1\r\nHost: {host}\r\n{authorization}\r\n".encode()]
+        moments = zip(questions, cycle(past), strict=False)
+        bodies = (msgspec.json.encode(self.format(*moment)) for moment in moments)
+        return [post(host, self.path, body, token) for body in bodies]
+
+
+DECISION: Final = Endpoint(AUTHZEN.one_path)
+WHO_CAN: Final = Endpoint("/access/v1/search/subject", ("subject", "id"))
+WHAT_CAN: Final = Endpoint("/access/v1/search/resource", ("resource", "id"))
+EXPLAIN: Final = Endpoint("/v1/explain")
+LISTING: Final = Endpoint("/v1/acls")
+ENDPOINTS: Final[Mapping[str, Endpoint]] = {
+    "who can": WHO_CAN,
+    "what can": WHAT_CAN,
+    "can": Endpoint("/access/v1/search/action", ("action", "")),
+    "explain": EXPLAIN,
+    "as of": Endpoint(AUTHZEN.one_path, of_past=True),
+    "history": Endpoint("/v1/history", of_past=True),
+    "a listing of all ACLs": LISTING,
+}
+
+
+def trust(directory: Path) -> tuple[Mapping[str, str], str]:
+    """Return settings with which the caller of a token, which is returned too, may do everything.
+
+    So may clients of Kafka's listeners. Only callers that are known may list ACLs.
+    """
+    settings, token = write_token(directory)
+    holder = settings["super.users"]
+    more = {
+        "super.users": f"User:ANONYMOUS;{holder}",
+        "authorizerd.callers.read": holder,
+        "authorizerd.search.timeout.ms": "60000",
+    }
+    return {**PATIENT, **settings, **more}, token
+
+
+def measure_searches(run: Run) -> Iterator[Row]:
+    """Measure searches in process, over HTTP with decisions beside them, and beside OpenFGA's."""
+    acl_set, place = run.pick(wide(50_000, 10), wide(1000, 2)), run.new_place("search")
+    yield from _measure_in_process(run)
+    settings, token = trust(place)
+    with ready_daemon(place, run.copy_log(acl_set, place), settings) as daemon:
+        daemon = replace(daemon, token=token)
+        questions = [*acl_set.questions()]
+        changes, seconds = run.pick(500, 5), run.pick(8.0, 0.2)
+        yield from measure_beside(f"HTTP, {acl_set.name}", daemon, questions, changes, seconds)
+    yield from _measure_beside_openfga(run)
+
+
+def _measure_in_process(run: Run) -> Iterator[Row]:
+    """Yield the CPU time of each search."""
+    acl_set = run.pick(wide(50_000, 10), wide(1000, 2))
+    snapshot = build(acl_set.added())
+    gc.freeze()  # as the query process does once it has loaded
+    questions = [*acl_set.questions()][: run.pick(100, 3)]
+    for name, search in _IN_PROCESS.items():
+        times_ms = []
+        for question in questions:
+            began = time.thread_time()
+            search(snapshot, question)
+            times_ms.append((time.thread_time() - began) * 1000)
+        what = f"in process, {len(snapshot.acls):,} ACLs: {name}"
+        yield from percentile_rows(what, times_ms, of=", CPU")
+
+
+def measure_beside(
+    where: str,
+    daemon: DaemonProcess,
+    questions: Sequence[Question],
+    changes: int,
+    seconds: float,
+    names: Sequence[str] = tuple(ENDPOINTS),
+) -> Iterator[Row]:
+    """Yield the times of decisions alone, and while one client asks each long question in turn.
+
+    ``changes`` ACLs are created first, so that there is a past: each question about it is about
+    the moment before another of them.
+    """
+    before = int(daemon.metric(_OFFSET))
+    address = next(iter(daemon.listeners.values()))
+    send(create_plan(address, "past", changes / 200, rate=200.0))
+    past = range(before, int(daemon.metric(_OFFSET)))
+    if not past:
+        raise MeasurementError("the ACLs before the questions about the past were not created")
+    host = daemon.decision_http
+    decisions = Plan(
+        address=host,
+        requests=DECISION.requests(daemon, questions, past),
+        rate=RATE,
+        seconds=seconds * 1.1,
+        skipped_seconds=seconds * 0.1,
+    )
+    calm = send(decisions).times_ms
+    yield from percentile_rows(f"{where}: decisions beside nothing", calm)
+    for name in names:
+        asker = Plan(
+            address=host,
+            requests=ENDPOINTS[name].requests(daemon, questions, past),
+            connections=1,
+            seconds=seconds * 1.1,
+            may_refuse=True,
+        )
+        yield from rows_of_asker(f"{where}: {name}", send(asker))
+        beside, asked = send_together(decisions, asker)
+        what = f"{where}: decisions beside {name}"
+        yield from percentile_rows(what, beside.times_ms, calm=calm)
+        meanwhile = asked.answered
+        yield Row(what=what, metric="answers meanwhile", unit="", ours=meanwhile)
+
+
+def rows_of_asker(what: str, report: Report) -> Iterator[Row]:
+    """Yield the times of questions that one client asked in turn, and how many got 503.
+
+    Raises:
+        MeasurementError: others were refused.
+    """
+    if unexpected := set(report.outcomes) - {ANSWERED, _BUSY}:
+        raise MeasurementError(f"{what}: answered with {unexpected}")
+    if report.times_ms:
+        yield from percentile_rows(what, report.times_ms)
+    if report.refused:
+        yield Row(what=what, metric=f"refused with {_BUSY}", unit="", ours=report.refused)
+
+
+def _measure_beside_openfga(run: Run) -> Iterator[Row]:
+    """Yield the median times of searches of both, with the ACLs that OpenFGA can express.
+
+    Both must find the same users for each question. OpenFGA may find fewer objects, since its time
+    is limited, but all of them must be allowed.
+    """
+    acl_set, place = run.pick(wide(50_000, 10), wide(1000, 2)), run.new_place("search-openfga")
+    literals = [each for each in acl_set.added() if is_expressible(each.acl)]
+    write_checkpoint(place / "log", literals)
+    snapshot = build(literals)
+    questions = [
+        each
+        for each in acl_set.questions()
+        if authorize(snapshot, SETTINGS, *msgspec.structs.astuple(each))
+    ][: run.pick(100, 3)]
+    with ExitStack() as stack:
+        acls = (each.acl for each in literals)
+        peer = stack.enter_context(ready_openfga(place / "theirs", acls))
+        daemon = stack.enter_context(ready_daemon(place / "ours", place / "log", PATIENT))
+        for name, endpoint in (("who can", WHO_CAN), ("what can", WHAT_CAN)):
+            ours_ms: list[float] = []
+            theirs_ms: list[float] | Absent = peer if isinstance(peer, Absent) else []
+            for question in questions:
+                body = endpoint.format(question)
+                taken, answer = ask_once(daemon.decision_http, endpoint.path, body)
+                ours_ms.append(taken)
+                found = {each["id"] for each in answer["results"]}
+                if isinstance(peer, Server) and isinstance(theirs_ms, list):
+                    taken, theirs = _search_peer(peer, endpoint, question)
+                    check_found(endpoint, question, snapshot, found, theirs)
+                    theirs_ms.append(taken)
+                    if len(theirs) < len(found):
+                        reason = f"found {len(theirs)} of {len(found)} before its time limit"
+                        theirs_ms = Absent(reason)
+            what = f"HTTP, {len(literals):,} literal ACLs: {name}"
+            yield from percentile_rows(what, ours_ms, openfga_peer.NAME, theirs_ms)
+
+
+def _search_peer(peer: Server, endpoint: Endpoint, question: Question) -> tuple[float, set[str]]:
+    for_users = endpoint is WHO_CAN
+    taken, answer = ask_once(peer.host, *make_search(peer.api, question, for_users=for_users))
+    if for_users:
+        return taken, {each["object"]["id"] for each in answer["users"]}
+    return taken, {each.partition(":")[2] for each in answer["objects"]}
+
+
+def check_found(
+    endpoint: Endpoint, asked: Question, snapshot: AclSnapshot, ours: set[str], theirs: set[str]
+) -> None:
+    """Raise MeasurementError if OpenFGA finds something that is not allowed."""
+
+    def is_allowed(name: str) -> bool:
+        fields = msgspec.structs.astuple(msgspec.structs.replace(asked, resource_name=name))
+        return authorize(snapshot, SETTINGS, *fields)
+
+    unexpected = theirs - ours
+    if endpoint is WHAT_CAN:
+        unexpected = {name for name in theirs if not is_allowed(name)}
+    if unexpected:
+        raise MeasurementError(f"{openfga_peer.NAME} finds {min(unexpected)!r}: {asked}")
