@@ -6,42 +6,38 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Final
 
 from authorizerd.acl.model import Acl
-from tests.chaos.checker import Checker
-from tests.chaos.clients import (
-    POOL,
-    QUESTIONS,
-    USERS,
-    Client,
-    HttpAsker,
-    Intruder,
-    KafkaAsker,
-    Lister,
-    StreamAsker,
-    TlsAsker,
-)
 from tests.chaos.faults import Fault, Means, Stage
-from tests.chaos.journal import Journal
 from tests.chaos.origins import BEHIND_SECONDS_MAX, Origin
-from tests.chaos.supervised_daemon import SupervisedDaemon
-from tests.chaos.updaters import ClusterUpdater, Updater
+from tests.chaos.supervised_daemon import USERS, SupervisedDaemon
+from tests.fleet.client import Client, working
+from tests.fleet.clients import Batches, Descriptions, Evaluations, StreamQuestions, WrongTokens
+from tests.fleet.journal import Journal
+from tests.fleet.judge import LogJudge
+from tests.fleet.topics import CertifiedTopics, Topics
+from tests.fleet.universe import DAEMON
+from tests.fleet.updaters import ClusterUpdater, Updater
 from tests.support.certificates import expired
 from tests.support.daemon_process import wait_until
 
 RECOVERY_SECONDS_MAX: Final = 60.0
 
 _UPDATERS: Final = 3
-_STREAM_ASKERS: Final = 3
-_HTTP_ASKERS: Final = 2
-_LAST_ASKERS: Final = 10
+_STREAM_CLIENTS: Final = 3
+_HTTP_CLIENTS: Final = 2
+_DESCRIBING: Final = 2
+_LAST_CLIENTS: Final = 10
 """So many that each worker is asked; the kernel chooses one for each connection."""
+_POOL: Final = 50
+"""How many ACLs come and go: together they decide each question differently."""
+_PAUSE_SECONDS: Final = 0.01
+"""The mean time between two exchanges of a client that asks."""
 _TRIES: Final = 10
 _POLL_SECONDS: Final = 0.05
 _CALM_SECONDS_MAX: Final = 1.5
@@ -88,23 +84,23 @@ class Chaos:
         self._recovery_seconds_max = recovery_seconds_max
         shim = self._means.shim
         environment = {} if shim is None else shim.environment
-        self._daemon = SupervisedDaemon(
-            folder, origin.log_dir, origin.config, worker_count, environment
-        )
         self._journal = Journal()
+        self._daemon = SupervisedDaemon(
+            folder, origin.log_dir, origin.config, worker_count, self._journal, environment
+        )
         starts = None if origin.has_log_offsets else self._daemon.start_times
-        self._checker = Checker(self._journal, QUESTIONS, origin.given_offset, starts)
-        self._clients = new_clients(self._daemon, self._journal, seed, origin)
+        self._judge = LogJudge(self._journal, origin.given_offset, starts)
+        self._clients = new_clients(self._daemon, seed, origin)
 
     def run(self, faults: Iterable[Fault]) -> Report:
         """Run one fault after the other, check what is left, and return the report; blocks."""
         try:
             with self._origin.witness:
-                with working(self._clients):
+                with self._working(self._clients):
                     self._await_recovery("the start")
                     for fault in faults:
                         self._run_fault(fault)
-                        self._checker.check(self._origin.witness.read)
+                        self._judge.check(self._origin.witness.read)
                 self._compare_end()
         finally:
             exit_code = self._daemon.close()
@@ -142,7 +138,7 @@ class Chaos:
 
     def _find_late(self, begin: float) -> set[str]:
         """Return the kinds of the clients that were not served since ``begin``."""
-        return {type(each).__name__ for each in self._clients if each.served < begin}
+        return {each.name for each in self._clients if each.tally.served < begin}
 
     def _compare_end(self) -> None:
         """Compare what the daemon lists with the end of the log, once nothing changes any more.
@@ -152,12 +148,12 @@ class Chaos:
         behind_seconds = 0.0 if self._origin.cluster is None else BEHIND_SECONDS_MAX
         give_up = time.monotonic() + behind_seconds
         for _ in range(_TRIES):
-            before = self._checker.state.last_change
+            before = self._judge.state.last_change
             listed = self._ask_at_the_end()
-            self._checker.check(self._origin.witness.read)
-            is_behind = listed != self._checker.state.acls and time.monotonic() < give_up
-            if self._checker.state.last_change == before and not is_behind:
-                self._demand(listed == self._checker.state.acls, "the end is not that of the log")
+            self._judge.check(self._origin.witness.read)
+            is_behind = listed != self._judge.state.acls and time.monotonic() < give_up
+            if self._judge.state.last_change == before and not is_behind:
+                self._demand(listed == self._judge.state.acls, "the end is not that of the log")
                 return
             time.sleep(behind_seconds / _TRIES)
         self._demand(False, "the log goes on to change without clients")
@@ -165,17 +161,24 @@ class Chaos:
     def _ask_at_the_end(self) -> frozenset[Acl]:
         """Enter answers to all questions of every kind; return the ACLs that are listed."""
         ports, chance = self._daemon.ports, self._chance
-        askers = [StreamAsker(ports, self._journal, chance) for _ in range(_LAST_ASKERS)]
-        lister = Lister(ports, self._journal, chance)
-        with working([*askers, lister]) as clients:
+        asking = [StreamQuestions(ports, chance) for _ in range(_LAST_CLIENTS)]
+        describing = Descriptions(ports, chance)
+        describing.whole_share = 1.0
+        with self._working([*asking, describing]) as clients:
             begin = time.monotonic()
             wait_until(
-                lambda: all(each.served > begin for each in clients),
+                lambda: all(each.tally.served > begin for each in clients),
                 "the last answers",
                 self._recovery_seconds_max,
             )
         self._clients += clients
         return self._journal.listings[-1].acls
+
+    def _working(self, clients: Sequence[Client]) -> AbstractContextManager[Sequence[Client]]:
+        def report(client: Client, fault: str) -> None:
+            self.report.violations.append(f"{client.name}: {fault}")
+
+        return working(clients, report, lambda _: True)
 
     def _demand(self, holds: bool, otherwise: str) -> None:
         if not holds:
@@ -184,57 +187,53 @@ class Chaos:
 
     def _fill_report(self) -> None:
         report = self.report
-        report.counts += self._checker.counts
+        report.counts += self._judge.counts
         report.counts["starts of the daemon"] = self._daemon.starts
         if self._means.shim is not None:
             report.counts["calls of the disk that failed"] = self._means.shim.failed
-        report.violations += self._checker.violations
+        report.violations += self._judge.violations
         for client in self._clients:
-            report.counts += client.counts
-            report.violations += client.wrong
+            report.counts["connections that broke"] += client.tally.cut
+            report.counts[f"exchanges of: {client.name}"] += len(client.tally.seconds)
+            for reason, number in client.tally.refused.items():
+                report.counts[f"refused: {reason}"] += number
+            if isinstance(client, CertifiedTopics):
+                report.counts["requests with an expired certificate"] += client.refused
 
 
-def new_clients(
-    daemon: SupervisedDaemon, journal: Journal, seed: int, origin: Origin
-) -> list[Client]:
+def new_clients(daemon: SupervisedDaemon, seed: int, origin: Origin) -> list[Client]:
     """Return clients of every kind; each ACL of the pool is changed by one of them."""
     ports, authority, cluster = daemon.ports, daemon.authority, origin.cluster
     shares = _UPDATERS + (cluster is not None)
+    pool = DAEMON.draw_pool(random.Random(f"pool-{seed}"), _POOL)
     chances = (random.Random(f"{seed}-{number}") for number in count())
     certificates = {
-        user: authority.client_context(authority.issue(user, common_name=user)) for user in USERS
+        f"User:{user}": authority.client_context(authority.issue(user, common_name=user))
+        for user in USERS
     }
     outdated = authority.issue("expired", common_name=USERS[0], not_after=expired())
-    clients: list[Client] = [
-        Updater(ports, journal, next(chances), str(number), POOL[number::shares])
-        for number in range(_UPDATERS)
+    asking: list[Client] = [
+        *(StreamQuestions(ports, next(chances)) for _ in range(_STREAM_CLIENTS)),
+        *(Batches(ports, next(chances)) for _ in range(_HTTP_CLIENTS)),
+        Evaluations(ports, next(chances)),
+        Topics(ports, next(chances)),
+        CertifiedTopics(ports, next(chances), certificates, authority.client_context(outdated)),
+    ]
+    for each in asking:
+        each.pause_seconds = _PAUSE_SECONDS
+    clients = [
+        *(
+            Updater(ports, next(chances), str(number), pool[number::shares])
+            for number in range(_UPDATERS)
+        ),
+        *asking,
+        *(Descriptions(ports, next(chances)) for _ in range(_DESCRIBING)),
+        WrongTokens(ports, next(chances)),
     ]
     if cluster is not None:
-        pool, chance = POOL[_UPDATERS::shares], next(chances)
-        clients.append(ClusterUpdater(ports, journal, chance, pool, cluster, BEHIND_SECONDS_MAX))
-    return [
-        *clients,
-        *(StreamAsker(ports, journal, next(chances)) for _ in range(_STREAM_ASKERS)),
-        *(HttpAsker(ports, journal, next(chances)) for _ in range(_HTTP_ASKERS)),
-        KafkaAsker(ports, journal, next(chances)),
-        TlsAsker(ports, journal, next(chances), certificates, authority.client_context(outdated)),
-        Lister(ports, journal, next(chances)),
-        Intruder(ports, journal, next(chances)),
-    ]
-
-
-@contextmanager
-def working(clients: Sequence[Client]) -> Iterator[Sequence[Client]]:
-    """Let clients work in threads until the block ends."""
-    with ThreadPoolExecutor(len(clients)) as threads:
-        tasks = [threads.submit(client.run) for client in clients]
-        try:
-            yield clients
-        finally:
-            for client in clients:
-                client.ends.set()
-    for task in tasks:
-        task.result()
+        last = pool[_UPDATERS::shares]
+        clients.append(ClusterUpdater(ports, next(chances), last, cluster, BEHIND_SECONDS_MAX))
+    return clients
 
 
 def draw_faults(faults: Sequence[Fault], seed: int) -> Iterator[Fault]:

@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from tests.chaos.clients import ADMIN
-from tests.chaos.log_reader import LogBatch, LogReader
 from tests.chaos.supervised_daemon import SETTINGS
-from tests.chaos.tail import Tail
+from tests.fleet.log_reader import LogBatch, LogReader
+from tests.fleet.ports import ADMIN
+from tests.fleet.tail import Tail
 from tests.kafka_rig.cluster import Cluster
 from tests.kafka_rig.cluster_settings import FOLLOWER, POLLER
 from tests.kafka_rig.followers import brokers_source, quorum_source

@@ -14,8 +14,10 @@ from threading import Event, Thread
 from typing import IO, Final
 
 from authorizerd.config.tokens import SECRET_BYTES, new_token
-from tests.chaos.clients import ADMIN, PASSWORD, USERS, Ports
 from tests.end_to_end.worker_processes import children
+from tests.fleet.journal import Journal
+from tests.fleet.ports import ADMIN, PASSWORD, Ports
+from tests.fleet.universe import DAEMON
 from tests.kafka_rig.properties import PLAIN_LOGIN, find_lasting_ports, local_address
 from tests.support.certificates import Authority
 from tests.support.daemon_process import COMMAND, ROOT, write_config
@@ -23,6 +25,7 @@ from tests.support.forked_command import StartedCommand, start_command
 
 _RESTART_SECONDS: Final = 0.2
 _END_SECONDS: Final = 60.0
+USERS: Final = [each.removeprefix("User:") for each in DAEMON.askers]
 SETTINGS: Final = {
     "super.users": f"User:{ADMIN}",
     "authorizerd.worker.timeout.ms": "3000",
@@ -48,6 +51,7 @@ class SupervisedDaemon:
 
     Args:
         worker_count: how many workers there are; 1: the daemon itself decides.
+        journal: takes what clients of its ports are told.
         environment: variables for the daemon besides those of this process; with any, each start
             is that of a program.
     """
@@ -58,6 +62,7 @@ class SupervisedDaemon:
         log_dir: Path,
         config: Mapping[str, str],
         worker_count: int,
+        journal: Journal,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         kafka, tls, http, stream, admin = map(local_address, find_lasting_ports(5))
@@ -65,7 +70,10 @@ class SupervisedDaemon:
         token, line = new_token("chaos", f"User:{ADMIN}", os.urandom(SECRET_BYTES))
         tokens_file.write_text(f"{line}\n")
         tokens_file.chmod(0o640)
-        self.ports = Ports(kafka=kafka, tls=tls, http=http, stream=stream, token=token)
+        self.ports = Ports(
+            plain=kafka, secure=tls, decision_http=http, decision_stream=stream, token=token,
+            judge=journal,
+        )  # fmt: skip
         self.authority = Authority(folder)
         self.admin = admin
         self.start_times: list[float] = []

@@ -31,7 +31,8 @@ def test_all_that_clients_were_told_is_in_the_log(tmp_path: Path) -> None:
     # A start fails as long as a worker of the daemon that was killed still has the ports.
     assert report.counts["starts of the daemon"] >= 2
     assert report.counts["requests with an expired certificate"] > 0
-    for what in ("the stream", "HTTP", "Kafka"):
+    for what in ("stream", "batch", "metadata", "metadata over TLS"):
         assert report.counts[f"decisions over {what}"] > 0
+    assert report.counts["exchanges of: wrong token"] > 0
     assert report.counts["updates acknowledged"] > 0
     assert report.counts["listings"] > 0

@@ -238,9 +238,9 @@ STATE_MUTANTS: Final = (
     ),
     Mutant(
         name="chaos: what was shown under an offset of the daemon may be lost",
-        file="tests/chaos/checker.py",
+        file="tests/fleet/judge.py",
         text="            yield from offsets.forget_from(begin)\n",
         becomes="            deque(offsets.forget_from(begin), 0)\n",
-        found_by="tests/chaos/test_checker.py::test_state_that_an_offset_of_the_daemon_has_shown_may_not_be_lost",
+        found_by="tests/fleet/test_judge.py::test_state_that_an_offset_of_the_daemon_has_shown_may_not_be_lost",
     ),
 )

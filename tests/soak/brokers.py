@@ -14,12 +14,12 @@ from typing import Final
 import trio
 
 from authorizerd.acl.model import Acl
+from tests.fleet.client import Client
+from tests.fleet.universe import DAEMON, make_ballast
 from tests.soak.disk import Disk
 from tests.soak.disturbances import Disturbance, fill_copy_disk, toggle_super_user
 from tests.soak.history import History
-from tests.soak.load import Client
 from tests.soak.sites import COMMON, Site, wait_until
-from tests.soak.universe import choose_change, make_ballast
 from tests.support.scripted_brokers import ScriptedCluster
 from tests.support.scripted_thread import ScriptedThread, running_scripted
 
@@ -96,7 +96,7 @@ class BrokersWriter(Client):
 
     def exchange(self) -> None:
         with self.site.writing:
-            added, removed = choose_change(self.random, self.site.history.newest.acls)
+            added, removed = DAEMON.draw_change(self.random, self.site.history.newest.acls)
             self.site.change(added, removed)
 
 
@@ -146,7 +146,7 @@ def _leave_lagging(site: BrokersSite, random: Random) -> None:
     with site.writing:
         site.brokers.do(lambda cluster: cluster.lagging.update(cluster.brokers.keys() - {read}))
         try:
-            site.change(*choose_change(random, site.history.newest.acls))
+            site.change(*DAEMON.draw_change(random, site.history.newest.acls))
             with _failing(site, "is_down"):
                 time.sleep(_LAG_SECONDS)
                 site.brokers.do(ScriptedCluster.catch_up)

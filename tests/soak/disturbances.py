@@ -20,12 +20,12 @@ from typing import Final, TypeAlias
 
 from authorizerd.acl.model import AclAdded, Question
 from authorizerd.protocol.kafka.api import QuorumKey
+from tests.fleet.universe import DAEMON
 from tests.soak.disk import Disk
-from tests.soak.load import as_evaluation
 from tests.soak.sites import HOSTS, FollowerSite, OwnLogSite, Site, wait_until
-from tests.soak.universe import TOPICS
 from tests.support.acls import acl, question
 from tests.support.certificates import connect_tls
+from tests.support.requests import evaluation_of
 from tests.support.scripted_quorum import Fault, ScriptedQuorum
 
 Disturbance: TypeAlias = Callable[[], None]
@@ -80,7 +80,7 @@ def _ask(site: Site, question: Question, token: str | None = None) -> tuple[int,
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     with closing(site.http()) as connection:
-        body = json.dumps(as_evaluation(question))
+        body = json.dumps(evaluation_of(question))
         connection.request("POST", "/access/v1/evaluation", body, headers)
         response = connection.getresponse()
         answer = response.read()
@@ -248,7 +248,9 @@ def restart_leader(site: FollowerSite, random: Random) -> None:
 
 def lose_uncommitted(site: FollowerSite, random: Random) -> None:
     """Let the leader append what would change decisions, and the next leader truncate it."""
-    records = [AclAdded(site.new_id(), acl("User:*", "ALL", topic=topic)) for topic in TOPICS]
+    records = [
+        AclAdded(site.new_id(), acl("User:*", "ALL", topic=topic)) for topic in DAEMON.topics
+    ]
     with site.writing:  # another change would commit it
         site.quorum.do(ScriptedQuorum.append, *records, commits=False)
         time.sleep(_UNCOMMITTED_SECONDS)

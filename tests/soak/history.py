@@ -20,14 +20,12 @@ from threading import Lock
 from typing import Final
 
 from authorizerd.acl.model import Acl, Question
+from tests.fleet.client import WrongAnswerError
+from tests.fleet.universe import named
 from tests.oracles.scan import decide
 
 STATES_MAX: Final = 4_000
 """Older states are forgotten. A request takes far less time than so many changes."""
-
-
-class WrongAnswerError(Exception):
-    """An answer that no state explains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ class History:
         """
         return self.states(offset, offset)[0]
 
-    def states(self, first: int, last: int) -> list[State]:
+    def states(self, first: float, last: int) -> list[State]:
         """Return the states in force at the offsets ``first`` to ``last``.
 
         Raises:
@@ -120,12 +118,12 @@ class History:
         """
         with self._lock:
             states = list(self._states)
-        begin = bisect_right(states, first, key=_offset_of) - 1
+        begin = bisect_right(states, int(first), key=_offset_of) - 1
         if begin < 0:
             raise WrongAnswerError(f"offset {first} is older than {states[0].offset}")
         return states[begin : bisect_right(states, last, key=_offset_of)]
 
-    def candidates(self, floor: int, offset: int | None) -> list[State]:
+    def candidates(self, floor: float, offset: int | None) -> list[State]:
         """Return the states that an answer which has just arrived may show.
 
         Args:
@@ -143,7 +141,7 @@ class History:
         return [self.state_at(offset)]
 
     def check(
-        self, floor: int, offset: int | None, fits: Callable[[frozenset[Acl]], str | None]
+        self, floor: float, offset: int | None, fits: Callable[[frozenset[Acl]], str | None]
     ) -> None:
         """Check that one state explains an answer which has just arrived.
 
@@ -167,8 +165,27 @@ class History:
             faults.append(f"at offset {state.offset}, noted {seconds:.3f} s before: {fault}")
         raise WrongAnswerError("; ".join(faults[-3:]))
 
+    def begin(self) -> float:
+        return self.floor
+
+    def check_listing(self, begun: float, listed: frozenset[Acl], topic: str | None = None) -> None:
+        """Check that one state explains a listing."""
+
+        def find_fault(acls: frozenset[Acl]) -> str | None:
+            expected = named(acls, topic)
+            return None if listed == expected else f"expected {expected}, found {listed}"
+
+        self.check(begun, None, find_fault)
+
     def check_decisions(
-        self, floor: int, offset: int | None, asked: Sequence[Question], decisions: Sequence[bool]
+        self,
+        begun: float,
+        offset: int | None,
+        asked: Sequence[Question],
+        decisions: Sequence[bool],
+        *,
+        surface: str = "",
+        connection: int = 0,
     ) -> None:
         """Check that one state explains all decisions of a request.
 
@@ -185,7 +202,7 @@ class History:
                     return f"expected {expected} for {question} by {rule}, found {decision}"
             return None
 
-        self.check(floor, offset, find_fault)
+        self.check(begun, offset, find_fault)
 
 
 def _offset_of(state: State) -> int:

@@ -12,8 +12,8 @@ from typing import Final
 from authorizerd.acl.model import AclFilter
 from authorizerd.daemon.kafka.login.authentication import REAUTHENTICATION_SECONDS_MIN
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.soak.history import WrongAnswerError
-from tests.soak.load import Client, Connected, Descriptions
+from tests.fleet.client import Client, Connected, WrongAnswerError
+from tests.fleet.clients import Descriptions
 from tests.soak.sites import PASSWORDS, OwnLogSite
 from tests.support.certificates import Authority, expired
 from tests.support.kafka_connection import KafkaConnection

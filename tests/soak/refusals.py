@@ -6,7 +6,6 @@ other clients would then find wrong answers. The requests are in tables: add a r
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any, Final
@@ -33,16 +32,18 @@ from authorizerd.protocol.kafka.api import APIS, ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.records.scram import ScramMechanism
 from tests.daemon.config_requests import APPEND, KEY, SET, Result, altered, invalid
-from tests.soak.history import WrongAnswerError
-from tests.soak.load import Client, Connected, HttpClient, RefusedError, as_evaluation
+from tests.fleet.client import Client, Connected, RefusedError, WrongAnswerError
+from tests.fleet.clients import BATCH, EVALUATION, HttpClient
+from tests.fleet.universe import DAEMON, make_ballast
 from tests.soak.log_ins import LoggedIn
-from tests.soak.universe import TOPICS, make_ballast, make_question
+from tests.soak.sites import Site
 from tests.support.acl_messages import decode_created, encode_creations
 from tests.support.acls import acl, question
 from tests.support.kafka_connection import KafkaConnection
+from tests.support.requests import evaluation_of
 from tests.support.sasl import ITERATIONS
 
-_ACL: Final = acl("User:*", "ALL", topic=TOPICS[0])
+_ACL: Final = acl("User:*", "ALL", topic=DAEMON.topics[0])
 _NAME_BYTES: Final = 32_000
 _NOT_AUTHORIZED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -149,6 +150,7 @@ class RefusedChanges(Connected[KafkaConnection]):
 
     name, pause_seconds, has_worker = "refused change", 0.5, False
     large_share = 0.05
+    site: Site
 
     def connect(self) -> KafkaConnection:
         return self.site.kafka()
@@ -220,7 +222,7 @@ class RefusedChanges(Connected[KafkaConnection]):
         acls = [replace(_ACL, resource_name=f"{number:0{_NAME_BYTES}}") for number in range(names)]
         error = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MANY_CREATED)
         _expect([error] * names, self.connection.create(*acls))
-        filters = [AclFilter()] * (MATCHES_PER_REQUEST_MAX // self.site.ballast + 1)
+        filters = [AclFilter()] * (MATCHES_PER_REQUEST_MAX // (self.site.ballast or 1) + 1)
         error = ApiError(ErrorCode.POLICY_VIOLATION, TOO_MUCH_REPORTED)
         results = self.connection.delete(*filters)
         _expect([error] * len(filters), [each.error for each in results])
@@ -237,6 +239,7 @@ class ForbiddenChanges(LoggedIn):
     """Valid requests of a user without rights."""
 
     name, pause_seconds, has_worker, user = "forbidden change", 0.5, False, "stranger"
+    site: Site
     _ERROR = ApiError(_NOT_AUTHORIZED, _NOT_AUTHORIZED.text)
 
     def exchange(self) -> None:
@@ -250,7 +253,7 @@ class ForbiddenChanges(LoggedIn):
             _expect(expected, _alter_credential(connection, "soak"))
 
 
-_QUESTION: Final = as_evaluation(question("User:u0", topic=TOPICS[0]))
+_QUESTION: Final = evaluation_of(question("User:u0", topic=DAEMON.topics[0]))
 
 
 def _with(**changes: object) -> dict[str, Any]:
@@ -258,8 +261,6 @@ def _with(**changes: object) -> dict[str, Any]:
 
 
 _TOO_LARGE: Final = 413
-EVALUATION: Final = "/access/v1/evaluation"
-BATCH: Final = "/access/v1/evaluations"
 QUESTIONS: Final[tuple[tuple[str, object, int, str], ...]] = (
     (EVALUATION, b"{", 400, "invalid JSON: the body ends before the document does"),
     (EVALUATION, b"\xff", 400, "invalid JSON: invalid character (byte 0)"),
@@ -323,27 +324,22 @@ class RefusedQuestions(HttpClient):
             _expect(ErrorCode.SASL_AUTHENTICATION_FAILED, stream.greeting.error_code)
 
     def _ask(self, path: str, body: object, status: int, text: str, **headers: str) -> None:
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
         try:
-            self.connection.request("POST", path, data, self.site.http_headers | headers)
-            response = self.connection.getresponse()
-            answer = response.read().decode()
+            found, answer = self.request("POST", path, body, headers)
         except OSError as error:
             if status != _TOO_LARGE:
                 raise
             # The daemon waits a second for the rest of a request that it has refused.
             raise RefusedError("a request too large was not sent in time") from error
-        _expect((status, text), (response.status, answer[: len(text)]))
+        _expect((status, text), (found, answer.decode()[: len(text)]))
 
     def _ask_batch(self) -> None:
         """Ask a valid question and invalid ones: only these are refused."""
-        asked = make_question(self.random)
-        bodies = [as_evaluation(asked), *(each for each, _ in ITEMS)]
-        floor = self.site.history.floor
+        asked = DAEMON.draw_question(self.random)
+        bodies = [evaluation_of(asked), *(each for each, _ in ITEMS)]
+        begun = self.site.judge.begin()
         valid, *others = self.post(BATCH, {"evaluations": bodies})["evaluations"]
-        self.site.history.check_decisions(
-            floor, valid["context"]["offset"], [asked], [valid["decision"]]
-        )
+        self.judge(begun, valid["context"]["offset"], [asked], [valid["decision"]])
         for item, (_, text) in zip(others, ITEMS, strict=True):
             error = {"status": 400, "message": text}
             _expect({"decision": False, "context": {"error": error}}, item)

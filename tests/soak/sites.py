@@ -14,20 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
+from random import Random
 from ssl import SSLContext
 from threading import Lock
 from types import SimpleNamespace
 from typing import IO, Any, Final
 
-from authorizerd.acl.model import Acl, AclAdded
+from authorizerd.acl.model import Acl, AclAdded, Question
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
 from tests.end_to_end.worker_processes import children
+from tests.fleet.universe import DAEMON, make_ballast
 from tests.soak.disk import Disk
 from tests.soak.history import History
-from tests.soak.universe import make_ballast
 from tests.support.certificates import Authority
 from tests.support.daemon_process import COMMAND, ROOT, new_log, write_config
 from tests.support.forked_command import StartedCommand
@@ -102,6 +103,7 @@ class Site:
     """
 
     owns_log = False
+    may_refuse = False
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class Site:
         self.disk = disk
         self.context = context
         self.token = token
-        self.ballast = 0
+        self.ballast: int | None = None
         self.history: History
         self.log_file = folder / "daemon.log"
         self.log_dir = log_dir
@@ -189,6 +191,22 @@ class Site:
         return (
             headers if self.token is None else headers | {"Authorization": f"Bearer {self.token}"}
         )
+
+    @property
+    def judge(self) -> History:
+        return self.history
+
+    def allows(self, status: int, text: str) -> str | None:
+        """Return the reason for which this answer over HTTP may come, None if it may not."""
+        rows = (
+            (503, "search", "too many searches"),
+            (400, "too old", "no longer kept"),
+            (503, "the files of the log end", "not in the copy yet"),
+        )
+        return next((why for code, part, why in rows if code == status and part in text), None)
+
+    def draw_question(self, chance: Random) -> Question:
+        return DAEMON.draw_question(chance)
 
     def http(self) -> HTTPConnection:
         """Return a connection to the decision port that connects again after ``close``."""

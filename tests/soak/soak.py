@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from http.client import HTTPException
 from random import Random
 from statistics import quantiles
 from threading import Event, Lock, Thread
 from typing import Final
 
+from tests.fleet.client import Client, working
 from tests.soak.brokers import BrokersWriter, disturbances_of_brokers
 from tests.soak.disturbances import (
     Disturbance,
@@ -21,8 +19,7 @@ from tests.soak.disturbances import (
     disturbances_of_own,
 )
 from tests.soak.flatness import Sample
-from tests.soak.history import WrongAnswerError
-from tests.soak.load import CLIENTS, Client, RefusedError, SecureDescriptions, Watches
+from tests.soak.load import CLIENTS, SecureDescriptions, Watches
 from tests.soak.log_ins import LOG_INS, CertifiedDescriptions, WrongCertificates
 from tests.soak.refusals import REFUSALS
 from tests.soak.running import Sites
@@ -38,18 +35,6 @@ EXPECTED_ERRORS: Final = (
     "the configuration is not reloaded",
     "it has ended with code -9",
 )
-CLOSED_SHARE: Final = 0.05
-"""How often a client closes its connection after an answer, and opens another one."""
-
-
-@dataclass
-class Tally:
-    """The results of one client's exchanges."""
-
-    seconds: array[float] = field(default_factory=lambda: array("f"))
-    """The time of each exchange that was answered."""
-    cut: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
 
 
 Series = dict[tuple[str, str], list[Sample]]
@@ -63,6 +48,7 @@ class Soak:
         tallies: by the names of daemon and client.
         disturbances: of each daemon, by name.
         clients: all of them.
+        site_of: the daemon of each.
         disturbed: how often each disturbance came, by the names of daemon and disturbance.
         series: what was sampled.
         faults: everything that was wrong, with the second in which it was noticed.
@@ -76,8 +62,6 @@ class Soak:
         self.faults: list[str] = []
         self._seed = seed
         self._calm = Event()
-        """Set before ``_ended``: the last disturbance needs clients for its effect."""
-        self._ended = Event()
         self._lock = Lock()
         self._begun = time.monotonic()
         kinds: Sequence[tuple[Site, type[Client]]] = [
@@ -92,8 +76,11 @@ class Soak:
             (follower, ThroughWriter),
             (brokers, BrokersWriter),
         ]
-        self.clients = [kind(site, self._random(site.name, kind.name)) for site, kind in kinds]
-        self.tallies = {(each.site.name, each.name): Tally() for each in self.clients}
+        self.site_of = {
+            kind(site, self._random(site.name, kind.name)): site for site, kind in kinds
+        }
+        self.clients = [*self.site_of]
+        self.tallies = {(site.name, each.name): each.tally for each, site in self.site_of.items()}
         self.disturbances: dict[Site, dict[str, Disturbance]] = {
             own: disturbances_of_own(own),
             follower: disturbances_of_follower(follower, self._random(follower.name, "leaders")),
@@ -109,18 +96,17 @@ class Soak:
         Args:
             disturbance_seconds: the mean time between two disturbances of a daemon.
         """
-        driving = [Thread(target=self._drive, args=(each,)) for each in self.clients]
         disturbing = [
             Thread(target=self._disturb, args=(site, disturbance_seconds)) for site in self.sites
         ]
-        for thread in (*driving, *disturbing):
-            thread.start()
-        try:
-            self._watch(self._begun + seconds)
-        finally:
-            for ends, threads in ((self._calm, disturbing), (self._ended, driving)):
-                ends.set()
-                for thread in threads:
+        with working(self.clients, self._report_of, self._may_be_cut):
+            for thread in disturbing:
+                thread.start()
+            try:
+                self._watch(self._begun + seconds)
+            finally:  # the last disturbance needs clients for its effect
+                self._calm.set()
+                for thread in disturbing:
                     thread.join()
         self._check_rest()
 
@@ -130,33 +116,11 @@ class Soak:
             self.faults.append(f"second {time.monotonic() - self._begun:.0f}: {fault}")
             sys.stderr.write(f"{self.faults[-1]}\n")
 
-    def _drive(self, client: Client) -> None:
-        while not self._ended.wait(client.random.expovariate(1 / client.pause_seconds)):
-            self._exchange(client)
-        client.close()
+    def _report_of(self, client: Client, fault: str) -> None:
+        self.report(f"{self.site_of[client].name}: {client.name}: {fault}")
 
-    def _exchange(self, client: Client) -> None:
-        """Let a client make one exchange, and count or report what comes of it."""
-        tally = self.tallies[client.site.name, client.name]
-        begun = time.perf_counter()
-        try:
-            client.exchange()
-            tally.seconds.append(time.perf_counter() - begun)
-            if client.random.random() < CLOSED_SHARE:
-                client.close()
-        except WrongAnswerError as error:
-            self.report(f"{client.site.name}: {client.name}: {error}")
-        except RefusedError as error:
-            tally.refused[str(error)] += 1
-            client.close()  # the daemon ends new connections that get nothing but errors
-        except Exception as error:  # noqa: BLE001 - the soak reports it
-            client.close()
-            # The blocking clients of the tests raise AssertionError if a connection ends.
-            is_cut = isinstance(error, OSError | HTTPException | AssertionError)
-            if is_cut and client.has_worker and client.site.allows_cuts:
-                tally.cut += 1
-            else:
-                self.report(f"{client.site.name}: {client.name}: {error!r}")
+    def _may_be_cut(self, client: Client) -> bool:
+        return client.has_worker and self.site_of[client].allows_cuts
 
     def run_in_turns(self, rounds: int) -> None:
         """Let each client make an exchange, and disturb each daemon once, in each round.
@@ -167,7 +131,9 @@ class Soak:
         try:
             for _ in range(rounds):
                 for client in self.clients:
-                    self._exchange(client)
+                    fault = client.attempt(may_be_cut=self._may_be_cut(client))
+                    if fault is not None:
+                        self._report_of(client, fault)
                 for each in disturbing.values():
                     next(each)
         finally:

@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from authorizerd.acl.model import Acl
+from tests.fleet.client import WrongAnswerError
+from tests.fleet.universe import DAEMON, HOT_MAX, is_hot, make_ballast
 from tests.oracles.scan import decide
-from tests.soak.history import STATES_MAX, History, WrongAnswerError
-from tests.soak.universe import HOT_MAX, choose_change, is_hot, make_ballast, make_question
+from tests.soak.history import STATES_MAX, History
 from tests.support.acls import acl, question
 
 ALICE, BOB = acl("User:alice", topic="t"), acl("User:bob", topic="t")
@@ -90,7 +91,7 @@ def test_old_states_are_forgotten() -> None:
 def test_number_of_changing_acls_stays_the_same() -> None:
     random, acls, sizes = Random(3), frozenset[Acl](), []
     for _ in range(3000):
-        added, removed = choose_change(random, acls)
+        added, removed = DAEMON.draw_change(random, acls)
         assert not (added and removed)
         assert acls.isdisjoint(added)
         assert acls.issuperset(removed)
@@ -106,7 +107,7 @@ def test_questions_are_allowed_and_denied() -> None:
     """Both answers must be likely, or the comparison would be worth little."""
     random, acls, allowed = Random(4), frozenset[Acl](), 0
     for _ in range(1000):
-        added, removed = choose_change(random, acls)
+        added, removed = DAEMON.draw_change(random, acls)
         acls = (acls | {*added}) - {*removed}
-        allowed += decide(acls, allow_everyone=False, question=make_question(random))[0]
+        allowed += decide(acls, allow_everyone=False, question=DAEMON.draw_question(random))[0]
     assert 100 < allowed < 900

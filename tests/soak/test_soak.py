@@ -51,7 +51,7 @@ def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.M
         soak.run_in_turns(1)
         found = sorted(tuple(fault.split(": ")[1:3]) for fault in soak.faults)
         expected = sorted(
-            (each.site.name, each.name) for each in soak.clients if each.name in DECIDING
+            (site.name, each.name) for each, site in soak.site_of.items() if each.name in DECIDING
         )
         assert found == expected
         soak.stop()

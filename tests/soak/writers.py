@@ -7,12 +7,13 @@ from contextlib import closing
 from authorizerd.acl.filters import filter_of
 from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved
 from authorizerd.protocol.kafka.error_codes import ApiError
-from tests.soak.history import WrongAnswerError
-from tests.soak.load import Client, Connected, HttpClient, RefusedError, as_evaluation
+from tests.fleet.client import Client, Connected, RefusedError, WrongAnswerError
+from tests.fleet.clients import HttpClient
+from tests.fleet.universe import DAEMON
 from tests.soak.sites import FollowerSite, OwnLogSite
-from tests.soak.universe import choose_change
 from tests.support.acls import acl, question
 from tests.support.kafka_connection import KafkaConnection
+from tests.support.requests import evaluation_of
 from tests.support.scripted_quorum import ScriptedQuorum
 
 
@@ -27,7 +28,7 @@ class OwnLogWriter(Connected[KafkaConnection]):
 
     def exchange(self) -> None:
         history, state = self.site.history, self.site.history.newest
-        added, removed = choose_change(self.random, state.acls)
+        added, removed = DAEMON.draw_change(self.random, state.acls)
         if not added and not removed:
             return
         # One request is one batch, with a record for each ACL.
@@ -71,7 +72,7 @@ class QuorumWriter(Client):
         """Append a change. No controller can serve it before this returns."""
         history, ids = self.site.history, self.site.ids
         acls = history.newest.acls
-        added, removed = choose_change(self.random, acls)
+        added, removed = DAEMON.draw_change(self.random, acls)
         if not added and not removed:
             return
         for each in added:
@@ -102,6 +103,6 @@ class ThroughWriter(HttpClient):
                 if error is not None:
                     # The leader may just have changed. The next exchange makes both changes again.
                     raise RefusedError(f"change through the follower: {error.name}")
-                answer = self.post("/access/v1/evaluation", as_evaluation(self._QUESTION))
+                answer = self.post("/access/v1/evaluation", evaluation_of(self._QUESTION))
                 if answer["decision"] is not is_allowed:
                     raise WrongAnswerError(f"expected {is_allowed}, found {answer}")

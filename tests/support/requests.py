@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from authorizerd.acl.model import Question
+from authorizerd.acl.model import Operation, Question, ResourceType
 
 
 def evaluation(
@@ -24,3 +24,18 @@ def stream_question(asked: Question) -> tuple[str, str | None, int, int, str]:
     return (
         asked.principal, asked.host, asked.operation, asked.resource_type, asked.resource_name,
     )  # fmt: skip
+
+
+def evaluation_of(asked: Question, **context: object) -> dict[str, Any]:
+    """Return AuthZEN's document of a question."""
+    if asked.host is not None:
+        context["host"] = asked.host
+    return {
+        "subject": {"type": "user", "id": asked.principal.removeprefix("User:")},
+        "action": {"name": Operation(asked.operation).name.lower()},
+        "resource": {
+            "type": ResourceType(asked.resource_type).name.lower(),
+            "id": asked.resource_name,
+        },
+        "context": context,
+    }

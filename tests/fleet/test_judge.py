@@ -1,4 +1,4 @@
-"""The checker accepts what is right, and finds each kind of fault."""
+"""The judge accepts what is right, and finds each kind of fault."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from authorizerd.acl.model import Acl
-from tests.chaos.checker import Checker
-from tests.chaos.journal import Answer, Journal, Listing, Outcome, Update
-from tests.chaos.log_reader import Change, LogBatch
+from tests.fleet.journal import Answer, Journal, Listing, Outcome, Update
+from tests.fleet.judge import LogJudge
+from tests.fleet.log_reader import Change, LogBatch
 from tests.support.acls import acl, question
 
 ASKED = question("User:a", "READ", topic="t")
@@ -107,18 +107,18 @@ Told = Update | Answer | Listing
 def violations_of(
     told: Sequence[Told], *logs: Sequence[LogBatch], starts: Sequence[float] | None = None
 ) -> list[str]:
-    """Return what the checker finds if it sees one log after the other."""
+    """Return what the judge finds if it sees one log after the other."""
     journal = Journal()
-    checker = Checker(journal, [ASKED], starts=starts)
+    judge = LogJudge(journal, starts=starts)
     journal.updates += [each for each in told if isinstance(each, Update)]
     journal.answers.extend(each for each in told if isinstance(each, Answer))
     journal.listings.extend(each for each in told if isinstance(each, Listing))
     before: Sequence[LogBatch] = ()
     for log in logs:
         lost = [each for each in before if each not in log]
-        checker.check(lambda: (log, lost))  # noqa: B023 - called at once
+        judge.check(lambda: (log, lost))  # noqa: B023 - called at once
         before = log
-    return checker.violations
+    return judge.violations
 
 
 @pytest.mark.parametrize(

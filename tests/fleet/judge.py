@@ -1,4 +1,4 @@
-"""The checker: does the log, as another reader sees it, bear out everything that clients were told?
+"""The judge: does the log, as another reader sees it, bear out everything that clients were told?
 
 It knows nothing of the daemon, and nothing of the faults. What it demands:
 
@@ -27,11 +27,12 @@ from operator import attrgetter
 from typing import Final
 
 from authorizerd.acl.model import Acl, Operation, Question
-from tests.chaos.journal import Answer, Journal, Listing, Outcome, Update
-from tests.chaos.log_reader import LogBatch
-from tests.chaos.log_state import LogState, Step, split
-from tests.chaos.own_offsets import OwnOffsets
-from tests.chaos.window import Window
+from tests.fleet.journal import Answer, Journal, Listing, Outcome, Update
+from tests.fleet.log_reader import LogBatch
+from tests.fleet.log_state import LogState, Step, split
+from tests.fleet.own_offsets import OwnOffsets
+from tests.fleet.universe import named
+from tests.fleet.window import Window
 
 ReadLog = Callable[[], tuple[Sequence[LogBatch], Sequence[LogBatch]]]
 """Return the whole log, and the batches that were in it last time and are not now."""
@@ -42,7 +43,7 @@ _NEAR_SECONDS: Final = 2.0
 """A violation is told with the updates of this time before it."""
 
 
-class Checker:
+class LogJudge:
     """Compare a journal with the log, again and again.
 
     ``violations`` has texts, ``counts`` says how much was checked.
@@ -56,14 +57,12 @@ class Checker:
     def __init__(
         self,
         journal: Journal,
-        questions: Sequence[Question],
         given_offset: int = -1,
         starts: Sequence[float] | None = None,
     ) -> None:
         self.violations: list[str] = []
         self.counts: Counter[str] = Counter()
         self._journal = journal
-        self._questions = questions
         self._given_offset = given_offset
         self._starts = starts
         self._begin_anew()
@@ -78,8 +77,8 @@ class Checker:
         self._connections: dict[int, int] = {}
 
     def _begin_anew(self) -> None:
-        self.state = LogState(self._questions)
-        self._visible = self.state if self._starts is None else LogState(self._questions)
+        self.state = LogState()
+        self._visible = self.state if self._starts is None else LogState()
         """The states that may be visible: those of ``state``, or one after each ACL."""
 
     def check(self, read: ReadLog) -> None:
@@ -248,7 +247,7 @@ class Checker:
         offset = answer.offset
         if offset is None:
             for question, decision in zip(answer.questions, answer.decisions, strict=True):
-                possible = self._visible.timelines[question].between(max(first, 0), last)
+                possible = self._visible.timeline(question).between(max(first, 0), last)
                 if decision not in possible:
                     asked = _show(question, decision)
                     yield f"{where}: {asked} at no offset from {first} to {last}"
@@ -272,7 +271,7 @@ class Checker:
             yield f"what comes after {last} was not yet sent"
         self._kept = max(self._kept, offset)
         for question, decision in zip(answer.questions, answer.decisions, strict=True):
-            if decision is not self.state.timelines[question].at(offset):
+            if decision is not self.state.timeline(question).at(offset):
                 yield _show(question, decision)
 
     def _check_own_offset(
@@ -286,8 +285,8 @@ class Checker:
         states = [each.last_offset for each in self._visible.steps[begin:end]]
 
         def explains(state: int) -> bool:
-            timelines = self._visible.timelines
-            return all(timelines[question].at(state) is each for question, each in decided)
+            timeline = self._visible.timeline
+            return all(timeline(question).at(state) is each for question, each in decided)
 
         life = bisect_right(self._starts, answer.sent)
         if life == bisect_right(self._starts, answer.answered):
@@ -330,7 +329,7 @@ class Checker:
             wanted = [
                 (first, last, each)
                 for first, last, each in wanted
-                if not first <= offset <= last or each.acls != acls
+                if not first <= offset <= last or each.acls != named(acls, each.topic)
             ]
         for first, last, listing in wanted:
             text = f"a listing of {len(listing.acls)} ACLs matches no state from {first} to {last}"

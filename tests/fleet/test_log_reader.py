@@ -9,7 +9,7 @@ import pytest
 from authorizerd.acl.model import Acl
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.protocol.records.metadata import AbortTransaction
-from tests.chaos.log_reader import LogBatch, LogReader, UnreadableLogError
+from tests.fleet.log_reader import LogBatch, LogReader, UnreadableLogError
 from tests.support.acls import acl
 from tests.support.log_files import (
     added,

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Final, Self
 
-from tests.chaos.log_reader import LogBatch, LogReader
+from tests.fleet.log_reader import LogBatch, LogReader
 
 _SECONDS: Final = 0.2
 

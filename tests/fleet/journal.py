@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -71,11 +72,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All ACLs, as one answer has them."""
+    """All ACLs, or those of one ``topic``, as one answer has them."""
 
     acls: frozenset[Acl]
     sent: float
     answered: float
+    topic: str | None = None
 
 
 @dataclass
@@ -89,6 +91,35 @@ class Journal:
     updates: list[Update] = field(default_factory=list)
     answers: deque[Answer] = field(default_factory=deque)
     listings: deque[Listing] = field(default_factory=deque)
+
+    def begin(self) -> float:
+        return time.monotonic()
+
+    def check_decisions(
+        self,
+        begun: float,
+        offset: int | None,
+        asked: Sequence[Question],
+        decisions: Sequence[bool],
+        *,
+        surface: str = "",
+        connection: int = 0,
+    ) -> None:
+        """Enter decisions, which the judge compares later."""
+        answer = Answer(
+            surface=surface,
+            connection=connection,
+            questions=tuple(asked),
+            decisions=tuple(decisions),
+            sent=begun,
+            answered=time.monotonic(),
+            offset=offset,
+        )
+        self.answers.append(answer)
+
+    def check_listing(self, begun: float, listed: frozenset[Acl], topic: str | None = None) -> None:
+        listing = Listing(acls=listed, sent=begun, answered=time.monotonic(), topic=topic)
+        self.listings.append(listing)
 
     def format_times(self, sent: float, answered: float) -> str:
         """Return when a request was sent and answered, in seconds since the beginning."""

@@ -1,6 +1,6 @@
 """Which states of a cluster the offsets mean that a daemon has chosen itself.
 
-A follower of brokers numbers the listings that it puts in force. The checker does not know these
+A follower of brokers numbers the listings that it puts in force. The judge does not know these
 numbers. But each one means one state, and a later one no earlier state.
 
 **Invariant:** an offset keeps every state that explains all answers so far, so a fault is only

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from authorizerd.acl.model import Acl, Question
-from tests.chaos.log_reader import LogBatch
+from tests.fleet.log_reader import LogBatch
 from tests.oracles.acl_history import Timeline
 
 
@@ -44,12 +44,12 @@ def split(batch: LogBatch) -> Iterator[LogBatch]:
 class LogState:
     """The states of a log, batch by batch.
 
-    ``added`` and ``removed`` have the offsets at which each ACL came and went. ``timelines`` has
-    the answer to each question by offset.
+    ``added`` and ``removed`` have the offsets at which each ACL came and went.
     """
 
-    def __init__(self, questions: Iterable[Question]) -> None:
-        self.timelines = {each: Timeline(each) for each in questions}
+    def __init__(self) -> None:
+        self._timelines: dict[Question, Timeline] = {}
+        self._changes: list[tuple[int, str, Acl]] = []
         self.steps: list[Step] = []
         self.ends: set[int] = set()
         self.added: dict[Acl, list[int]] = {}
@@ -92,7 +92,8 @@ class LogState:
                 added.add(acl)
                 self.added.setdefault(acl, []).append(offset)
             if acl is not None:
-                for timeline in self.timelines.values():
+                self._changes.append((offset, change.acl_id, acl))
+                for timeline in self._timelines.values():
                     timeline.apply(offset, change.acl_id, acl)
         self.ends.add(offset)
         after = self.acls
@@ -106,6 +107,14 @@ class LogState:
                 after - before,
             )
         )
+
+    def timeline(self, question: Question) -> Timeline:
+        """Return the answers to a question by offset."""
+        if (found := self._timelines.get(question)) is None:
+            found = self._timelines[question] = Timeline(question)
+            for change in self._changes:
+                found.apply(*change)
+        return found
 
     def step_at(self, offset: int) -> Step:
         """Return what the batch that ends at ``offset`` has changed."""

@@ -1,0 +1,239 @@
+"""What all clients of the fleet have: one thread, connections that it may lose, and a tally.
+
+**Invariant:** each decision in an answer is given to the judge. Only a ``RefusedError`` and a
+connection that may be cut off end an exchange without that, and both are counted.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from itertools import count
+from random import Random
+from threading import Event, Thread
+from typing import Final, Generic, Protocol, TypeVar
+
+from authorizerd.acl.model import Acl, Question
+from tests.support.kafka_connection import KafkaConnection
+from tests.support.stream_connection import StreamConnection
+
+CLOSED_SHARE: Final = 0.02
+"""How often a client closes its connection after an answer, and opens another one."""
+
+Connection = TypeVar("Connection", bound="Closeable")
+
+
+class WrongAnswerError(Exception):
+    """An answer that no state and no fault explains."""
+
+
+class RefusedError(Exception):
+    """The daemon has refused a request for a reason that may occur: the text is what is counted."""
+
+
+class Closeable(Protocol):
+    def close(self) -> None: ...
+
+
+class Judge(Protocol):
+    """Compares answers with the states of the log, at once or later."""
+
+    def begin(self) -> float:
+        """Return a moment, just before a request is sent."""
+
+    def check_decisions(
+        self,
+        begun: float,
+        offset: int | None,
+        asked: Sequence[Question],
+        decisions: Sequence[bool],
+        *,
+        surface: str = "",
+        connection: int = 0,
+    ) -> None:
+        """Compare the decisions of an answer that has just arrived.
+
+        Args:
+            offset: of the state that decided; None if the answer does not say so.
+            connection: the answers of one connection never go back.
+
+        Raises:
+            WrongAnswerError: no allowed state explains all of them.
+        """
+
+    def check_listing(self, begun: float, listed: frozenset[Acl], topic: str | None = None) -> None:
+        """Compare a listing of the ACLs that change, which has just arrived.
+
+        Args:
+            topic: the only name that was asked for, without patterns; None: everything.
+        """
+
+
+class Place(Protocol):
+    """Where clients connect.
+
+    Attributes:
+        token: for the decision ports, or None.
+        ballast: the number of ACLs that do not change; None if there are none that count.
+        may_refuse: whether the daemon may say that it cannot serve a request now.
+    """
+
+    token: str | None
+    may_refuse: bool
+    ballast: int | None
+
+    @property
+    def judge(self) -> Judge: ...
+
+    @property
+    def http_headers(self) -> dict[str, str]: ...
+
+    def allows(self, status: int, text: str) -> str | None:
+        """Return the reason for which this answer over HTTP may come, None if it may not."""
+
+    def http(self) -> HTTPConnection: ...
+
+    def stream(self, token: str | None = None) -> StreamConnection: ...
+
+    def kafka(self, listener: str = "PLAINTEXT") -> KafkaConnection: ...
+
+    def draw_question(self, chance: Random) -> Question: ...
+
+
+@dataclass
+class Tally:
+    """The results of one client's exchanges."""
+
+    seconds: array[float] = field(default_factory=lambda: array("f"))
+    """The time of each exchange that was answered."""
+    cut: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    served: float = 0.0
+    """When the last exchange began that was answered."""
+
+
+_numbers: Final = count(1)
+
+
+class Client(ABC):
+    """A client that one thread drives.
+
+    Attributes:
+        name: what it is called in the report.
+        pause_seconds: the mean time between two exchanges.
+        has_worker: True if a worker may serve its connection.
+        number: that of its newest connection; no other client's has it.
+    """
+
+    name: str
+    pause_seconds: float
+    has_worker = True
+
+    def __init__(self, site: Place, random: Random) -> None:
+        self.site = site
+        self.random = random
+        self.tally = Tally()
+        self.number = next(_numbers)
+        self.opened: list[Closeable] = []
+
+    @abstractmethod
+    def exchange(self) -> None:
+        """Send a request, and give the answer to the judge.
+
+        Raises:
+            WrongAnswerError: the answer is wrong.
+            RefusedError: there is none, for a reason that may occur.
+            OSError, HTTPException: the connection has ended.
+        """
+
+    def close(self) -> None:
+        """Close what is open. The next exchange opens a connection again."""
+        self.number = next(_numbers)
+        while self.opened:
+            self.opened.pop().close()
+
+    def attempt(self, *, may_be_cut: bool) -> str | None:
+        """Make one exchange, count what comes of it, and return what is wrong.
+
+        Args:
+            may_be_cut: whether a connection may end.
+        """
+        begun = time.monotonic()
+        fault = None
+        try:
+            self.exchange()
+            self.tally.seconds.append(time.monotonic() - begun)
+            self.tally.served = begun
+            if self.random.random() > CLOSED_SHARE:
+                return None
+        except WrongAnswerError as error:
+            fault = str(error)
+        except RefusedError as error:  # the daemon ends new connections that get only errors
+            self.tally.refused[str(error)] += 1
+        except Exception as error:  # noqa: BLE001 - who drives the client reports it
+            # The blocking clients of the tests raise AssertionError if a connection ends.
+            if may_be_cut and isinstance(error, OSError | HTTPException | AssertionError):
+                self.tally.cut += 1
+            else:
+                fault = repr(error)
+        self.close()
+        return fault
+
+    def judge(
+        self, begun: float, offset: int | None, asked: Sequence[Question], decisions: Sequence[bool]
+    ) -> None:
+        self.site.judge.check_decisions(
+            begun, offset, asked, decisions, surface=self.name, connection=self.number
+        )
+
+
+class Connected(Client, Generic[Connection]):
+    """A client with one connection, which lasts for several exchanges."""
+
+    @abstractmethod
+    def connect(self) -> Connection:
+        """Return a new connection."""
+
+    @property
+    def connection(self) -> Connection:
+        if not self.opened:
+            self._connection = self.connect()
+            self.opened.append(self._connection)
+        return self._connection
+
+
+@contextmanager
+def working(
+    clients: Sequence[Client],
+    report: Callable[[Client, str], None],
+    may_be_cut: Callable[[Client], bool],
+) -> Iterator[Sequence[Client]]:
+    """Let clients work in threads until the block ends.
+
+    Args:
+        report: takes what is wrong; each thread calls it.
+        may_be_cut: whether a client's connection may end now.
+    """
+    ended = Event()
+
+    def drive(client: Client) -> None:
+        while not ended.wait(client.random.expovariate(1 / client.pause_seconds)):
+            if (fault := client.attempt(may_be_cut=may_be_cut(client))) is not None:
+                report(client, fault)
+        client.close()
+
+    threads = [Thread(target=drive, args=(each,)) for each in clients]
+    for thread in threads:
+        thread.start()
+    try:
+        yield clients
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
