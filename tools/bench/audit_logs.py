@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
@@ -105,14 +105,15 @@ def write_audit_log(path: Path, lines: int, distinct: int = DISTINCT_MAX, first:
             file.write(("\n".join(chunk) + "\n").encode())
 
 
-def write_audit_logs(folder: Path, lines: int, lines_each: int, processes: int) -> list[Path]:
+def write_audit_logs(
+    folder: Path, lines: int, lines_each: int, processes: int, distinct: int = DISTINCT_MAX
+) -> list[Path]:
     """Write ``lines`` lines as packed logs of ``lines_each``, and return their paths in order."""
     folder.mkdir(parents=True, exist_ok=True)
     begins = range(0, lines, lines_each)
     paths = [folder / f"audit-{begin:011d}.log.zst" for begin in begins]
     counts = [min(lines_each, lines - begin) for begin in begins]
-    distinct = [DISTINCT_MAX] * len(paths)
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
         # Consume the results, since they raise the errors of the processes.
-        list(pool.map(write_audit_log, paths, counts, distinct, begins))
+        list(pool.map(write_audit_log, paths, counts, repeat(distinct), begins))
     return paths

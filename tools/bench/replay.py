@@ -19,7 +19,7 @@ import msgspec
 
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.whatif.report import decode_whatif
-from tools.bench.audit_logs import write_audit_log, write_audit_logs
+from tools.bench.audit_logs import DISTINCT_MAX, write_audit_log, write_audit_logs
 from tools.bench.checkpoint import write_checkpoint
 from tools.bench.duckdb_peer import NAME, PeerReport, write_acls
 from tools.bench.figures import MeasurementError, Metric, Peer, Row, rows_of
@@ -66,14 +66,19 @@ _INGEST: Final[tuple[Metric[Jobs], ...]] = (
 )
 
 
+def _distinct(run: Run) -> int:
+    """Return how many tuples the lines are about."""
+    return run.pick(DISTINCT_MAX, 500)
+
+
 def measure_replay(run: Run) -> Iterator[Row]:
     """Measure lines in JSON, a plain log beside DuckDB, and ``replay load`` on a live daemon."""
-    yield from measure_wrapped_lines(run.pick(50_000, 1000))
+    yield from measure_wrapped_lines(run.pick(50_000, 1000), _distinct(run))
     place, log = run.new_place("replay"), run.directory / "replay" / "audit.log"
     candidate, acls = candidate_acls(), place / "candidate.tsv"
     write_acls(acls, candidate)
     write_checkpoint(place / "acls", number_acls(candidate))
-    write_audit_log(log, run.pick(5_000_000, 5000))
+    write_audit_log(log, run.pick(5_000_000, 5000), _distinct(run))
     begun = time.perf_counter()
     capture_output(["grep", "-c", " is Denied ", log], timeout_seconds=_TIMEOUT_SECONDS)
     grep_seconds = time.perf_counter() - begun
@@ -92,7 +97,7 @@ def measure_replay(run: Run) -> Iterator[Row]:
 
 def _measure_load(run: Run) -> Iterator[Row]:
     place, log = run.new_place("replay-load"), run.directory / "replay-load" / "audit.log"
-    write_audit_log(log, run.pick(200_000, 20_000))
+    write_audit_log(log, run.pick(200_000, 20_000), _distinct(run))
     # Without this, a pause of the whole machine counts as overload.
     with ready_daemon(place, run.log_of(kind()), PATIENT) as daemon:
         words = (daemon.decision_stream, daemon.process_id, *run.pick(RATES, (0, 1000)))
@@ -106,7 +111,7 @@ def measure_growth(run: Run) -> Iterator[Row]:
     """Measure packed logs, in a new session for each size: 100 million lines are 37 GB unpacked."""
     sizes, place = run.pick(GROWTH, (5000,)), run.new_place("replay-growth")
     each = run.pick(_LINES_EACH, 2500)
-    logs = write_audit_logs(place / "logs", max(sizes), each, CORES)
+    logs = write_audit_logs(place / "logs", max(sizes), each, CORES, _distinct(run))
     write_checkpoint(place / "acls", number_acls(candidate_acls()))
     for size in sizes:
         read = logs[: -(-size // each)]

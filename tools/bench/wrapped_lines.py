@@ -29,9 +29,9 @@ Counts = Counter[bool]
 """How many events were allowed and denied."""
 
 
-def measure_wrapped_lines(lines: int) -> Iterator[Row]:
+def measure_wrapped_lines(lines: int, distinct: int) -> Iterator[Row]:
     """Yield the lines that each engine reads in a second of CPU time, by the form of the lines."""
-    plain = [*chain.from_iterable(audit_lines(lines))]
+    plain = [*chain.from_iterable(audit_lines(lines, distinct))]
     docker = ({"log": f"{line}\n", "stream": "stdout", "time": _TIME} for line in plain)
     named = ({"@timestamp": _TIME, "event": {"original": line}} for line in plain)
     forms: dict[str, tuple[str | None, list[bytes]]] = {

@@ -11,7 +11,6 @@ import pytest
 
 from tools.bench.__main__ import judge, measure
 from tools.bench.figures import Row
-from tools.bench.parts import PARTS
 from tools.bench.results import read_results
 from tools.bench.run import Run
 
@@ -83,8 +82,3 @@ def test_run_fails_if_a_limit_that_must_hold_is_exceeded(
     """A quick run's times mean nothing, because tests run it on busy machines."""
     row = Row(what="loop", metric="step", unit=unit, ours=ours, limit=2, enforced=enforced)
     assert judge([row], is_quick=is_quick) == broken
-
-
-def test_parts_are_those_that_the_page_explains() -> None:
-    page = Path("docs/performance.md").read_text()
-    assert [name for name in PARTS if f"| `{name}` |" not in page] == []
