@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport MAKEFLAGS
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak mutants stretches check bench peers conformance releases nightly advisories install-files docs chart wheel release image clients lock clean
+.PHONY: setup setup-dev run run-cluster replay-demo test test-fast test-replay test-whole engines faults stories chaos fuzz soak mutants mutation-score stretches check bench peers conformance releases nightly advisories install-files docs chart wheel release image clients lock clean
 
 setup: .venv/.setup
 setup-dev: .venv/.setup-dev
@@ -98,6 +98,17 @@ soak: setup-dev
 # Break one guard at a time in a copy, and run the test that must notice it.
 mutants: setup-dev
 	$(BIN)/python -m tests.mutants
+
+# Make random changes to modules in a copy: which share do the modules' own tests notice? PATHS="acl tls" chooses
+# modules or folders, CHANGES=10 how many for each module (0: all), SEED=1234 which; .run/mutation-score.json has the scores.
+mutation-score: setup-dev .venv-mutation/.setup
+	$(BIN)/python -m tests.mutants.score --changes $(or $(CHANGES),10) --seed $(or $(SEED),1) $(PATHS)
+
+.venv-mutation/.setup: requirements-mutation.lock
+	$(PYTHON) -m venv .venv-mutation
+	.venv-mutation/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+	  -r requirements-mutation.lock
+	@touch $@
 
 # Measure how long each kind of request holds the event loop, for every kind of caller.
 stretches: setup-dev
@@ -198,7 +209,10 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --constraint requirements.lock \
 	  --output-file requirements-release.lock requirements-release.in
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --custom-compile-command 'make lock' --constraint requirements.lock \
+	  --output-file requirements-mutation.lock requirements-mutation.in
 
 clean:
 	rm -rf clients/python/build clients/python/src/*.egg-info
-	rm -rf .venv .venv-release .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-release .venv-mutation .run build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

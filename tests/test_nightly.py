@@ -25,12 +25,12 @@ def nightly(tmp_path: Path) -> Path:
     return script
 
 
-def run(script: Path, *parts: str) -> tuple[int, list[str]]:
+def run(script: Path, *parts: str, weekday: str = "1") -> tuple[int, list[str]]:
     """Return the exit code and the lines of both outputs."""
     path = f"{script.parents[2] / 'bin'}:{os.environ['PATH']}"
     ended = subprocess.run(
         [script, *parts],
-        env={**os.environ, "PATH": path, "SEED": "7"},
+        env={**os.environ, "PATH": path, "SEED": "7", "WEEKDAY": weekday},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -47,6 +47,12 @@ def test_a_failed_part_ends_no_other_part(nightly: Path) -> None:
     assert failed == ["soak", "soak-forward"]
     assert len(passed) == 13
     assert passed[-1] == "test-whole"
+
+
+def test_score_of_mutations_is_weekly_unless_it_is_named(nightly: Path) -> None:
+    parts = [line.split()[0] for line in run(nightly, weekday="7")[1]]
+    assert parts[-1] == "mutation-score"
+    assert run(nightly, "mutation-score")[0] == 0
 
 
 def test_seed_and_limits_reach_the_command(nightly: Path) -> None:

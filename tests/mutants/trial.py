@@ -35,7 +35,7 @@ _OPTIONS: Final = {"PYTEST_ADDOPTS": "", "PYTHONPYCACHEPREFIX": "", WHOLE: "1"}
 Its bytecode must lie in the copy, where it is deleted with each change.
 """
 
-_NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+NOT_COPIED: Final = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
 
 
 class Outcome(Enum):
@@ -75,7 +75,7 @@ class Copy:
         self._output = folder / "output"
         self._scratch = folder / "scratch"
         # The links below src are copied as links, so that they lead into the copy.
-        shutil.copytree(root, self._tree, symlinks=True, ignore=_NOT_COPIED)
+        shutil.copytree(root, self._tree, symlinks=True, ignore=NOT_COPIED)
 
     @property
     def _import_path(self) -> tuple[str, str]:
