@@ -154,11 +154,11 @@ def _measure_describes(run: Run, servers: _Servers, described: int) -> Iterator[
 
 
 def _measure_load(run: Run, servers: _Servers, load: _Load) -> Iterator[Row]:
-    seconds, warm_up, timed = run.pick((6.0, 3.0, 13.0), (0.1, 0.1, 0.1))
+    seconds, warm_up, timed = run.pick((4.0, 2.0, 13.0), (0.1, 0.1, 0.1))
     _in_turn(servers, lambda server: send(_plan_load(server, load, warm_up)))
     counted = [
         _in_turn(servers, lambda server: send(_plan_load(server, load, seconds)))
-        for _ in range(run.pick(3, 1))
+        for _ in range(run.pick(2, 1))
     ]
     reports = _in_turn(servers, lambda server: send(_plan_load(server, load, timed, load.rate)))
     factors = {"requests": 1} | ({"bindings": load.bindings} if load.bindings > 1 else {})

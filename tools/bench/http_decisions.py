@@ -43,7 +43,7 @@ LOADS: Final = (
     Load(connections=1, each=100, rate=50),
     USUAL_BATCHES,
 )
-FULL: Final = Extent(rounds=3, seconds=3.0, warm_up=1.0, timed=12.0)
+FULL: Final = Extent(rounds=2, seconds=2.0, warm_up=1.0, timed=3.0)
 QUICK: Final = Extent(rounds=1, seconds=0.1, warm_up=0.0, timed=0.1)
 _COLD: Final = Extent(rounds=1, seconds=2.0, warm_up=0.0, timed=2.0)
 _OPENFGA: Final = (

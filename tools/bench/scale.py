@@ -119,7 +119,7 @@ def measure_scale(run: Run) -> Iterator[Row]:
 
 def _measure_size(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
     yield Row(what=what, metric="load average before", unit="", ours=os.getloadavg()[0])
-    daemon_place, checkpoint, seconds = place / "daemon", place / "checkpoint", run.pick(5.0, 0.2)
+    daemon_place, checkpoint, seconds = place / "daemon", place / "checkpoint", run.pick(3.0, 0.2)
     asked = crowd(acls, run.pick(50_000, 1000))
     ours, theirs = measure_set(asked, checkpoint, run.kafka(), place, seconds=0)
     # The log that is read at the start is always long enough for a checkpoint.

@@ -251,6 +251,9 @@ def compare_loads(
     peers = [theirs] if isinstance(theirs, Server) else []
     servers = [*(server for _, server in sides), *peers]
     measured = [_Measured() for _ in servers]
+    # A percentile of 99 needs 1,000 samples, unless that takes long.
+    enough = min(12.0, 1100 / load.rate) if extent.warm_up else 0.0
+    timed = max(extent.timed, enough)
     for server in servers if extent.warm_up else ():
         server.count(questions, load, extent.warm_up)
     for _ in range(extent.rounds):
@@ -260,7 +263,7 @@ def compare_loads(
             figures.per_cpu.append(per_cpu)
             figures.refused += refused
         for server, figures in zip(servers, measured, strict=True):
-            figures.times_ms += server.time(questions, load, extent.timed / extent.rounds)
+            figures.times_ms += server.time(questions, load, timed / extent.rounds)
     other = measured[-1] if peers else theirs
     assert not isinstance(other, Server)
     for (words, _), ours in zip(sides, measured, strict=False):

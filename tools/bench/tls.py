@@ -26,7 +26,7 @@ HANDSHAKES: Final = Load(connections=16, rate=200)
 PACE: Final = 200.0
 """Requests per second of the client during a flood."""
 NICENESS: Final = 10
-_FULL: Final = Extent(rounds=3, seconds=2.0, warm_up=1.0, timed=12.0)
+_FULL: Final = Extent(rounds=2, seconds=2.0, warm_up=1.0, timed=3.0)
 _QUICK: Final = Extent(rounds=1, seconds=0.1, warm_up=0.0, timed=0.1)
 
 _Sides = Sequence[Server | Absent]
