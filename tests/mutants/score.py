@@ -1,7 +1,7 @@
 """``python -m tests.mutants.score [PATH…]``: which random changes do a module's own tests notice?
 
-cosmic-ray makes them in a copy. The tests of ``acl/search/names.py`` are
-``tests/acl/search/test_names.py``, or the folder if there is no such file.
+cosmic-ray makes them in a copy. The tests of ``acl/search/names.py`` are those below ``tests/acl``
+that import it, or all of these if none does.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ def _modules(paths: list[str]) -> Iterator[str]:
         yield from (str(each.relative_to(_ROOT)) for each in found)
 
 
-def _tests_of(module: str) -> str:
-    folder = Path("tests", module).parent
-    own = folder / f"test_{Path(module).stem}.py"
-    while not (_ROOT / folder).is_dir():
-        folder = folder.parent
-    return str(own if (_ROOT / own).is_file() else folder)
+def _tests_of(module: str) -> list[str]:
+    name = f"authorizerd.{module.removesuffix('.py').replace('/', '.')} import"
+    tests = _ROOT / "tests" / Path(module).parts[0]
+    found = [str(each) for each in sorted(tests.rglob("test_*.py")) if name in each.read_text()]
+    return [each.replace(f"{_ROOT}/", "") for each in found] or [f"tests/{Path(module).parts[0]}"]
 
 
 def _measure(tree: Path, module: str, changes: int, seed: str) -> dict[str, Any] | None:
     """Return None if there is nothing to change."""
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"),
-        *("--hypothesis-seed=0", f"--basetemp={tree.parent / 'scratch'}", _tests_of(module)),
+        *("--hypothesis-seed=0", f"--basetemp={tree.parent / 'scratch'}"),
+        *_tests_of(module),
     ]
     text = shlex.join(command)
     config, session = tree.parent / "config.toml", tree.parent / "session.sqlite"
