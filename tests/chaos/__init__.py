@@ -1,1 +1,1 @@
-"""Real processes under faults, and a checker that reads the log by itself."""
+"""Real processes under faults, and a judge that reads the log by itself."""

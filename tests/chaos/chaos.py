@@ -1,4 +1,4 @@
-"""One run: faults, one after the other, while clients work and the checker compares."""
+"""One run: faults, one after the other, while clients work and the judge compares."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Report:
 
 
 class Chaos:
-    """A daemon, its clients, and the checker.
+    """A daemon, its clients, and the judge.
 
     Args:
         origin: of the ACLs.

@@ -1,4 +1,4 @@
-"""Where the daemon's ACLs come from, and how the checker reads that log."""
+"""Where the daemon's ACLs come from, and how the judge reads that log."""
 
 from __future__ import annotations
 

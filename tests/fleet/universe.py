@@ -1,4 +1,4 @@
-"""Random ACLs, filters and questions that often meet: few users, hosts and names.
+"""Random ACLs and questions that often meet: few users, hosts and names.
 
 ``ballast`` are fixed ACLs on other names, so that listings, checkpoints and searches have work to
 do.
@@ -13,7 +13,6 @@ from typing import Final
 
 from authorizerd.acl.model import (
     Acl,
-    AclFilter,
     Operation,
     PatternType,
     PermissionType,
@@ -38,35 +37,33 @@ class Universe:
     """What is drawn: each value is chosen evenly, so one that is written twice is twice as likely.
 
     Attributes:
-        patterns: the names of ACLs and their pattern types.
-        topics, groups: the names of questions.
-        hosts: those of ACLs.
-        askers: the principals of questions.
-        asked_from: the hosts of questions.
+        users: the principals of ACLs.
+        patterns: the types, pattern types and names of ACLs' resources.
+        is_closed: True if no ACL may allow or deny everyone what no question is about.
+        resources: the types and names of those that questions are about.
+        askers, asked_from: the principals and hosts of questions.
     """
 
     users: tuple[str, ...]
-    patterns: tuple[tuple[PatternType, str], ...]
-    topics: tuple[str, ...]
-    groups: tuple[str, ...]
+    patterns: tuple[tuple[ResourceType, PatternType, str], ...]
     hosts: tuple[str, ...]
     operations: tuple[Operation, ...]
     askers: tuple[str, ...]
     asked_from: tuple[str | None, ...]
     asked_operations: tuple[Operation, ...]
-    group_share: float
+    resources: tuple[tuple[ResourceType, str], ...]
+    is_closed: bool = False
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(name for kind, name in self.resources if kind is ResourceType.TOPIC)
 
     def draw_acl(self, chance: Random) -> Acl:
-        kind, (pattern, name) = ResourceType.TOPIC, chance.choice(self.patterns)
-        if chance.random() < self.group_share:
-            kind, pattern, name = (
-                ResourceType.GROUP,
-                PatternType.LITERAL,
-                chance.choice(self.groups),
-            )
+        kind, pattern, name = chance.choice(self.patterns)
+        is_open = not self.is_closed or (kind, name) in self.resources
         return Acl(
-            kind, name, pattern, chance.choice(self.users), chance.choice(self.hosts),
-            chance.choice(self.operations), chance.choice(_PERMISSIONS),
+            kind, name, pattern, chance.choice(self.users if is_open else self.askers),
+            chance.choice(self.hosts), chance.choice(self.operations), chance.choice(_PERMISSIONS),
         )  # fmt: skip
 
     def draw_pool(self, chance: Random, size: int) -> list[Acl]:
@@ -77,28 +74,10 @@ class Universe:
         return [*pool]
 
     def draw_question(self, chance: Random) -> Question:
-        is_group = chance.random() < self.group_share
-        return Question(
-            chance.choice(self.askers),
-            chance.choice(self.asked_from),
-            chance.choice(_GROUP_OPERATIONS if is_group else self.asked_operations),
-            ResourceType.GROUP if is_group else ResourceType.TOPIC,
-            chance.choice(self.groups if is_group else self.topics),
-        )
-
-    def draw_filter(self, chance: Random) -> AclFilter:
-        names = (*self.groups, *(name for _, name in self.patterns))
-        kinds = (ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP)
-        any_pattern = (PatternType.ANY, PatternType.MATCH)
-        return AclFilter(
-            resource_type=chance.choice((ResourceType.ANY, ResourceType.ANY, *kinds)),
-            resource_name=chance.choice((None, *names)),
-            pattern_type=chance.choice((*any_pattern, PatternType.LITERAL, PatternType.PREFIXED)),
-            principal=chance.choice((None, None, *self.users)),
-            host=chance.choice((None, None, "*")),
-            operation=chance.choice((Operation.ANY, Operation.ANY, Operation.READ)),
-            permission_type=chance.choice((1, 1, PermissionType.DENY, PermissionType.ALLOW)),
-        )
+        kind, name = chance.choice(self.resources)
+        operations = _GROUP_OPERATIONS if kind is ResourceType.GROUP else self.asked_operations
+        asker, host = chance.choice(self.askers), chance.choice(self.asked_from)
+        return Question(asker, host, chance.choice(operations), kind, name)
 
     def draw_change(self, chance: Random, acls: Collection[Acl]) -> tuple[list[Acl], list[Acl]]:
         """Return ACLs to add, or ACLs to remove; the other list is empty.
@@ -112,25 +91,29 @@ class Universe:
         return sorted(new, key=repr), []
 
 
+_GROUP, _TOPIC = ResourceType.GROUP, ResourceType.TOPIC
+_LITERAL, _PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 _USERS: Final = tuple(f"User:u{number}" for number in range(6))
-_TOPICS: Final = tuple(f"hot-{number}" for number in range(8))
-_GROUPS: Final = ("hot-group", "hot-other")
+_RESOURCES: Final = (
+    *((_TOPIC, f"hot-{number}") for number in range(8)),
+    (_GROUP, "hot-group"),
+    (_GROUP, "hot-other"),
+)
 
 DAEMON: Final = Universe(
     users=(*_USERS, "User:*"),
     patterns=(
-        *((PatternType.LITERAL, name) for name in _TOPICS),
-        *((PatternType.PREFIXED, name) for name in ("hot-", "hot-1", "ho")),
-        (PatternType.LITERAL, "*"),
+        *((kind, _LITERAL, name) for kind, name in _RESOURCES),
+        *((_TOPIC, _PREFIXED, name) for name in ("hot-", "hot-1", "ho")),
+        (_TOPIC, _LITERAL, "*"),
     ),
-    topics=_TOPICS,
-    groups=_GROUPS,
     hosts=("*", "*", "127.0.0.1", "10.0.0.2"),
     operations=(Operation.ALL, Operation.READ, Operation.WRITE, Operation.DESCRIBE),
     askers=_USERS,
     asked_from=("127.0.0.1", "10.0.0.2", None),
     asked_operations=TOPIC_OPERATIONS,
-    group_share=0.15,
+    resources=_RESOURCES,
+    is_closed=True,
 )
 """That of real daemons."""
 

@@ -18,6 +18,7 @@ from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.image.cluster import ClusterImage
 from tests.faults.workload import BrokenInvariantError
+from tests.fleet.answers import Settings, find_wrong
 from tests.model.reference import (
     BROKER,
     INVALID,
@@ -30,7 +31,6 @@ from tests.model.reference import (
     plan,
 )
 from tests.model.story import SetTimeout
-from tests.oracles.scan import decide
 
 
 def check(holds: bool, broken: str) -> None:
@@ -260,7 +260,7 @@ class Invariants:
         offset: int,
         question: Question,
         answer: bool,
-        settings: Sequence[tuple[frozenset[str], bool]],
+        settings: Sequence[Settings],
         *,
         last_offset: int | None = None,
     ) -> None:
@@ -274,12 +274,8 @@ class Invariants:
             states += [
                 state for ended, state in self._states.items() if offset < ended <= last_offset
             ]
-        possible = {
-            question.principal in super_users or decide(state.acls, allow_everyone, question)[0]
-            for super_users, allow_everyone in settings
-            for state in states
-        }
-        check(answer in possible, f"{question} at offset {offset} is answered {answer}")
+        wrong = [find_wrong(state.acls, [question], [answer], settings) for state in states]
+        check(None in wrong, f"at offset {offset}: {wrong[-1]}")
 
     def check_answer(self, request: Request, answers: Sequence[object]) -> None:
         """Check that a successful answer to an update that a client got is the expected one."""

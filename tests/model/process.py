@@ -41,6 +41,7 @@ from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import FaultDisk
 from tests.faults.workload import BrokenInvariantError
+from tests.fleet.answers import Settings
 from tests.model.configured import configure
 from tests.model.invariants import Invariants, check
 from tests.model.machine import Machine, Replacement, simulated
@@ -55,8 +56,6 @@ from tests.support.recording_storage import PowerFailure
 LIFE_S_MAX: Final = 600
 """Time limit of a life; every wait that ends at all is shorter."""
 PROPERTIES: Final = MetaProperties("cluster", 1, "d")
-ReloadedSettings = tuple[frozenset[str], bool]
-"""The super users, and whether everyone is allowed what no ACL is about."""
 
 
 class _WatchedQueue(UpdateQueue):
@@ -105,7 +104,7 @@ class Process(trio.abc.Instrument):
         self.invariants = invariants
         self.broken: BaseException | None = None
         self.accepted: dict[str | None, Request] = {}
-        self.settings: list[ReloadedSettings] = [(frozenset((ROOT,)), False)]
+        self.settings: list[Settings] = [(frozenset((ROOT,)), False)]
         self.file = configure(life, (ROOT,), False, self.source)
         self.machine = Machine(life, disk)
         self.is_over = False

@@ -6,14 +6,12 @@ be shortened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from typing import Any, Final
 
 from authorizerd.acl.model import Acl, AclFilter, Question
 from authorizerd.config.follow.settings import SourceKind
-
-T = TypeVar("T")
 
 ROOT: Final = "User:root"
 USERS: Final = (ROOT, "User:a")
@@ -205,66 +203,43 @@ class Story:
     source: SourceKind = SourceKind.LOG
 
 
-def smaller(story: Story) -> Iterator[Story]:
-    """Yield stories with one life, client, call or item fewer, or with one field reset."""
-    for number, life in enumerate(story.lives):
-        yield replace(story, lives=_without(story.lives, number))
-        for less in _smaller_lives(life):
-            yield replace(story, lives=(*story.lives[:number], less, *story.lives[number + 1 :]))
+_PARTS: Final = {
+    "lives": 0, "clients": 0, "events": 0, "worker_faults": 0, "calls": 0, "acls": 1, "filters": 1,
+    "questions": 1,
+}  # fmt: skip
+"""Fields with parts that a story can do without, and how many must be left."""
+_KEPT: Final = ("source", "surface")
+"""Fields whose default is not simpler."""
+_SIMPLEST: Final = {"delay_s": 0.0}
+"""What is simpler than any other value of a field without a default."""
 
 
-def _smaller_lives(life: Life) -> Iterator[Life]:
-    usual = Life(seed=life.seed, clients=life.clients)
-    for field in Life.__dataclass_fields__:
-        if getattr(life, field) != getattr(usual, field):
-            yield replace(life, **{field: getattr(usual, field)})
-    for number in range(len(life.events)):
-        yield replace(life, events=_without(life.events, number))
-    for number in range(len(life.worker_faults)):
-        yield replace(life, worker_faults=_without(life.worker_faults, number))
-    for number, client in enumerate(life.clients):
-        yield replace(life, clients=_without(life.clients, number))
-        for less in _smaller_clients(client):
-            clients = (*life.clients[:number], less, *life.clients[number + 1 :])
-            yield replace(life, clients=clients)
+def smaller(whole: Any) -> Iterator[Any]:  # noqa: ANN401 - a story, or any part of it
+    """Yield copies of a story, or of a part of it, with a part fewer or with one field reset."""
+    if not is_dataclass(whole) or isinstance(whole, type):
+        return
+    for each in fields(whole):
+        name, value, usual = each.name, getattr(whole, each.name), each.default
+        less: Iterable[Any] = ()
+        if name in _PARTS:
+            less = _less(value, _PARTS[name])
+        elif name == "step":
+            less = smaller(value)
+        elif name not in _KEPT:
+            usual = _SIMPLEST.get(name, value) if usual is MISSING else usual
+            less = [usual] if value != usual else ()
+        for value in less:
+            yield replace(whole, **{name: value})
 
 
-def _smaller_clients(client: Client) -> Iterator[Client]:
-    if client.cut_after is not None:
-        yield replace(client, cut_after=None)
-    for number, call in enumerate(client.calls):
-        yield replace(client, calls=_without(client.calls, number))
-        for less in _smaller_calls(call):
-            yield replace(client, calls=(*client.calls[:number], less, *client.calls[number + 1 :]))
-
-
-def _smaller_calls(call: Call) -> Iterator[Call]:
-    if call.patience_s is not None:
-        yield replace(call, patience_s=None, turns=0)
-    if call.delay_s:
-        yield replace(call, delay_s=0.0)
-    match call.step:
-        case Create(acls):
-            parts: list[Step] = [Create(each) for each in _less(acls)]
-        case Delete(filters):
-            parts = [Delete(each) for each in _less(filters)]
-        case Ask(questions, pause_s):
-            parts = [Ask(each, pause_s) for each in _less(questions)]
-        case _:
-            parts = []
-    for part in parts:
-        yield replace(call, step=part)
-
-
-def _less(items: tuple[T, ...]) -> Iterator[tuple[T, ...]]:
-    """Yield one half, or all items but one of a few; never nothing."""
-    if len(items) > 4:
+def _less(items: tuple[Any, ...], least: int) -> Iterator[tuple[Any, ...]]:
+    """Yield all items but one, or one half of many; then all, with one of them smaller."""
+    if least and len(items) > 4:
         yield items[: len(items) // 2]
         yield items[len(items) // 2 :]
-    elif len(items) > 1:
+    elif len(items) > least:
         for number in range(len(items)):
-            yield _without(items, number)
-
-
-def _without(items: Sequence[T], number: int) -> tuple[T, ...]:
-    return (*items[:number], *items[number + 1 :])
+            yield (*items[:number], *items[number + 1 :])
+    for number, item in enumerate(items):
+        for each in smaller(item):
+            yield (*items[:number], each, *items[number + 1 :])

@@ -1,132 +1,64 @@
-"""Tell a story in readable steps."""
+"""Tell a story in readable lines, without default values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import IntEnum
+from typing import Any, Final
 
-from authorizerd.acl.model import (
-    Acl,
-    AclFilter,
-    Operation,
-    PatternType,
-    PermissionType,
-    Question,
-    ResourceType,
-)
-from tests.model.story import (
-    INSIDE,
-    KAFKA,
-    Ask,
-    Call,
-    Client,
-    Create,
-    Delete,
-    Describe,
-    Life,
-    Reload,
-    SetTimeout,
-    Step,
-    Story,
-)
+import msgspec
+
+from authorizerd.acl.model import Operation, PatternType, PermissionType, ResourceType
+from tests.model.story import Story
+
+_LINES: Final = ("lives", "clients", "events", "worker_faults", "calls")
+"""Fields whose items have lines of their own, below that of the whole."""
+_CODES: Final[dict[str, type[IntEnum]]] = {
+    "operation": Operation,
+    "pattern_type": PatternType,
+    "permission_type": PermissionType,
+    "resource_type": ResourceType,
+}
 
 
 def text_of(story: Story) -> str:
-    """Return the story as text, without default values."""
-    lines = [line for number, life in enumerate(story.lives, 1) for line in _life(number, life)]
-    return "\n".join([f"the source is {story.source}", *lines])
+    return "\n".join(_lines(story, ""))
 
 
-def _life(number: int, life: Life) -> Iterator[str]:
-    usual = Life(
-        seed=life.seed,
-        clients=life.clients,
-        events=life.events,
-        worker_faults=life.worker_faults,
-    )
-    odd = [
-        f", {name}={getattr(life, name)}"
-        for name in Life.__dataclass_fields__
-        if getattr(life, name) != getattr(usual, name)
-    ]
-    yield f"process {number}: seed={life.seed}" + "".join(odd)
-    for event in life.events:
-        acls = "".join(f" {_acl(acl)};" for acl in event.acls)
-        yield f"  cluster: {event.delay_s:g} s later, {event.kind} {event.number}{acls}"
-    for fault in life.worker_faults:
-        seconds = f" for {fault.seconds:g} s" if fault.kind == "stop" else ""
-        yield f"  workers: {fault.delay_s:g} s later, {fault.kind} {fault.number}{seconds}"
-    for client in life.clients:
-        yield f"  {_client(client)}:"
-        for call in client.calls:
-            yield f"    {_when(call)}{_step(call.step)}"
+def _lines(part: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - a part of a story
+    yield indent + _show(part)
+    for each in fields(part):
+        for item in getattr(part, each.name) if each.name in _LINES else ():
+            yield from _lines(item, f"{indent}  ")
 
 
-def _client(client: Client) -> str:
-    place = "inside the process" if client.surface == INSIDE else f"over {client.surface}"
-    if client.surface in (INSIDE, KAFKA):
-        place = f"{client.principal}, {place}, at {client.endpoint}"
-    if client.cut_after is not None:
-        place += f", whose first connection is cut after {client.cut_after} bytes"
-    return place
+def _show(value: Any) -> str:  # noqa: ANN401 - whatever stories have
+    if isinstance(value, tuple):
+        return f"({'; '.join(map(_show, value))})"
+    if isinstance(value, msgspec.Struct):
+        kind = msgspec.structs.fields(value)
+        shown = [
+            f"{each.name}={_name(each.name, given)}"
+            for each in kind
+            if (given := getattr(value, each.name)) != each.default
+        ]
+    elif is_dataclass(value):
+        shown = [f"{each.name}={_show(getattr(value, each.name))}" for each in _unusual(value)]
+    else:
+        return repr(value)
+    return f"{type(value).__name__}({', '.join(shown)})"
 
 
-def _when(call: Call) -> str:
-    begin = f"{call.delay_s:g} s later, " if call.delay_s else ""
-    if call.patience_s is None:
-        return begin
-    return f"{begin}for at most {call.patience_s:g} s and {call.turns} turns, "
+def _unusual(value: Any) -> Iterator[Field[Any]]:  # noqa: ANN401 - any dataclass
+    for each in fields(value):
+        is_usual = each.default is not MISSING and getattr(value, each.name) == each.default
+        if each.name not in _LINES and not is_usual:
+            yield each
 
 
-def _step(step: Step) -> str:
-    match step:
-        case Create(acls):
-            return "create " + "; ".join(map(_acl, acls))
-        case Delete(filters):
-            return "delete " + "; ".join(map(_filter, filters))
-        case SetTimeout(node, timeout_ms):
-            change = (
-                "reset the time-out" if timeout_ms is None else f"set the time-out {timeout_ms}"
-            )
-            return f"{change} of {f'node {node}' if node else 'every node'}"
-        case Ask(questions, pause_s):
-            pause = "" if pause_s is None else f"with pauses of {pause_s:g} s, "
-            return f"{pause}ask " + "; ".join(map(_question, questions))
-        case Describe(filter):
-            return f"describe {_filter(filter)}"
-        case Reload(super_users, allow_everyone):
-            return f"reload with super.users={super_users}, allow.everyone={allow_everyone}"
-
-
-def _acl(acl: Acl) -> str:
-    pattern = f"{_name(PatternType, acl.pattern_type)} {_name(ResourceType, acl.resource_type)}"
-    return (
-        f"{_name(PermissionType, acl.permission_type)} {_name(Operation, acl.operation)}"
-        f" on {pattern} {acl.resource_name!r} for {acl.principal} from {acl.host}"
-    )
-
-
-def _filter(filter: AclFilter) -> str:
-    fields = {
-        "permission": _name(PermissionType, filter.permission_type),
-        "operation": _name(Operation, filter.operation),
-        "type": _name(ResourceType, filter.resource_type),
-        "pattern": _name(PatternType, filter.pattern_type),
-        "name": filter.resource_name,
-        "principal": filter.principal,
-        "host": filter.host,
-    }
-    named = [f"{name}={value}" for name, value in fields.items() if value not in (None, "ANY")]
-    return f"ACLs with {', '.join(named)}" if named else "all ACLs"
-
-
-def _question(question: Question) -> str:
-    return (
-        f"{question.principal} {_name(Operation, question.operation)}"
-        f" {_name(ResourceType, question.resource_type)} {question.resource_name!r}"
-        f" from {question.host}"
-    )
-
-
-def _name(kind: type[IntEnum], value: int) -> str:
-    return kind(value).name if value in kind.__members__.values() else str(value)
+def _name(field: str, value: object) -> str:
+    """Return the name of a code, if it has one."""
+    codes = _CODES.get(field)
+    known = {} if codes is None else {int(each): each.name for each in codes}
+    return known.get(value, repr(value)) if isinstance(value, int) else repr(value)

@@ -10,11 +10,11 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import trio
 
-from authorizerd.acl.model import Operation, Question, ResourceType
+from authorizerd.acl.model import Question
 from authorizerd.kafka_client.errors import ConnectionFailedError
 from authorizerd.protocol.decisions.stream import (
     ALLOWED,
@@ -35,6 +35,7 @@ from tests.model.story import (
     Client,
     Step,
 )
+from tests.support.requests import evaluation_of, stream_question
 
 ANSWER_S_MAX: Final = 30.0
 """A client gives up after this time, if the story does not say earlier."""
@@ -173,11 +174,11 @@ class HttpVisitor(Visitor):
     async def _do(self, step: Step) -> None:
         assert isinstance(step, Ask)
         if step.pause_s is None:
-            asked = {"evaluations": [_evaluation(each) for each in step.questions]}
+            asked = {"evaluations": [evaluation_of(each) for each in step.questions]}
             await self._ask("evaluations", asked, step.questions)
             return
         for question in step.questions:
-            await self._ask("evaluation", _evaluation(question), [question])
+            await self._ask("evaluation", evaluation_of(question), [question])
 
     async def _ask(self, name: str, asked: object, questions: Sequence[Question]) -> None:
         process, since, asked_at = self._process, self._since, trio.current_time()
@@ -223,20 +224,6 @@ class HttpVisitor(Visitor):
         return int(head.split()[1]), body
 
 
-def _evaluation(question: Question) -> dict[str, Any]:
-    asked: dict[str, Any] = {
-        "subject": {"type": "user", "id": question.principal.removeprefix("User:")},
-        "action": {"name": Operation(question.operation).name},
-        "resource": {
-            "type": ResourceType(question.resource_type).name,
-            "id": question.resource_name,
-        },
-    }
-    if question.host is not None:
-        asked["context"] = {"host": question.host}
-    return asked
-
-
 class StreamVisitor(Visitor):
     """Asks over the decision stream: all questions in one frame, or a frame for each at once."""
 
@@ -258,15 +245,11 @@ class StreamVisitor(Visitor):
         data = b"".join(
             self._frames.ask(
                 number,
-                [
-                    (each.principal, each.host, each.operation, each.resource_type,
-                     each.resource_name)
-                    for each in questions
-                ],
+                [stream_question(each) for each in questions],
                 asked,
             )
             for number, questions in enumerate(frames)
-        )  # fmt: skip
+        )
         assert self._stream is not None
         await self._stream.send_all(data)
         for number, questions in enumerate(frames):

@@ -20,9 +20,9 @@ from threading import Lock
 from typing import Final
 
 from authorizerd.acl.model import Acl, Question
+from tests.fleet.answers import find_wrong
 from tests.fleet.client import WrongAnswerError
 from tests.fleet.universe import named
-from tests.oracles.scan import decide
 
 STATES_MAX: Final = 4_000
 """Older states are forgotten. A request takes far less time than so many changes."""
@@ -192,17 +192,7 @@ class History:
         Raises:
             WrongAnswerError: none does, or the number of decisions differs.
         """
-        if len(asked) != len(decisions):
-            raise WrongAnswerError(f"{len(decisions)} decisions for {len(asked)} questions")
-
-        def find_fault(acls: frozenset[Acl]) -> str | None:
-            for question, decision in zip(asked, decisions, strict=True):
-                expected, rule = decide(acls, allow_everyone=False, question=question)
-                if decision is not expected:
-                    return f"expected {expected} for {question} by {rule}, found {decision}"
-            return None
-
-        self.check(begun, offset, find_fault)
+        self.check(begun, offset, lambda acls: find_wrong(acls, asked, decisions))
 
 
 def _offset_of(state: State) -> int:

@@ -30,12 +30,12 @@ def evaluation_of(asked: Question, **context: object) -> dict[str, Any]:
     """Return AuthZEN's document of a question."""
     if asked.host is not None:
         context["host"] = asked.host
-    return {
+    document: dict[str, Any] = {
         "subject": {"type": "user", "id": asked.principal.removeprefix("User:")},
         "action": {"name": Operation(asked.operation).name.lower()},
         "resource": {
             "type": ResourceType(asked.resource_type).name.lower(),
             "id": asked.resource_name,
         },
-        "context": context,
     }
+    return {**document, "context": context} if context else document
