@@ -26,7 +26,7 @@ import sys
 from pathlib import Path
 from tools.release.packages import build_client, build_packages, pack_client, write_install_files
 source, out, epoch = Path(sys.argv[1]), Path(sys.argv[2]), 1_700_000_000
-write_install_files(Path(".venv/bin/python"), source)
+write_install_files(Path(".venv/bin/python").absolute(), source)
 build_packages(source, out, epoch)
 build_client(source, out, epoch)
 pack_client(source, out, epoch, "npm")
