@@ -7,7 +7,7 @@ code that this version does not know reads as UNKNOWN, and is written back uncha
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Self, cast
+from typing import Final, Self, cast
 
 import msgspec
 
@@ -93,10 +93,10 @@ def _names(codes: type[Code]) -> list[str]:
 
 
 # Tables by code: reading `.name` of an enum member takes longer than a decision.
-_RESOURCE_TYPE_NAMES = _names(ResourceType)
-_PATTERN_TYPE_NAMES = _names(PatternType)
-_OPERATION_NAMES = _names(Operation)
-_PERMISSION_TYPE_NAMES = _names(PermissionType)
+RESOURCE_TYPE_NAMES: Final = _names(ResourceType)
+PATTERN_TYPE_NAMES: Final = _names(PatternType)
+OPERATION_NAMES: Final = _names(Operation)
+PERMISSION_TYPE_NAMES: Final = _names(PermissionType)
 
 # The codes that a new ACL or a question may have: neither UNKNOWN nor a filter-only code.
 RESOURCE_TYPES = range(ResourceType.TOPIC, max(ResourceType) + 1)
@@ -120,12 +120,12 @@ class Acl(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         """Return Kafka 4's ``StandardAcl[…]``, the text that the audit log contains."""
         return (
-            f"StandardAcl[resourceType={_RESOURCE_TYPE_NAMES[self.resource_type]}, "
+            f"StandardAcl[resourceType={RESOURCE_TYPE_NAMES[self.resource_type]}, "
             f"resourceName={self.resource_name}, "
-            f"patternType={_PATTERN_TYPE_NAMES[self.pattern_type]}, "
+            f"patternType={PATTERN_TYPE_NAMES[self.pattern_type]}, "
             f"principal={self.principal}, host={self.host}, "
-            f"operation={_OPERATION_NAMES[self.operation]}, "
-            f"permissionType={_PERMISSION_TYPE_NAMES[self.permission_type]}]"
+            f"operation={OPERATION_NAMES[self.operation]}, "
+            f"permissionType={PERMISSION_TYPE_NAMES[self.permission_type]}]"
         )
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from authorizerd.acl.model import Acl, Code, Operation, PatternType, PermissionType, ResourceType
+from authorizerd.acl.model import (
+    OPERATION_NAMES,
+    PATTERN_TYPE_NAMES,
+    PERMISSION_TYPE_NAMES,
+    RESOURCE_TYPE_NAMES,
+    Acl,
+    Operation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
 
 if TYPE_CHECKING:
     ResourceTypeName: TypeAlias = str
@@ -33,26 +42,14 @@ class NamedAcl(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False
     permission_type: PermissionTypeName
 
 
-def _names(codes: type[Code]) -> Mapping[int, str]:
-    return {int(code): code.name for code in codes}
-
-
-# Why tables? A listing has an answer for each ACL, and members of enums take longer to look up.
-_UNKNOWN: Final = "UNKNOWN"
-_RESOURCE_TYPES: Final = _names(ResourceType)
-_PATTERN_TYPES: Final = _names(PatternType)
-_OPERATIONS: Final = _names(Operation)
-_PERMISSION_TYPES: Final = _names(PermissionType)
-
-
 def name_acl(acl: Acl) -> NamedAcl:
     """Return an ACL with names instead of codes."""
     return NamedAcl(
-        _RESOURCE_TYPES.get(acl.resource_type, _UNKNOWN),
+        RESOURCE_TYPE_NAMES[acl.resource_type],
         acl.resource_name,
-        _PATTERN_TYPES.get(acl.pattern_type, _UNKNOWN),
+        PATTERN_TYPE_NAMES[acl.pattern_type],
         acl.principal,
         acl.host,
-        _OPERATIONS.get(acl.operation, _UNKNOWN),
-        _PERMISSION_TYPES.get(acl.permission_type, _UNKNOWN),
+        OPERATION_NAMES[acl.operation],
+        PERMISSION_TYPE_NAMES[acl.permission_type],
     )

@@ -84,7 +84,7 @@ def test_console_is_beside_the_metrics(tmp_path: Path, workers: str) -> None:
 
 
 def test_strangers_keep_no_visitor_out(tmp_path: Path) -> None:
-    """What the console shows without a log-in does not establish a connection."""
+    """A page that needs no login does not establish a connection."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"admin {sha256(b'secret').hexdigest()} User:admin\n")
     settings = {"authorizerd.console": "true", "authorizerd.tokens.file": str(tokens)}

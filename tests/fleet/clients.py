@@ -41,7 +41,7 @@ class HttpClient(Connected[HTTPConnection]):
     def request(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Return the status and the body of the answer. A body that is no bytes is sent as JSON."""
+        """Return the status and the body of the answer. A body is bytes, or is sent as JSON."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         sent = self.site.http_headers | dict(headers or {})
         self.connection.request(method, path, data, sent)

@@ -50,7 +50,7 @@ class LogBatch:
 
 
 class LogReader:
-    """What a log has had. ``batches`` are in order; ``read`` adds those that are new.
+    """The batches that a log has had, in order. ``read`` adds new ones to ``batches``.
 
     Args:
         folder: the directory with the segments.

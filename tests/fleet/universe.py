@@ -34,7 +34,7 @@ HOT_MAX: Final = 60
 
 @dataclass(frozen=True)
 class Universe:
-    """What is drawn: each value is chosen evenly, so one that is written twice is twice as likely.
+    """The values to draw from: a value that is written twice is drawn twice as often.
 
     Attributes:
         users: the principals of ACLs.

@@ -211,7 +211,7 @@ _PARTS: Final = {
 _KEPT: Final = ("source", "surface")
 """Fields whose default is not simpler."""
 _SIMPLEST: Final = {"delay_s": 0.0}
-"""What is simpler than any other value of a field without a default."""
+"""The simplest values of fields without a default."""
 
 
 def smaller(whole: Any) -> Iterator[Any]:  # noqa: ANN401 - a story, or any part of it

@@ -222,7 +222,7 @@ CALLER_MUTANTS: Final = (
         found_by="tests/protocol/http/test_last_head.py::test_any_value_is_read_as_if_no_head_had_come_before",
     ),
     Mutant(
-        name="a header line that is none is skipped",
+        name="a line that is not a header is skipped",
         file="protocol/http/request_head.py",
         text="if len(padded) != count:",
         becomes="if len(padded) > count:",

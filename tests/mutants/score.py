@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     with TemporaryDirectory(prefix="mutation-score-") as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(_ROOT, tree, symlinks=True, ignore=NOT_COPIED)
-        # Compiled once; a changed file does not fit its hash, so that it is compiled anew.
+        # Compiled once; a changed file does not fit its hash, so it is compiled again.
         mode = PycInvalidationMode.CHECKED_HASH
         for path in (tree / "src" / "authorizerd").iterdir():
             compileall.compile_dir(path, quiet=2, invalidation_mode=mode)

@@ -1,4 +1,4 @@
-"""What a broker must have: changes acknowledged through this daemon, and what was committed."""
+"""Changes that a broker must show: those acknowledged through this daemon, and committed ones."""
 
 from __future__ import annotations
 

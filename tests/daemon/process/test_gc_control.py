@@ -110,7 +110,7 @@ async def test_cycles_are_collected_without_changes_too(
 async def test_one_collection_of_long_work_scans_few_objects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What the work has created since its last collection is frozen without a look at it."""
+    """Objects that the work has created since its last collection are frozen, not scanned."""
     chunk, chunks = CONTAINERS_MIN, 40
     scanned: list[int] = []
 

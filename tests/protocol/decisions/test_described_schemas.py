@@ -22,7 +22,7 @@ WITHOUT_STRUCT = {
     *("Healthy", "OpaAnswer"),
     *("ActionSearchAnswer", "ResourceSearchAnswer", "SubjectSearchAnswer"),
 }
-"""What is written as text, or by one struct for several; ``tests/daemon`` compares real answers."""
+"""Answers written as text, or by one struct for several; ``tests/daemon`` compares real ones."""
 READ_BY_PARTS = "Evaluations"
 
 

@@ -724,7 +724,7 @@ async def test_checkpoint_replaces_the_log(
         offset, mark = follower.offset, follower.copy.high_watermark
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == acls)
-        # The brokers' releases are found out anew.
+        # The brokers' releases are found out again.
         assert (follower.offset, follower.copy.high_watermark) == (offset + 1, mark)
 
 
