@@ -13,10 +13,9 @@ from __future__ import annotations
 import hmac
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Final
 
 from authorizerd.acl.model import WILDCARD_PRINCIPAL
@@ -48,20 +47,18 @@ class Tokens:
     __slots__ = ("_by_id", "text")
 
     def __init__(self, by_id: Mapping[str, Token], text: str = "") -> None:
-        self._by_id: Final = MappingProxyType(dict(by_id))
+        self._by_id: Final = {token_id.encode(): token for token_id, token in by_id.items()}
         self.text: Final = text
 
-    @property
-    def principals(self) -> frozenset[str]:
-        """The principals of all entries."""
-        return frozenset(token.principal for token in self._by_id.values())
+    def __iter__(self) -> Iterator[Token]:
+        return iter(self._by_id.values())
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def __contains__(self, token: Token) -> bool:
         """Return True if the file still has this entry, with the same hash and principal."""
-        entry = self._by_id.get(token.id)
+        entry = self._by_id.get(token.id.encode())
         return entry is token or entry == token
 
     def find(self, token: bytes) -> Token | None:
@@ -73,7 +70,7 @@ class Tokens:
         if len(token) > _TOKEN_BYTES_MAX:
             return None
         token_id, _, secret = token.partition(b".")
-        entry = self._by_id.get(token_id.decode("ascii", "replace"))
+        entry = self._by_id.get(token_id)
         digest = _NO_DIGEST if entry is None else entry.digest
         # Compare in constant time, or the time would reveal how much of the hash matches.
         is_proven = hmac.compare_digest(sha256(secret).digest(), digest)

@@ -220,7 +220,7 @@ def examine_callers(configuration: Configuration) -> Iterator[Finding]:
 
 def _read_token_holders(path: str | None) -> frozenset[str]:
     try:
-        return frozenset() if path is None else read_tokens(path).principals
+        return frozenset(() if path is None else (each.principal for each in read_tokens(path)))
     except (StartError, ConfigurationError):
         return frozenset()  # examine_access reports it
 
