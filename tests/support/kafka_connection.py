@@ -53,12 +53,16 @@ class KafkaConnection:
         )
         self._connection = KafkaClientConnection(client_id, RESPONSE_BYTES_MAX)
         if user is not None:
-            assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
-            token = f"\0{user}\0{password}".encode()
-            error = self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token).error_code
-            if error:
+            try:
+                self._authenticate(user, password)
+            except BaseException:
                 self.close()
-            assert error == 0
+                raise
+
+    def _authenticate(self, user: str, password: str) -> None:
+        assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
+        token = f"\0{user}\0{password}".encode()
+        assert self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token).error_code == 0
 
     def close(self) -> None:
         self.socket.close()
