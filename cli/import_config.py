@@ -91,7 +91,7 @@ def _make_document(
         "notes": made.notes,
         "left_out": sorted(made.left_out),
         "warnings": warnings,
-        "changes_before_use": [{"key": each.key, "reason": each.reason} for each in faults],
+        "changes_before_use": [{"key": fault.key, "reason": fault.reason} for fault in faults],
     }
 
 
