@@ -52,7 +52,7 @@ class Head:
 class Table:
     """One page of the sorted rows, with the links to others.
 
-    ``first`` is the place of its first row, from 1.
+    ``first`` is the number of its first row, from 1.
     """
 
     rows: Sequence[Cells]

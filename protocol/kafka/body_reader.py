@@ -5,7 +5,7 @@ reader is as lenient as Kafka's: any negative length means null, tags may be in 
 unknown tags are skipped. It is also as strict: a string has at most 32,767 bytes, and an array has
 at most as many items as bytes are left.
 
-It is stricter in two ways. Kafka replaces invalid UTF-8 by U+FFFD, and so creates an ACL for
+It is stricter in two ways. Kafka replaces invalid UTF-8 with U+FFFD, and so creates an ACL for
 another name; this reader rejects it. This reader also limits the number of items per message, over
 all nested arrays, and the number of tags per structure.
 
