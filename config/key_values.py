@@ -71,7 +71,7 @@ class KeyValues:
         return self.read(own, KEYS_BY_NAME[key].parse)
 
     def refuse(self, key: str, reason: str) -> None:
-        """Note a fault, after which the rule can go on, unless the key is known to be invalid."""
+        """Note a fault after which the rule can continue, unless the key is known to be invalid."""
         if key not in KEYS_BY_NAME or key in self.values:
             self.faults.append(self.refusal(key, reason))
 

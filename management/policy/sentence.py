@@ -9,7 +9,7 @@
     hosts      = addresses | "any host"
 
 The items of a list are separated by a comma, ``and`` or ``or``. TYPE is ``topic``, ``group`` and so
-on, also in the plural. Names without a type are those of topics, and are not words of a language:
+on, also in the plural. Names without a type are those of topics, and must not be words of English:
 "bob may not WRITE anything" is an error, since it would hold if no topic is named "anything". A
 quoted word is never a keyword, and a ``*`` in quotes is part of a name.
 
@@ -242,7 +242,7 @@ def _read_principals(cursor: Cursor, groups: Groups) -> tuple[str, ...]:
         return (read_principal(text),) if token.is_quoted else read_principals(text, groups)
 
     listed = cursor.take_list("a principal", read)
-    return tuple(dict.fromkeys(principal for some in listed for principal in some))
+    return tuple(dict.fromkeys(principal for principals in listed for principal in principals))
 
 
 def _check_whole(token: Token) -> None:
