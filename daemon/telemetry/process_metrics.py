@@ -60,8 +60,7 @@ PROCESS_METRICS: Final = (
             "`forbidden`: a token or the right to read was removed."
         ),
         read=lambda scrape: {
-            watch_ending: getattr(scrape.watch, f"watchers_ended_{watch_ending}")
-            for watch_ending in _WATCH_ENDINGS
+            ending: getattr(scrape.watch, f"watchers_ended_{ending}") for ending in _WATCH_ENDINGS
         },
     ),
     MetricFamily(

@@ -188,9 +188,7 @@ def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterato
             "super user is known"
         )
     unless = "" if proposal.settings.super_users is not None else _UNLESS_SUPER_USER
-    yield from _shorten(
-        f"{describe_loss}{unless}" for describe_loss in _describe_losses(before, after, caller)
-    )
+    yield from _shorten(f"{loss}{unless}" for loss in _describe_losses(before, after, caller))
     if not covers(after.everyone, before.everyone):
         yield "principals without ACLs of their own lose ALTER on the cluster"
 

@@ -57,10 +57,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:
         check_text(action.help or "")
         if isinstance(action, argparse._SubParsersAction):
-            texts = {
-                choices_action.dest: choices_action.help or ""
-                for choices_action in action._choices_actions
-            }
+            texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name in [name for name in action.choices if not texts.get(name)]:
                 del action.choices[name]
             for name, inner in action.choices.items():

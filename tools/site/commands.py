@@ -37,10 +37,7 @@ def _sections(parser: argparse.ArgumentParser, summary: str) -> Iterator[str]:
             yield _item(action)
     yield ""
     if below is not None:
-        summaries = {
-            choices_action.dest: choices_action.help or ""
-            for choices_action in below._choices_actions
-        }
+        summaries = {choice.dest: choice.help or "" for choice in below._choices_actions}
         for name, inner in below.choices.items():
             yield from _sections(inner, summaries[name])
 
