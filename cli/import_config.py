@@ -136,7 +136,7 @@ def _find_warnings(properties: Mapping[str, Property], made: FollowerFile) -> It
         found = None if find_providers(line.value) else find_placeholder(line.value)
         if found is not None and not line.is_secret:
             yield f"{line.key} has the placeholder {found}, which nothing replaces: write its value"
-    yield from find_hints({key: place.value for key, place in properties.items()})
+    yield from find_hints({key: entry.value for key, entry in properties.items()})
 
 
 def _find_faults(made: FollowerFile, source: str) -> list[ConfigurationError]:

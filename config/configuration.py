@@ -187,7 +187,7 @@ def _configure(keys: KeyValues) -> Configuration:
     ):
         keys.attempt(check)
     keys.check()
-    texts = {name: trim(place.value) for name, place in keys.properties.items()}
+    texts = {name: trim(entry.value) for name, entry in keys.properties.items()}
     return Configuration(
         **{name: keys.values[key.name] for name, key in SETTINGS.items()} | made,
         follow=follow,

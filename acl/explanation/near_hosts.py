@@ -111,9 +111,9 @@ class _Search:
                 alike = (
                     0 if asked is None else sum(1 for _ in takewhile(bool, map(eq, example, asked)))
                 )
-                place = (-alike, example, host)
-                if self._best is None or place < self._best:
-                    self._best = place
+                rank = (-alike, example, host)
+                if self._best is None or rank < self._best:
+                    self._best = rank
         elif asked is not None and not probe.has_denial:
             found = _find_mismatch(host, asked, releases)
             if found is not None:

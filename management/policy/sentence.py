@@ -76,13 +76,13 @@ class Token(NamedTuple):
 def split(sentence: str) -> list[Token]:
     """Return the tokens of a sentence. In quotes, a doubled quote stands for one."""
     tokens: list[Token] = []
-    place = 0
-    while place < len(sentence):
-        found = _TOKEN.match(sentence, place)
+    position = 0
+    while position < len(sentence):
+        found = _TOKEN.match(sentence, position)
         if found is None:
             reason = "expected a closing quote, and then a space, a comma or the end"
-            raise SentenceError(reason, place, len(sentence))
-        place = found.end()
+            raise SentenceError(reason, position, len(sentence))
+        position = found.end()
         quoted = found["quoted"]
         if quoted:
             text = quoted[1:-1].replace(quoted[0] * 2, quoted[0])
