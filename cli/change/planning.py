@@ -206,8 +206,8 @@ def _read_selector(selection: Selection, files: Iterable[AclsRead]) -> Selector:
             return Selector(None)
         entries += _entries_of(file.scope)
     if not entries:
-        reason = "the desired files manage no ACLs: say by a flag, such as --principal, what to"
-        raise PlanError("", f"{reason} manage")
+        reason = "the desired files manage no ACLs: select some by a flag, such as --principal"
+        raise PlanError("", reason)
     return Selector(entries)
 
 

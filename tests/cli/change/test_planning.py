@@ -194,13 +194,13 @@ def test_file_of_which_nothing_was_read_deletes_nothing(
     (folder / name).write_text(NOTHING_READ[name])
     for flags in ("", "--principal User:bob"):
         assert plan(f"{name} now.txt {flags} --out plan.json") == 1
-        found = "none that can be read: a.b: " if name.startswith("aiven") else "a file that"
+        found = "none that can be read: a.b: " if name.startswith("aiven") else "neither ACLs nor"
         assert f"{name}: expected desired ACLs, found {found}" in capsys.readouterr().err
     assert not (folder / "plan.json").exists()
     assert plan(f"{name} --principal User:bob --accept-losses --out plan.json") == 10
     assert written(folder).changes.deleted == (BOB,)
     assert plan(f"{name} --accept-losses") == 1
-    assert "the desired files manage no ACLs: say by a flag" in capsys.readouterr().err
+    assert "the desired files manage no ACLs: select some by a flag" in capsys.readouterr().err
 
 
 def test_resource_of_which_nothing_was_read_deletes_nothing(
