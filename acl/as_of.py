@@ -17,7 +17,7 @@ from authorizerd.acl.errors import InvalidAsOfError
 from authorizerd.acl.text.printable import escape_unprintable
 
 TIME_MS_MIN: Final = 10**12
-"""The smallest integer that is a time: 2001-09-09. A log that grows by 1,000 records a second
+"""The smallest integer that is a time: 2001-09-09. A log that grows by 1,000 records per second
 reaches this offset after 31 years.
 """
 _OFFSET_MAX: Final = 2**63 - 1

@@ -115,7 +115,7 @@ def _authorize(
     denials = [_denials_in(patterns, operations) for patterns, _ in sources]
     if host is None:
         denials += (
-            _denials_of_hosts(each, operations, releases) for each in rules if each.denying_hosts
+            _denials_of_hosts(rule, operations, releases) for rule in rules if rule.denying_hosts
         )
     # As in Kafka, a DENY of the literal * decides before any ALLOW is examined.
     if any(denials_at(_LITERAL, WILDCARD) for _, denials_at in denials):
@@ -148,8 +148,8 @@ def scan_by_resource_type(
     does not allow. An ACL whose principal has no colon denies everything.
     """
     patterns = _PatternSets()
-    for some in acls:
-        for acl in some:
+    for chunk in acls:
+        for acl in chunk:
             if acl.resource_type == resource_type and _applies(acl, principal, host, operation):
                 patterns.add(acl)
             yield
@@ -195,14 +195,14 @@ def _sources(
     rules: Iterable[Rules], host: str | None, releases: ReleaseRules
 ) -> list[tuple[Patterns, bool]]:
     """Return the patterns of the rules that apply, and whether they may allow."""
-    sources = [(each.any_host, True) for each in rules]
+    sources = [(rule.any_host, True) for rule in rules]
     if host is not None:
-        sources += [(each.hosts.get(host, NO_PATTERNS), True) for each in rules]
+        sources += [(rule.hosts.get(host, NO_PATTERNS), True) for rule in rules]
         if releases.range_denies:
             sources += [
-                (each.hosts[text], is_certain(text))
-                for each in rules
-                for text in each.ranges.find_hosts(host)
+                (rule.hosts[text], is_certain(text))
+                for rule in rules
+                for text in rule.ranges.find_hosts(host)
             ]
     return [source for source in sources if source[0] is not NO_PATTERNS]
 

@@ -85,17 +85,17 @@ def scan_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[tuple[b
     Building and freeing it would block the thread.
     """
     matches_all = filter in _OPEN
-    for some in in_chunks(snapshot.acls.items()):
-        yield some if matches_all else [item for item in some if accepts(filter, item[1])]
+    for chunk in in_chunks(snapshot.acls.items()):
+        yield chunk if matches_all else [item for item in chunk if accepts(filter, item[1])]
 
 
 def match_acls(snapshot: AclSnapshot, filter: AclFilter) -> Iterator[list[Acl]]:
     """Yield the ACLs that ``filter`` matches, as ``scan_acls`` does, but without their ids."""
     fields, are_all = _compared_fields(filter)
-    for some in in_chunks(snapshot.acls.values()):
+    for chunk in in_chunks(snapshot.acls.values()):
         for get, value in fields:
-            some = [acl for acl in some if get(acl) == value]
-        yield some if are_all else [acl for acl in some if accepts(filter, acl)]
+            chunk = [acl for acl in chunk if get(acl) == value]
+        yield chunk if are_all else [acl for acl in chunk if accepts(filter, acl)]
 
 
 def _compared_fields(

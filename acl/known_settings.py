@@ -1,7 +1,7 @@
 """What is known of the authorizer's settings. Brokers hide their values, so each may be unknown.
 
 **Invariant:** an unknown setting is never taken for its default. What ``least`` allows is allowed
-whatever the unknown values are. A denial by it may be none: ``doubt_denial`` says why.
+whatever the unknown values are. A denial by it is uncertain: ``doubt_denial`` says why.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KnownSettings(msgspec.Struct, frozen=True):
 
 
 class Doubt(NamedTuple):
-    """What is unknown, and would make a denial an allowance.
+    """The unknown settings that would turn a denial into an allowance.
 
     Attributes:
         keys: the settings.

@@ -135,8 +135,8 @@ def _discard_matched(
     shown: set[int],
 ) -> Steps[None]:
     """Discard the keys whose filters match an ACL."""
-    for some in in_chunks(acls.items()):
-        for _, acl in some:
-            for found in index.look_up(acl):
-                shown.difference_update(filtered[found])
+    for chunk in in_chunks(acls.items()):
+        for _, acl in chunk:
+            for number in index.look_up(acl):
+                shown.difference_update(filtered[number])
         yield

@@ -1,6 +1,6 @@
 """The ACLs that match a question, and which of them Kafka names as the one that decides.
 
-The index has no ACLs, only bits: an ACL that matches is made from the place of its bit. The few
+The index has no ACLs, only bits: an ACL that matches is made from the position of its bit. The few
 ACLs that bits cannot identify are searched one by one.
 
 Source: KIP-504; Kafka 4.3 StandardAuthorizerData.authorize.
@@ -64,13 +64,13 @@ each."""
 def _list_rules() -> Iterator[tuple[int, tuple[int, int, bool]]]:
     for applicable in APPLICABLE:
         for chosen in product((False, True), repeat=len(applicable)):
-            some = list(compress(applicable, chosen))
-            denied = [rule for _, rule, permission in some if permission == _DENY]
-            bits = sum(bit for bit, _, _ in some)
+            rules = list(compress(applicable, chosen))
+            denied = [rule for _, rule, permission in rules if permission == _DENY]
+            bits = sum(bit for bit, _, _ in rules)
             if denied:
                 yield bits, (min(denied), _DENY, False)
-            elif some:
-                yield bits, (max(rule for _, rule, _ in some), _ALLOW, True)
+            elif rules:
+                yield bits, (max(rule for _, rule, _ in rules), _ALLOW, True)
 
 
 RULE_OF: Final = dict(_list_rules())
@@ -86,8 +86,8 @@ def choose_deciding(acls: list[Acl], name: str) -> Acl:
     """Return the ACL of ``acls`` that decides. There is at least one, and all match ``name``."""
     if len(acls) == 1:
         return acls[0]
-    # Kafka's scan ends at the first DENY, but goes on after an ALLOW, so it names the last one.
-    # Why not `== DENY`? An unknown permission denies, too.
+    # Kafka's scan ends at the first DENY, but continues after an ALLOW, so it names the last one.
+    # Why not `== DENY`? An unknown permission also denies.
     denying = [acl for acl in acls if acl.permission_type != PermissionType.ALLOW]
     if denying:
         wildcard_section = 1 if name != WILDCARD else 0

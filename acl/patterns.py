@@ -138,9 +138,9 @@ def get_weight(patterns: Patterns, pattern_type: int, name: str) -> int:
 
 
 def set_weight(patterns: Patterns, pattern_type: int, name: str, total: int) -> Patterns:
-    """Return ``patterns`` with another sum at one pattern: ``total``, or nothing if that is 0.
+    """Return ``patterns`` with ``total`` as the sum at one pattern: 0 removes the pattern.
 
-    Where ``total`` is 0, the present sum is not. If no weight is left, the result is
+    ``total`` may be 0 only where the present sum is not. If no weight is left, the result is
     ``NO_PATTERNS`` itself, which callers test for with ``is``.
     """
     wildcard, literals, prefixes = patterns.wildcard, patterns.literals, patterns.prefixes
@@ -189,7 +189,7 @@ def count_probes(prefixes: Iterable[str]) -> Table[int, Table[str, int]]:
     for prefix in prefixes:
         characters = counts.setdefault(len(prefix), {})
         characters[prefix[-1:]] = characters.get(prefix[-1:], 0) + 1
-    return to_table({length: to_table(some) for length, some in counts.items()})
+    return to_table({length: to_table(characters) for length, characters in counts.items()})
 
 
 def list_probes(counts: Table[int, Table[str, int]]) -> tuple[PrefixProbe, ...]:
@@ -216,7 +216,7 @@ def _count_probe(
         characters = delete_entry(before, prefix[-1:])
     counts = set_entry(counts, length, characters) if characters else delete_entry(counts, length)
     if len(characters) != len(before):
-        place = bisect_left(probes, -length, key=lambda end: -end[0])
+        position = bisect_left(probes, -length, key=lambda end: -end[0])
         end = (make_probe(length, characters),) if characters else ()
-        probes = (*probes[:place], *end, *probes[place + (1 if before else 0) :])
+        probes = (*probes[:position], *end, *probes[position + (1 if before else 0) :])
     return counts, probes

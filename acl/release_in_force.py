@@ -1,10 +1,10 @@
-"""Find out by the rules of which Kafka releases ACLs are judged, and why.
+"""Find out which Kafka releases' rules judge the ACLs, and why.
 
 A followed cluster shows the releases of its nodes by the levels of metadata.version that they
 support. The daemon's own log has one finalized level, and nobody else judges by it.
 
-**Invariant:** what is not known may be any release. A node counts until the cluster says that it
-belongs to it no longer, also while it is fenced or cannot be reached.
+**Invariant:** what is not known may be any release. A node counts until the cluster removes it,
+even while it is fenced or cannot be reached.
 
 Source: KIP-584, KIP-778; Kafka 4.4 MetadataVersion.
 """
@@ -168,7 +168,7 @@ def _sentence(nodes: Iterable[_Node], what: str) -> str:
 def _name_nodes(kind: str, ids: list[int]) -> str:
     if ids == [UNKNOWN_LEVEL]:
         return f"a {kind} that has not registered"
-    some = ", ".join(map(str, ids[:NODES_NAMED_MAX]))
+    listed = ", ".join(map(str, ids[:NODES_NAMED_MAX]))
     if len(ids) > NODES_NAMED_MAX:
-        return f"{len(ids)} {kind}s ({some}, …)"
-    return f"{kind}{'s' if len(ids) > 1 else ''} {some}"
+        return f"{len(ids)} {kind}s ({listed}, …)"
+    return f"{kind}{'s' if len(ids) > 1 else ''} {listed}"

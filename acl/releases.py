@@ -39,8 +39,8 @@ _LEVEL_OF_4_4: Final = 32
 def releases_at(level: int) -> frozenset[Release]:
     """Return the releases whose nodes may support metadata.version up to ``level``.
 
-    A level above ``NEWEST_LEVEL`` belongs to a release that nobody has compared with these: each
-    of them may be like it. So it is with a level that is not known, which is below 0.
+    A level above ``NEWEST_LEVEL`` belongs to a release that was not compared with these: any of
+    them may behave like it. The same holds for an unknown level, which is below 0.
     """
     if 0 <= level < _LEVEL_OF_4_4 - 1:
         return frozenset((Release.KAFKA_4_3,))

@@ -96,7 +96,7 @@ class AclSnapshot(msgspec.Struct, frozen=True, gc=False):
 
     ``types`` is indexed by resource type code. ``unindexed`` maps ACLs to their ids if the bits of
     the index cannot identify them, because they use codes of later Kafka versions. ``rules`` are
-    those of the Kafka releases that may judge; a state is strict until somebody says which.
+    those of the Kafka releases that may judge; a state is strict until it is known which.
     """
 
     offset: int

@@ -1,6 +1,6 @@
 """Tell states of the ACLs apart, whatever their log offsets are.
 
-A cluster's log grows twice a second, even if nobody changes an ACL. So an offset does not tell
+A cluster's log grows twice per second, even if nobody changes an ACL. So an offset does not show
 whether the ACLs are the same.
 """
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 T = TypeVar("T")
 
 ITEMS_PER_CHUNK: Final = 64
-"""Applying so many changes of ACLs, the costliest items, takes about a millisecond."""
+"""Applying this many ACL changes, the costliest items, takes about a millisecond."""
 
 Steps: TypeAlias = Generator[None, None, T]
 

@@ -1,7 +1,7 @@
 """What ACLs and principals mean to Kafka where their authors probably mean something else.
 
-**Invariant:** a sentence of this module changes nothing. Kafka accepts what it is about, and so
-does the daemon.
+**Invariant:** these warnings never affect a decision. Kafka accepts such ACLs and principals, and
+so does the daemon.
 
 Source: Kafka 4.3 StandardAuthorizerData.findResult, KafkaPrincipal, ResourcePattern, Topic; Kafka
 4.4 CidrUtils.
@@ -83,7 +83,7 @@ def find_principal_surprises(principal: str, *, is_mapped: bool = False) -> Iter
 
 
 def _find_form_surprises(principal: str, name: str) -> Iterator[str]:
-    """Yield in what form Java writes a distinguished name, if it is written in another one."""
+    """Yield in what form Java writes a distinguished name, if it is written in another."""
     parts = split_name(name)
     written = write_as_java(parts)
     if not parts or written == name or not all(part.is_known for part in parts):
@@ -96,7 +96,7 @@ def _find_form_surprises(principal: str, name: str) -> Iterator[str]:
 
 
 def find_asked_name_surprises(resource_type: int, name: str) -> Iterator[str]:
-    """Yield a sentence for each reason why a name in a question is probably not meant so."""
+    """Yield a sentence for each reason why a name in a question is probably not intended."""
     yield from _find_character_surprises(resource_type, name)
     if WILDCARD in name:
         yield f"name '{name}': * is an ordinary character in a question: ask about one name"

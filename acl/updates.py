@@ -64,7 +64,7 @@ class AclTail:
     """A snapshot, and what planned requests add to it and remove from it.
 
     ``changed_at`` is the log offset of the last change of ACLs, or a later one. ``removed`` are
-    ACLs of the snapshot. One that is added again later is in ``added``, too.
+    ACLs of the snapshot. One that is added again later is also in ``added``.
     """
 
     snapshot: AclSnapshot
@@ -206,14 +206,14 @@ def plan_deletions(tail: AclTail, filters: Sequence[AclFilter]) -> Steps[Deletio
     matches = _Matches()
     answers: list[int | Deleted] = []
     faults: dict[str, Deleted] = {}
-    for place, each in enumerate(filters, 1):
+    for position, each in enumerate(filters, 1):
         try:
             validate_filter(each)
         except InvalidAclError as error:
             kept = error.with_traceback(None)  # as in ``_creation_error``
             answers.append(faults.setdefault(str(error), Deleted(error=kept)))
         else:
-            answers.append(matches.add_filter(each, place))
+            answers.append(matches.add_filter(each, position))
         yield
     yield from matches.find(tail)
     if matches.error is not None:
@@ -230,16 +230,16 @@ class _Matches:
     """The matches of one request's filters. ``error`` is set if there are too many."""
 
     __slots__ = (
-        "_bytes", "_count", "_deleted", "_first_places", "_found", "_index", "_last_match",
-        "_last_new", "_last_places", "_repeats", "error", "removed",
+        "_bytes", "_count", "_deleted", "_first_positions", "_found", "_index", "_last_match",
+        "_last_new", "_last_positions", "_repeats", "error", "removed",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._index = FilterIndex()
         # By filter number: how often the request contains the filter, and where.
         self._repeats: list[int] = []
-        self._first_places: list[int] = []
-        self._last_places: list[int] = []
+        self._first_positions: list[int] = []
+        self._last_positions: list[int] = []
         self._last_new = self._last_match = 0
         """The last places of filters that match an ACL first, and that match any ACL."""
         self._count = self._bytes = 0
@@ -248,15 +248,15 @@ class _Matches:
         self.removed: dict[bytes, Acl] = {}
         self.error: AclError | None = None
 
-    def add_filter(self, filter: AclFilter, place: int) -> int:
+    def add_filter(self, filter: AclFilter, position: int) -> int:
         """Return the filter's number. Equal filters share one number."""
         number = self._index.add(filter)
         if number == len(self._repeats):
             self._repeats.append(0)
-            self._first_places.append(place)
-            self._last_places.append(place)
+            self._first_positions.append(position)
+            self._last_positions.append(position)
         self._repeats[number] += 1
-        self._last_places[number] = place
+        self._last_positions[number] = position
         return number
 
     def find(self, tail: AclTail) -> Steps[None]:
@@ -267,13 +267,13 @@ class _Matches:
             self.error = InvalidAclError(TOO_MANY_REMOVED)
 
     def _find(self, tail: AclTail) -> Steps[None]:
-        unmatched = self._first_places[-1] + 1
+        unmatched = self._first_positions[-1] + 1
         for chunk in tail.chunks():
             for acl_id, acl in chunk:
                 first = unmatched
                 for number in self._index.look_up(acl):
                     self._add(number, acl_id, acl)
-                    first = min(first, self._first_places[number])
+                    first = min(first, self._first_positions[number])
                     if self.error is not None:
                         return
                     yield  # one ACL may match very many filters
@@ -284,7 +284,7 @@ class _Matches:
     def _add(self, number: int, acl_id: bytes, acl: Acl) -> None:
         self._found.setdefault(number, []).append(acl)
         self.removed[acl_id] = acl
-        self._last_match = max(self._last_match, self._last_places[number])
+        self._last_match = max(self._last_match, self._last_positions[number])
         repeats = self._repeats[number]
         self._count += repeats
         self._bytes += repeats * record_bytes_max(acl)

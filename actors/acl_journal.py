@@ -3,10 +3,10 @@
 **Invariant:** the journal has every change of ACLs after ``floor``, once and in order, up to the
 offset of the newest applied state. A change is in the journal only once it is applied. It leaves
 only to keep the journal within its limit. The applier adds to it in the same step as it publishes
-the state, so a state's offset is always a place to go on from.
+the state, so a state's offset is always a position to continue from.
 
-A follower keeps its place, a number, and nothing else. One that is too slow finds that its place is
-gone; it never makes the journal grow.
+A follower keeps only its position, a number. One that is too slow finds that its position is gone;
+it never makes the journal grow.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class AclJournal:
         return self._news
 
     def find(self, offset: int) -> int:
-        """Return the place of the first change after a log offset.
+        """Return the position of the first change after a log offset.
 
         Raises:
             ExpiredError: changes after that offset have left the journal, or are not applied yet.
@@ -103,13 +103,13 @@ class AclJournal:
         parts = self._parts
         return self._dropped + bisect_right(parts, offset, key=lambda part: part.offset)
 
-    def look_up(self, place: int) -> JournalPart | None:
-        """Return the part at this place, or None if there is none yet.
+    def look_up(self, position: int) -> JournalPart | None:
+        """Return the part at this position, or None if there is none yet.
 
         Raises:
             ExpiredError: the part has left the journal.
         """
-        index = place - self._dropped
+        index = position - self._dropped
         if index < 0:
             raise ExpiredError(
                 f"changes have left the memory before they were sent: it begins after offset"
@@ -129,7 +129,7 @@ class AclJournal:
         if not self._bytes_max:
             return
         added: dict[bytes, Acl] = {}
-        some: list[AclChange] = []
+        part: list[AclChange] = []
         cost = 0
         for change in changes:
             acl: Acl | None
@@ -141,14 +141,14 @@ class AclJournal:
                 if acl is None:
                     return  # applying the batch reports that it contradicts the state
             change_cost = _cost(acl)
-            if some and (len(some) == CHANGES_PER_PART or cost + change_cost > PART_BYTES_MAX):
-                self._pending.append(JournalPart(tuple(some), cost))
-                some, cost = [], 0
+            if part and (len(part) == CHANGES_PER_PART or cost + change_cost > PART_BYTES_MAX):
+                self._pending.append(JournalPart(tuple(part), cost))
+                part, cost = [], 0
                 yield
-            some.append(AclChange(is_added, change.id, acl))
+            part.append(AclChange(is_added, change.id, acl))
             cost += change_cost
-        if some:
-            self._pending.append(JournalPart(tuple(some), cost))
+        if part:
+            self._pending.append(JournalPart(tuple(part), cost))
 
     def commit(self, offset: int) -> None:
         """Make the prepared changes visible: they are applied now, up to this log offset."""
@@ -182,7 +182,7 @@ class AclJournal:
         self._notify()
 
     def resume(self) -> None:
-        """Note that decisions go on."""
+        """Note that decisions resume."""
         self.stop_reason = ""
         self._notify()
 

@@ -56,7 +56,7 @@ class AuditEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartialWriteError(OSError):
-    """Only the first ``lines_written`` lines were completely written."""
+    """Raised if only the first ``lines_written`` lines were completely written."""
 
     def __init__(self, error: OSError, lines_written: int) -> None:
         super().__init__(error.errno, error.strerror or str(error))
@@ -188,7 +188,7 @@ class AuditLog:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Write recorded events until ``close`` is called.
 
-        If cancelled, it closes the log, and goes on writing queued events for up to
+        If cancelled, it closes the log, and continues to write queued events for up to
         ``CLOSE_SECONDS``. Events that remain unwritten are counted and reported to ``on_loss``.
         """
         task_status.started()

@@ -42,7 +42,7 @@ class Authentication(StrEnum):
     """How a caller has proved its principal to this daemon."""
 
     NONE = "none"
-    """Not at all: a listener without log-ins, and no client certificate."""
+    """Not at all: a listener without authentication, and no client certificate."""
     CERTIFICATE = "certificate"
     PLAIN = "PLAIN"
     """By a password from the daemon's own configuration."""
@@ -59,7 +59,7 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ``acl.hosts.host_address``), or None if it is unknown. ``request_name`` is the name of the API,
     for the audit log; ``request_type`` and ``request_version`` are its API key and version.
     ``security_protocol`` is the listener's. These three are None for questions of the decision
-    ports, which speak of a request that the daemon does not see. ``authentication`` says how the
+    ports, which are about a request that the daemon does not see. ``authentication`` says how the
     daemon knows the principal. ``guard`` is the condition of a change, see
     ``Authorizer.acl_offset``. ``requester`` is who asks, if that is not the principal itself: the
     caller of a decision port, or the broker that forwards the request.
@@ -130,7 +130,7 @@ class ServerEndpoint(str):
 
     Attributes:
         listener_name: the listener, or the name of the decision port.
-        security_protocol: PLAINTEXT or SSL for a decision port, which has no log-in by SASL.
+        security_protocol: PLAINTEXT or SSL for a decision port, which has no SASL authentication.
         host: an IPv6 host has no brackets; empty for a Unix socket.
         port: 0 for a Unix socket.
         path: the path of a Unix socket, else None.

@@ -126,14 +126,14 @@ class Completions(Sequence[Completion[T]]):
         return map(self._view, range(self._count))
 
     @overload
-    def __getitem__(self, place: int) -> Completion[T]: ...
+    def __getitem__(self, index: int) -> Completion[T]: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Completion[T]]: ...
+    def __getitem__(self, index: slice) -> Sequence[Completion[T]]: ...
 
-    def __getitem__(self, place: int | slice) -> Completion[T] | Sequence[Completion[T]]:
-        places = range(self._count)[place]
-        return self._view(places) if isinstance(places, int) else list(map(self._view, places))
+    def __getitem__(self, index: int | slice) -> Completion[T] | Sequence[Completion[T]]:
+        indices = range(self._count)[index]
+        return self._view(indices) if isinstance(indices, int) else list(map(self._view, indices))
 
 
 class ItemCompletions(Completions[T]):
@@ -145,7 +145,7 @@ class ItemCompletions(Completions[T]):
     """
 
     def __init__(self, whole: Completion[Sequence[T | Exception]], count: int) -> None:
-        super().__init__(count, lambda place: whole.view(partial(_get_item, place)))
+        super().__init__(count, lambda index: whole.view(partial(_get_item, index)))
         self.whole: Final = whole
 
     @property
@@ -157,8 +157,8 @@ class ItemCompletions(Completions[T]):
         return tuple(whole.result()).count(None) == len(self)
 
 
-def _get_item(place: int, whole: Completion[Sequence[T | Exception]]) -> T:
-    item = whole.result()[place]
+def _get_item(index: int, whole: Completion[Sequence[T | Exception]]) -> T:
+    item = whole.result()[index]
     if isinstance(item, Exception):
         raise item
     return item

@@ -89,7 +89,7 @@ class PluggedAuthorizer(DaemonAuthorizer):
             EndpointStartError: it failed, or did not return every endpoint.
         """
         try:
-            # Copied here, since reading the authorizer's mapping may raise an error, too.
+            # Copied here, since reading the authorizer's mapping may also raise an error.
             started = dict(self._authorizer.start(server_info))
         except BaseException as error:
             reason = f"{type(error).__name__}: {error}"

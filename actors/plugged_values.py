@@ -58,7 +58,7 @@ def check_completions(
             raise fault
         return completion.result()
 
-    return Completions(len(inner), lambda place: inner[place].view(check))
+    return Completions(len(inner), lambda index: inner[index].view(check))
 
 
 def _find_fault(
@@ -114,9 +114,9 @@ def check_slices(acls: object) -> Iterator[Sequence[Acl]]:
     if not isinstance(acls, Sequence):
         raise AuthorizerFaultError(f"expected a sequence of ACLs, found {type(acls).__name__}")
     for start in range(0, len(acls), _ACLS_PER_SLICE):
-        some = acls[start : start + _ACLS_PER_SLICE]
-        _check_kinds(some, Acl)
-        yield some
+        piece = acls[start : start + _ACLS_PER_SLICE]
+        _check_kinds(piece, Acl)
+        yield piece
     # Pass an empty slice on: the caller lets other tasks run between slices.
     if not acls:
         yield acls
@@ -135,7 +135,7 @@ def _is_deleted(value: object) -> bool:
         and _are_acls(acls)
         and (error is None or isinstance(error, Exception))
         and isinstance(failures, Mapping)
-        and all(isinstance(each, Exception) for each in failures.values())
+        and all(isinstance(failure, Exception) for failure in failures.values())
     )
 
 
@@ -192,7 +192,7 @@ def check_answers(answers: object, actions: Sequence[object]) -> list[bool]:
     """
     if not isinstance(answers, list | tuple):
         raise AuthorizerFaultError(f"expected a list of answers, found {type(answers).__name__}")
-    checked = [each is True for each in answers]
+    checked = [answer is True for answer in answers]
     check_count(checked, actions)
     return checked
 

@@ -35,8 +35,8 @@ class PublishedState:
     """The state that the applier publishes and others read.
 
     Args:
-        journal: is told when decisions stop, and when they go on.
-        judge: returns by the rules of which releases the ACLs of an image are judged.
+        journal: is notified when decisions stop, and when they resume.
+        judge: returns the releases whose rules judge the ACLs of an image.
         stops_if_newer: True to publish no snapshot while a release is newer than those tested.
         deadline: how long the state decides before it is renewed.
         why_expired: what callers are told once the deadline has passed.
@@ -87,7 +87,7 @@ class PublishedState:
 
     @property
     def release(self) -> View[ReleaseInForce]:
-        """By the rules of which releases the newest state is judged, and why."""
+        """The releases whose rules judge the newest state, and why."""
         return self._release
 
     @property
@@ -149,7 +149,7 @@ class PublishedState:
         had_expired = self._journal.stop_reason == self._why_expired
         self._withhold_or_show(deadline)
         if had_expired and not self._journal.stop_reason:
-            _logger.warning("decisions go on: the ACLs are confirmed again")
+            _logger.warning("decisions resume: the ACLs are confirmed again")
 
     @property
     def _why_stopped(self) -> str:
@@ -172,5 +172,5 @@ class PublishedState:
 
 
 def _evidence(cluster: ClusterImage) -> tuple[int, int, int]:
-    """Return what tells if an image proves the same releases as another one that still exists."""
+    """Return a check of whether an image proves the same releases as another that still exists."""
     return id(cluster.features), id(cluster.nodes), id(cluster.voters)

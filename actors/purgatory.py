@@ -41,10 +41,10 @@ class Purgatory:
         self.requests_waiting += 1
         try:
             with trio.move_on_after(self.timeout_ms / 1000) as limit:
-                for place, whole in enumerate(pending, 1):
+                for number, whole in enumerate(pending, 1):
                     if not whole.is_done:  # most end together; skip needless waits
                         await whole.wait_until_done()
-                    elif place % _ITEMS_PER_TURN == 0:
+                    elif number % _ITEMS_PER_TURN == 0:
                         await trio.lowlevel.checkpoint()
             self.requests_timed_out += limit.cancelled_caught
         finally:
@@ -57,9 +57,9 @@ async def _find_pending(completions: Sequence[Completion[Any]]) -> dict[Completi
         whole = completions.whole
         return {} if whole.is_done or not completions else {whole: None}
     pending: dict[Completion[Any], None] = {}
-    for place, completion in enumerate(completions, 1):
+    for number, completion in enumerate(completions, 1):
         if not completion.is_done:
             pending[completion.whole] = None
-        if place % _ITEMS_PER_TURN == 0:
+        if number % _ITEMS_PER_TURN == 0:
             await trio.lowlevel.checkpoint()
     return pending

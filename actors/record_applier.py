@@ -65,7 +65,7 @@ class Renew:
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """Publish no snapshot any more, so that nobody but super users gets an answer.
+    """Stop publishing snapshots, so that only super users get answers.
 
     ``reason`` is what others are told. It names no resource and no principal.
     """

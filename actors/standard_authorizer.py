@@ -274,14 +274,14 @@ class StandardAuthorizer(DaemonAuthorizer):
         """
         state = self.current_state()
         if state.snapshot is not None:
-            for some in match_acls(state.snapshot, filter):
+            for acls in match_acls(state.snapshot, filter):
                 self.check_current(state)
-                yield some
+                yield acls
         elif self.not_ready_reason != NOT_LOADED:
             raise NotReadyError(self.not_ready_reason)
 
     def acl_offset(self) -> int | None:
-        """Return the snapshot's log offset, or None if the ACLs are changed elsewhere, too."""
+        """Return the snapshot's log offset, or None if the ACLs are also changed elsewhere."""
         snapshot = self._snapshot.newest
         is_checked = self._updates is not None and self._updates.checks_guards
         return snapshot.offset if snapshot is not None and is_checked else None

@@ -1,8 +1,8 @@
 """Run long work in chunks, and let every other task run after a fixed time.
 
-**Invariant:** a turn ends with the first chunk that ends ``TURN_SECONDS`` after its begin, even if
-a task does several pieces of work one after the other. So a turn takes at most that time and one
-chunk, however cheap or costly the chunks are.
+**Invariant:** a task yields after the first chunk that ends at least ``TURN_SECONDS`` after its
+turn began, even if it does several pieces of work in a row. So a turn takes at most that time and
+one chunk, however cheap or costly the chunks are.
 
 In the daemon, the garbage collector does not run by itself (``daemon.process.gc_control``). So long
 work collects garbage between two turns.

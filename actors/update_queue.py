@@ -162,7 +162,7 @@ class UpdateQueue:
         Args:
             plan: called with the image at the tail of the log. It must change nothing.
             on_applied: called once the plan is durable and applied. It may send values to the other
-                deciding processes; the request is answered once they have applied these, too.
+                deciding processes; the request is answered once they have also applied these.
 
         The completion fails with UpdateRefusedError or LogWriteError, as for ``create``.
         """

@@ -76,7 +76,7 @@ class Updates(Protocol):
         Args:
             plan: called with the image at the tail of the log. It must change nothing.
             on_applied: called once the plan is durable and applied. It may send values to the other
-                deciding processes; the request is answered once they have applied these, too.
+                deciding processes; the request is answered once they have also applied these.
         """
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ class AclSource(msgspec.Struct, frozen=True):
         settings: what is known of them: a broker, a log and a file of ACLs hide them.
         stated: the settings as text, each with its origin; ``settings`` has the same values.
         topics: the names of all topics that are known to exist, sorted. A log knows them if a
-            broker or a follower of a quorum wrote it. A broker tells those that the caller may
+            broker or a follower of a quorum wrote it. A broker reports those that the caller may
             describe.
         place: what kind of place ``name`` is.
         name: a path, or the addresses of brokers.
@@ -227,7 +227,7 @@ def _check_flags(request: SourceRequest, expected: str) -> None:
     if request.config is None and request.override:
         refuse("--override: expected --config as well")
     source_settings.check_flags(request.settings, refuse)
-    if all(each is None for each in (request.bootstrap_server, *others)):
+    if all(other is None for other in (request.bootstrap_server, *others)):
         refuse(expected)
 
 

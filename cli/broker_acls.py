@@ -3,7 +3,7 @@
 It takes longer to load than the rest of a command. So ``acl_source`` imports this module once a
 command reads from brokers.
 
-**Invariant:** a listing is complete or an error. A setting that the broker does not tell is never
+**Invariant:** a listing is complete or an error. A setting that the broker does not report is never
 guessed here. Nothing is changed on the cluster.
 
 Source: KIP-140 (DescribeAcls), KIP-226 (DescribeConfigs); Kafka 4.3 ConfigHelper.
@@ -58,12 +58,12 @@ UseBrokers: TypeAlias = Callable[["BrokerReader"], Awaitable[T]]
 
 
 class BrokerAnswer(msgspec.Struct, frozen=True):
-    """What brokers tell about their ACLs.
+    """What brokers report about their ACLs.
 
     Attributes:
         values: the values of the settings that are set on the broker. None: the broker does not
             show the value.
-        failure: why no value is known; an empty text if the broker told all that are set.
+        failure: why no value is known; an empty text if the broker reported all that are set.
         user: the name that the client logged in with, or None.
     """
 
@@ -99,7 +99,7 @@ LISTING_OFFSET: Final = -1
 
 
 def read_brokers(servers: str, command_config: str | None) -> BrokerAnswer:
-    """Return what the brokers tell. Blocks; failures that are retried are printed."""
+    """Return the brokers' answers. Blocks; failures that are retried are printed."""
     return run_on_brokers(servers, command_config, BrokerReader.read)
 
 
@@ -151,21 +151,23 @@ class BrokerReader:
         self._place = place
 
     async def read(self) -> BrokerAnswer:
-        """Return what the brokers tell."""
+        """Return the brokers' answers."""
         snapshot = await self.read_acls()
         metadata = await self.read_metadata()
         snapshot = with_rules(snapshot, (await self._find_release(metadata)).rules)
-        values, failure = await self.read_configs(each.node_id for each in metadata.brokers)
+        values, failure = await self.read_configs(broker.node_id for broker in metadata.brokers)
         name = values.get(AUTHORIZER)
         if name and name != STANDARD_AUTHORIZER:
             warn(f"the broker decides by {name}; this answer follows {STANDARD_AUTHORIZER}")
-        topics = {each.name for each in metadata.topics if each.name and not each.error_code}
+        topics = {topic.name for topic in metadata.topics if topic.name and not topic.error_code}
         told = {key: value for key, value in values.items() if key in SETTING_KEYS}
         return BrokerAnswer(snapshot, tuple(sorted(topics)), told, failure, self._user)
 
     async def _find_release(self, metadata: responses.MetadataAnswer) -> ReleaseInForce:
-        """Return by the rules of which releases the brokers judge. They are asked for it."""
-        addresses = {each.node_id: Address(each.host, each.port) for each in metadata.brokers}
+        """Ask the brokers by which releases' rules they judge."""
+        addresses = {
+            broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers
+        }
         found = await self.client.read_features(addresses.values())
         newest = max(found.values(), key=lambda each: each.epoch, default=NO_FEATURES)
         changes: list[ClusterChange] = [
@@ -197,7 +199,7 @@ class BrokerReader:
     async def read_listing(
         self, call: Call[tuple[int, bytes | bytearray]]
     ) -> tuple[Listing, int | None]:
-        """Return all ACLs, and the log offset of the listing if the server tells it."""
+        """Return all ACLs, and the log offset of the listing if the server reports it."""
         try:
             version, body = await self.client.request(
                 call, name="describeAcls", errors=find_listing_errors
@@ -229,7 +231,7 @@ class BrokerReader:
             return {}, f"DescribeConfigs: {error}"
         for result in answer.results:
             if not result.error_code:
-                return {each.name: each.value for each in result.configs}, ""
+                return {config.name: config.value for config in result.configs}, ""
         return {}, _describe_refusal(answer.results)
 
     def new_error(self, error: RequestFailedError, *, right: Right = LISTING) -> CommandError:
@@ -271,7 +273,7 @@ def _describe(place: str, reason: str, advice: str = "") -> str:
 
 
 def _describe_refusal(results: Iterable[responses.DescribedResource]) -> str:
-    refused = [ApiError(each.error_code, each.error_message) for each in results]
+    refused = [ApiError(result.error_code, result.error_message) for result in results]
     for each in refused:
         if each.code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             return "the broker shows its settings only to those with DESCRIBE_CONFIGS"
@@ -283,7 +285,7 @@ def _no_errors(_: object) -> list[ApiError]:
 
 
 def find_listing_errors(answer: tuple[int, bytes | bytearray]) -> list[ApiError]:
-    """Return the error of a listing, unless it cannot be read: who reads it again reports that."""
+    """Return the error of a listing, unless it cannot be read: the next reader reports that."""
     try:
         head = read_listing_head(*answer)
     except DecodeError:

@@ -1,7 +1,7 @@
 """The commands by name: the module and function of each, and what the help says about it.
 
 **Invariant:** a command's module is imported once the command is chosen, and only in this module.
-So ``--help`` loads no command, and no command loads the definitions that only another one needs.
+So ``--help`` loads no command, and no command loads the definitions that only others need.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ COMMANDS: Final[dict[str, Command]] = {
         "write the state of a log to one file, while it is in use",
     ),
     "restore": Command(
-        "log.restore", "add_restore_arguments", "verify a backup, and put it in place of a log"
+        "log.restore", "add_restore_arguments", "verify a backup, and replace a log with it"
     ),
     "features": Command(
         "log.features", "add_features_arguments", "show or raise the metadata.version of a log"
@@ -112,10 +112,10 @@ COMMANDS: Final[dict[str, Command]] = {
     "history": Command(
         "questions.history",
         "add_history_arguments",
-        "show who could do what since when, as far back as a log reaches",
+        "show when access changed, and by which change, as far back as a log reaches",
     ),
     "shell": Command(
-        "shell.command", "add_shell_arguments", "look into a metadata log as into folders and files"
+        "shell.command", "add_shell_arguments", "browse a metadata log as folders and files"
     ),
 }
 

@@ -8,4 +8,4 @@ from __future__ import annotations
 
 
 class CommandError(Exception):
-    """A command cannot go on; the text names the file, the flag or the server, and the cause."""
+    """A command cannot continue; the text names the file, the flag or the server, and the cause."""

@@ -45,7 +45,7 @@ def is_utf8(text: str) -> bool:
 def find_expanded(names: Iterable[str]) -> str | None:
     """Return a warning if one of the names is that of the only file here, or None. Blocks.
 
-    A shell replaces ``--topic *`` by ``--topic`` and the names of all files here. If there are
+    A shell expands ``--topic *`` to ``--topic`` and the names of all files here. If there are
     several, the words after the first one are the evidence.
     """
     with os.scandir() as entries:
@@ -115,7 +115,5 @@ def add_directory_arguments(parser: argparse.ArgumentParser) -> None:
 def add_broker_arguments(parser: Flags, rights: str) -> None:
     text = "ask the brokers of a Kafka cluster, or a daemon; separate several with commas. "
     add_text(parser, "--bootstrap-server", "HOST:PORT", f"{text}{rights}. {HELP}")
-    text = (
-        "with --bootstrap-server: a properties file with Kafka's client keys for the log-in and TLS"
-    )
+    text = "with --bootstrap-server: a file with Kafka's client keys for credentials and TLS"
     add_text(parser, "--command-config", "FILE", text)

@@ -1,7 +1,7 @@
 """Turn a broker's server.properties into one for a daemon that follows the broker's cluster.
 
 **Invariant:** secrets are shown only by ``FollowerFile.write`` with secrets. Of the broker's users,
-passwords and keys, only those for the connection to the controllers are taken over.
+passwords and keys, only those for the connection to the controllers are copied.
 
 Source: Kafka 4.3 KafkaConfig, QuorumConfig; java.util.Properties.store.
 """
@@ -64,7 +64,7 @@ class FollowerFile:
 
     def write(self, *, with_secrets: bool) -> str:
         """Return the file's text. A comment takes the place of a secret that is left out."""
-        return "".join(f"{each}\n" for each in self._rows(with_secrets=with_secrets))
+        return "".join(f"{row}\n" for row in self._rows(with_secrets=with_secrets))
 
     def _rows(self, *, with_secrets: bool) -> Iterator[str]:
         yield "# The configuration of a daemon that follows the cluster of a broker."
@@ -131,13 +131,15 @@ class _Import:
         if protocol in values.SASL_PROTOCOLS:
             self._add_log_in(name)
         if protocol in values.TLS_PROTOCOLS:
-            for each in follow.SOURCE_SSL_KEYS:
-                self._copy(each, listener_prefix(name) + each.name, each.name)
+            for source_ssl_key in follow.SOURCE_SSL_KEYS:
+                self._copy(
+                    source_ssl_key, listener_prefix(name) + source_ssl_key.name, source_ssl_key.name
+                )
         for key in ("super.users", "allow.everyone.if.no.acl.found"):
             self._copy(KEYS_BY_NAME[key])
         self._add_providers()
         self._add_notes()
-        self._made.left_out = [each for each in self._texts if each not in self._known]
+        self._made.left_out = [text for text in self._texts if text not in self._known]
         return self._made
 
     def _controllers(self) -> str:
@@ -204,10 +206,10 @@ class _Import:
     def _lacks_provider(self, name: str) -> bool:
         """Leave out a key with the placeholder of a provider that the daemon does not have."""
         lacking = [
-            each
-            for each in sorted(providers.find_providers(self._texts[name]))
+            provider
+            for provider in sorted(providers.find_providers(self._texts[name]))
             if providers.PROVIDERS in self._texts
-            and not providers.is_supported(self._properties, each)
+            and not providers.is_supported(self._properties, provider)
         ]
         if lacking:
             reason = f"the daemon cannot ask its provider {lacking[0]}: add the key with its value."
@@ -257,7 +259,7 @@ class _Import:
         self._made.notes.append(
             f"the daemon logs in as {user.username}, the broker's own user. Give it a user of its"
             " own, with CLUSTER_ACTION on the cluster and no other right. Even that right lets it"
-            " act as anybody: authorizerd.source=brokers needs DESCRIBE alone."
+            " act as anyone: authorizerd.source=brokers needs DESCRIBE alone."
         )
         module = jaas.PLAIN_LOGIN_MODULE if mechanism == values.PLAIN else jaas.SCRAM_LOGIN_MODULE
         username, password = jaas.quote_option(user.username), jaas.quote_option(user.password)
@@ -266,7 +268,7 @@ class _Import:
         self._add(name, f"{module} required {options};", is_secret=is_secret)
 
     def _add_notes(self) -> None:
-        self._known.update((_AUTHORIZER, _BUILDER, *(each.key for each in self._made.lines)))
+        self._known.update((_AUTHORIZER, _BUILDER, *(line.key for line in self._made.lines)))
         authorizer, builder = self._texts.get(_AUTHORIZER, ""), self._texts.get(_BUILDER, "")
         if authorizer != values.STANDARD_AUTHORIZER:
             found = (

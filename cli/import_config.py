@@ -91,7 +91,7 @@ def _make_document(
         "notes": made.notes,
         "left_out": sorted(made.left_out),
         "warnings": warnings,
-        "changes_before_use": [{"key": each.key, "reason": each.reason} for each in faults],
+        "changes_before_use": [{"key": fault.key, "reason": fault.reason} for fault in faults],
     }
 
 
@@ -136,7 +136,7 @@ def _find_warnings(properties: Mapping[str, Property], made: FollowerFile) -> It
         found = None if find_providers(line.value) else find_placeholder(line.value)
         if found is not None and not line.is_secret:
             yield f"{line.key} has the placeholder {found}, which nothing replaces: write its value"
-    yield from find_hints({key: place.value for key, place in properties.items()})
+    yield from find_hints({key: entry.value for key, entry in properties.items()})
 
 
 def _find_faults(made: FollowerFile, source: str) -> list[ConfigurationError]:

@@ -108,7 +108,7 @@ def _judge_end(path: Path, judge: Callable[[ClusterImage], ReleaseInForce]) -> R
 def read_release(
     path: Path, *, evidence: Evidence, setting: Release | None = None
 ) -> ReleaseInForce:
-    """Return by the rules of which releases the ACLs of a log are judged."""
+    """Return the releases whose rules judge the ACLs of a log."""
     return judge_release(_read_proofs(path), evidence, setting)
 
 
@@ -120,12 +120,16 @@ def _read_proofs(path: Path) -> ClusterImage:
 
 
 def _apply_proofs(image: ClusterImage, batch: ChangeBatch) -> ClusterImage:
-    proofs = [each for each in batch.cluster_changes if isinstance(each, PROOFS)]
+    proofs = [
+        cluster_change
+        for cluster_change in batch.cluster_changes
+        if isinstance(cluster_change, PROOFS)
+    ]
     return apply_cluster_changes(image, proofs)
 
 
 def _find_evidence(path: Path, image: ClusterImage) -> Evidence:
-    """Return what proves the release in a log of which nothing else is known."""
+    """Return the proof of the release in a log of which nothing else is known."""
     mark = read_mark(path) if path.is_dir() else None
     if mark is not None:
         return Evidence(mark.source)

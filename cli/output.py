@@ -34,7 +34,7 @@ def print_answer(
     """Print an answer as a document or as lines; return the exit code.
 
     Args:
-        is_positive: whether something or somebody is allowed.
+        is_positive: whether something or someone is allowed.
     """
     if as_json:
         print_document(document())

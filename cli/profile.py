@@ -2,8 +2,8 @@
 
 ``AUTHORIZERD_PROFILE`` names it: a path with a ``/``, or the name of a file in
 ``~/.config/authorizerd``. The file is one for ``--command-config``, with ``bootstrap.servers``
-besides the keys for the log-in and TLS. ``super.users`` and ``allow.everyone.if.no.acl.found`` say
-what the cluster's brokers do not show.
+besides the keys for authentication and TLS. ``super.users`` and ``allow.everyone.if.no.acl.found``
+say what the cluster's brokers do not show.
 
 **Invariant:** a profile is used as a whole, or not at all: its password is never sent to a server
 that a flag names. A file with a secret is read only if nobody but its owner has access to it.
@@ -116,7 +116,7 @@ def use_profile(request: Request, *places: str) -> tuple[Request, Profile | None
 
 
 def name_servers(servers: str, command_config: str | None) -> str:
-    """Return what errors about a connection begin with: the flag or the profile."""
+    """Return the prefix of errors about a connection: the flag or the profile."""
     if command_config is not None and command_config == str(find_profile()):
         return f"{VARIABLE}: {command_config}: {servers}"
     return f"--bootstrap-server {servers}"

@@ -73,7 +73,7 @@ def _list_keystores(configuration: Configuration) -> dict[str, str]:
     used = [*configuration.listener_tls.values(), configuration.http_tls]
     used.append(None if follow is None else follow.tls)
     stores = [each.keystore for each in used if each is not None]
-    return {each.location: each.key_name for each in stores if each and each.location}
+    return {store.location: store.key_name for store in stores if store and store.location}
 
 
 def _is_readable_by_all(path: str) -> bool:

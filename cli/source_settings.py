@@ -1,6 +1,6 @@
 """The settings that decisions depend on, each with its origin.
 
-**Invariant:** a value that nobody tells is unknown, and said to be; no default takes its place.
+**Invariant:** a value that no source reports is unknown, and shown as such, never a default.
 """
 
 from __future__ import annotations
@@ -137,12 +137,12 @@ def read_broker_settings(
 
 def apply_profile(profile: Profile | None, settings: Iterator[Setting]) -> Iterator[Setting]:
     """Yield the settings, where the profile says what is unknown otherwise."""
-    for each in settings:
-        value = None if profile is None else profile.settings.get(each.key)
-        if profile is None or value is None or each.value is not None:
-            yield each
+    for setting in settings:
+        value = None if profile is None else profile.settings.get(setting.key)
+        if profile is None or value is None or setting.value is not None:
+            yield setting
         else:
-            yield Setting(each.key, value, Origin.PROFILE, f"profile {profile.path}")
+            yield Setting(setting.key, value, Origin.PROFILE, f"profile {profile.path}")
 
 
 def apply_flags(
@@ -153,11 +153,11 @@ def apply_flags(
         for key, (flag, _) in _FLAGS.items()
         if (value := flags[key]) is not None
     }
-    return tuple(given.get(each.key, each) for each in settings)
+    return tuple(given.get(setting.key, setting) for setting in settings)
 
 
 def parse_settings(stated: tuple[Setting, ...]) -> KnownSettings:
-    """Return what is known of the settings. Flags and files have been validated before."""
+    """Return the known settings. Flags and files are already validated."""
     values = {each.key: each for each in stated}
     return KnownSettings(
         super_users=_parse(values[SUPER_USERS], parse_principals),

@@ -1,6 +1,6 @@
 """Parsers of the audit settings: principal patterns, resource patterns, and a share.
 
-**Invariant:** the one of ``config.values``. Entries that can never match are rejected too, since a
+**Invariant:** as in ``config.values``. Entries that can never match are rejected too, since a
 mistyped entry would silently exclude or include nothing.
 """
 

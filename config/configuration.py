@@ -34,7 +34,7 @@ class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
     """All settings: the keys with a field, and what rules make of the others.
 
     ``follow`` says how to follow a cluster; it is None if the daemon owns its log.
-    ``sasl_listeners`` has the log-ins of each SASL listener, by its name;
+    ``sasl_listeners`` has the settings of each SASL listener, by its name;
     ``listener_max_connections`` and ``listener_creation_rates`` the limits that are set for one
     listener. ``listener_tls`` has the TLS settings of each SSL and SASL_SSL listener; ``http_tls``
     those of our own ports, None if none of them has TLS. ``file_values`` has the text of every key
@@ -58,7 +58,7 @@ class Configuration(KafkaSettings, KafkaLimits, OwnSettings):
 
     @property
     def evidence(self) -> Evidence:
-        """What proves by the rules of which Kafka releases ACLs are judged."""
+        """What proves which Kafka releases' rules judge the ACLs."""
         return Evidence.OWN_LOG if self.follow is None else Evidence(self.follow.kind.value)
 
     @property
@@ -117,7 +117,7 @@ def parse(text: str, *, source: str, overrides: Sequence[str] = ()) -> Configura
     Raises:
         ConfigurationError: the text is malformed; or keys are invalid, missing, contradict each
             other, or are unknown although they begin with ``authorizerd.``. Its ``faults`` are all
-            of these, but for those that may only follow from another one; if a placeholder has no
+            of these, but for those that may only follow from another; if a placeholder has no
             value, they are those of placeholders alone.
     """
     properties = parse_properties(text, source=source)
@@ -187,7 +187,7 @@ def _configure(keys: KeyValues) -> Configuration:
     ):
         keys.attempt(check)
     keys.check()
-    texts = {name: trim(place.value) for name, place in keys.properties.items()}
+    texts = {name: trim(entry.value) for name, entry in keys.properties.items()}
     return Configuration(
         **{name: keys.values[key.name] for name, key in SETTINGS.items()} | made,
         follow=follow,

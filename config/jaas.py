@@ -3,7 +3,7 @@
 **Invariant:** a password is never shown: not in an error, and not in a ``repr``.
 
 Source: Kafka 4.3 JaasConfig and PlainServerCallbackHandler: each option ``user_NAME="PASSWORD"`` is
-a user who may log in; ``username`` and ``password`` are for log-ins to other servers.
+a user who may log in; ``username`` and ``password`` are for authentication to other servers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOKEN: Final = re.compile(
     r"""(?P<word>[A-Za-z_$\xa0-\U0010ffff][\w$.\-\xa0-\U0010ffff]*)"""
     r"""|(?P<number>-?(?=[0-9.])[0-9]*\.?[0-9]*)"""
     r"""|(?P<quote>["'])(?P<body>(?:(?!(?P=quote))[^\\\r\n]|\\(?s:.))*)(?:(?P=quote))?"""
-    # A single slash begins a comment, too, which has the next character even if it ends a line.
+    # A single slash also begins a comment, which has the next character even if it ends a line.
     r"""|(?P<comment>/\*(?s:.*?)(?:\*/|\Z)|//[^\r\n]*|/(?s:.?)[^\r\n]*)"""
     r"""|(?P<sign>[^\0-\x20])""",
     re.ASCII,
@@ -42,13 +42,13 @@ _QUOTED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r
 
 @dataclass(frozen=True, slots=True)
 class PlainUsers:
-    """Passwords by user name, and their ``digests``, which log-ins are compared with."""
+    """Passwords by user name, and their ``digests``, which clients' passwords are compared with."""
 
     passwords: Mapping[str, str] = field(repr=False)
     digests: Mapping[str, bytes] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Hash once, here: then each log-in computes one digest, whether or not its user exists.
+        # Hash once, here: each attempt computes one digest, whether or not its user exists.
         digests = {user: password_digest(password) for user, password in self.passwords.items()}
         object.__setattr__(self, "digests", MappingProxyType(digests))
 

@@ -166,7 +166,7 @@ def _check_named(keys: KeyValues, key: str, names: Sequence[str]) -> None:
 
 
 def check_failed_login_delay(keys: KeyValues) -> None:
-    """Check that an idle connection outlasts the delay of the answer to a failed log-in.
+    """Check that an idle connection outlasts the delay of the answer to failed authentication.
 
     Source: Kafka 4.3 KafkaConfig.validateValues.
     """

@@ -86,11 +86,11 @@ class KafkaLimits:
     their own limit of 64. The daemon raises its limit of open files to fit all endpoints. SASL
     listeners accept 8 more connections for super users; PLAINTEXT listeners that start early accept
     8 more for everyone. When an endpoint is full, a new connection replaces the oldest one without
-    an answer yet, then a quiet one of a client without log-in, token or certificate, then one that
-    has been idle for 10 seconds (docs/limits.md). If there is none, the daemon refuses the new
-    connection. To set a lower limit for one listener, use listener.name.NAME.max.connections (NAME
-    in lower case). Kafka's default, 2147483647, means no limit. A client cannot set a value below
-    64."""
+    an answer yet, then a quiet one of a client without authentication, token or certificate, then
+    one that has been idle for 10 seconds (docs/limits.md). If there is none, the daemon refuses the
+    new connection. To set a lower limit for one listener, use listener.name.NAME.max.connections
+    (NAME in lower case). Kafka's default, 2147483647, means no limit. A client cannot set a value
+    below 64."""
     max_connections_per_ip: int = setting(
         IntegerParser(1, INT32_MAX), "512", reloadable=True, wire_minimum=64
     )
@@ -144,13 +144,13 @@ class KafkaLimits:
     connections_max_reauth_ms: ClassVar = Key(IntegerParser(-(2**63), INT64_MAX // 1_000_000), "0")
     """Time in milliseconds after which a client must log in again on its open connection (KIP-368).
     The daemon tells clients this time when they log in. If a client has not logged in again by
-    then, its next request closes the connection. 0 means that a log-in lasts as long as its
+    then, its next request closes the connection. 0 means that a session lasts as long as its
     connection, even if the user's password changes or the user is removed. To set it for one
     listener, use listener.name.NAME.connections.max.reauth.ms; for one mechanism, use
     listener.name.NAME.MECHANISM.connections.max.reauth.ms (both in lower case)."""
     connection_failed_authentication_delay_ms: int = setting(IntegerParser(0, INT32_MAX), "100")
-    """Time in milliseconds by which the daemon delays its answer to a failed log-in on a Kafka
-    listener. It must be less than connections.max.idle.ms."""
+    """Time in milliseconds by which the daemon delays its answer to failed authentication on a
+    Kafka listener. It must be less than connections.max.idle.ms."""
     metadata_log_segment_bytes: int = setting(IntegerParser(1024, INT32_MAX), "1073741824")
     """Maximum size of a log segment in bytes."""
     metadata_log_max_record_bytes_between_snapshots: int = setting(

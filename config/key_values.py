@@ -51,10 +51,10 @@ class KeyValues:
 
     def refusal(self, key: str, reason: str) -> ConfigurationError:
         """Return an error that names a key and the place where it was set."""
-        place = self.properties.get(key)
-        if place is None:
+        entry = self.properties.get(key)
+        if entry is None:
             return ConfigurationError(self.source, None, key, reason)
-        return refuse_property(place, reason)
+        return refuse_property(entry, reason)
 
     def read(self, key: str, parse: Callable[[str], Value]) -> Value | None:
         """Return the value of a key that is not in the table, or None if it is not set.
@@ -62,8 +62,8 @@ class KeyValues:
         Raises:
             ConfigurationError: ``parse`` rejects its text.
         """
-        place = self.properties.get(key)
-        return None if place is None else _parsed(place, parse)
+        entry = self.properties.get(key)
+        return None if entry is None else _parsed(entry, parse)
 
     def read_own(self, listener_name: str, key: str, mechanism: str = "") -> Any:  # noqa: ANN401 - as the table's
         """Return the value of a listener's own key, or None. Its parser is the general key's."""
@@ -71,7 +71,7 @@ class KeyValues:
         return self.read(own, KEYS_BY_NAME[key].parse)
 
     def refuse(self, key: str, reason: str) -> None:
-        """Note a fault, after which the rule can go on, unless the key is known to be invalid."""
+        """Note a fault after which the rule can continue, unless the key is known to be invalid."""
         if key not in KEYS_BY_NAME or key in self.values:
             self.faults.append(self.refusal(key, reason))
 
@@ -152,16 +152,16 @@ def _read_set_value(keys: KeyValues, key: Key) -> object:
     return _parsed(keys.properties[key.name], key.parse)
 
 
-def _parsed(place: Property, parse: Callable[[str], Value]) -> Value:
+def _parsed(entry: Property, parse: Callable[[str], Value]) -> Value:
     try:
-        return parse(trim(place.value))
+        return parse(trim(entry.value))
     except InvalidValueError as error:
-        raise refuse_property(place, str(error)) from None
+        raise refuse_property(entry, str(error)) from None
 
 
-def refuse_property(place: Property, reason: str) -> ConfigurationError:
+def refuse_property(entry: Property, reason: str) -> ConfigurationError:
     """Return the error of a property. It shows no text that a provider gave."""
     # What is wrong with a JAAS line is said without any of its text.
-    if place.is_provided and not place.key.endswith("sasl.jaas.config"):
+    if entry.is_provided and not entry.key.endswith("sasl.jaas.config"):
         reason = "the value from a provider is invalid (not shown, since it may be a secret)"
-    return ConfigurationError(place.source, place.line, place.key, reason)
+    return ConfigurationError(entry.source, entry.line, entry.key, reason)

@@ -67,11 +67,11 @@ def resolve_placeholders(properties: Mapping[str, Property]) -> dict[str, Proper
     resolution = _Resolution(_read_providers(properties))
     faults: list[ConfigurationError] = []
     resolved: dict[str, Property] = {}
-    for name, place in properties.items():
+    for name, entry in properties.items():
         try:
-            resolved[name] = resolution.resolve(place)
+            resolved[name] = resolution.resolve(entry)
         except InvalidValueError as error:
-            faults.append(_fault(place, str(error)))
+            faults.append(_fault(entry, str(error)))
     if faults:
         raise ConfigurationError.of_all(faults)
     return resolved
@@ -100,9 +100,9 @@ def list_provider_keys(properties: Mapping[str, Property], name: str) -> list[st
 def is_supported(properties: Mapping[str, Property], name: str) -> bool:
     """Return True if a provider is listed, and its class is one of Kafka's own three."""
     listed = properties.get(PROVIDERS)
-    place = properties.get(f"{PROVIDERS}.{name}.class")
+    entry = properties.get(f"{PROVIDERS}.{name}.class")
     is_listed = listed is not None and name in read_names(listed.value)
-    return is_listed and place is not None and place.value in _CLASSES
+    return is_listed and entry is not None and entry.value in _CLASSES
 
 
 class _Resolution:
@@ -110,17 +110,17 @@ class _Resolution:
         self._providers = providers
         self._characters_left = VALUES_CHARACTERS_MAX
 
-    def resolve(self, place: Property) -> Property:
+    def resolve(self, entry: Property) -> Property:
         """Return the property with its placeholders replaced.
 
         Raises:
             InvalidValueError: a placeholder has no value, or may not be there.
         """
-        if not has_placeholder(place.value):
-            return place
-        if is_provider_key(place.key):
+        if not has_placeholder(entry.value):
+            return entry
+        if is_provider_key(entry.key):
             raise InvalidValueError("expected no placeholder: no provider resolves this key")
-        return replace(place, value=_PLACEHOLDER.sub(self._look_up, place.value), is_provided=True)
+        return replace(entry, value=_PLACEHOLDER.sub(self._look_up, entry.value), is_provided=True)
 
     def _look_up(self, match: re.Match[str]) -> str:
         name = match["provider"]
@@ -158,28 +158,28 @@ def _read_providers(properties: Mapping[str, Property]) -> dict[str, Provider]:
     listed = properties.get(PROVIDERS)
     for name in read_names(listed.value) if listed is not None else []:
         prefix = f"{PROVIDERS}.{name}."
-        place = properties.get(f"{prefix}class")
-        if place is None:
+        entry = properties.get(f"{prefix}class")
+        if entry is None:
             assert listed is not None
             faults.append(_fault(listed, f"'{name}' has no class: set {prefix}class"))
-        elif place.value not in _CLASSES:
+        elif entry.value not in _CLASSES:
             expected = ", ".join(_CLASSES)
             reason = f"unsupported class: expected one of {expected}"
-            faults.append(_fault(place, reason))
+            faults.append(_fault(entry, reason))
         else:
-            make, parameter = _CLASSES[place.value]
+            make, parameter = _CLASSES[entry.value]
             limit = properties.get(f"{prefix}param.{parameter}")
             try:
                 providers[name] = make(None if limit is None else limit.value)
             except InvalidValueError as error:
-                faults.append(_fault(limit or place, str(error)))
+                faults.append(_fault(limit or entry, str(error)))
     if faults:
         raise ConfigurationError.of_all(faults)
     return providers
 
 
-def _fault(place: Property, reason: str) -> ConfigurationError:
-    return ConfigurationError(place.source, place.line, place.key, reason)
+def _fault(entry: Property, reason: str) -> ConfigurationError:
+    return ConfigurationError(entry.source, entry.line, entry.key, reason)
 
 
 @dataclass(frozen=True, slots=True)

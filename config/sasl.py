@@ -73,7 +73,7 @@ def _read_settings(keys: KeyValues, listener_name: str) -> SaslSettings:
         if mechanism == PLAIN:
             users = _read_plain_users(keys, login_key, listener_name)
         else:
-            # Checked but not used: Kafka requires this key, for the broker's log-ins elsewhere.
+            # Checked but not used: Kafka requires this key, for the broker's own connections.
             keys.read(login_key, _parse_scram_login)
     session_ms = {
         mechanism: _read_session_ms(keys, listener_name, mechanism) for mechanism in mechanisms

@@ -53,7 +53,7 @@ TLS_PROTOCOLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 
 
 def protocol_of(*, has_tls: bool, has_log_in: bool) -> SecurityProtocol:
-    """Return the protocol of connections with or without TLS and a log-in by SASL."""
+    """Return the protocol of connections with or without TLS and SASL authentication."""
     if has_log_in:
         return SecurityProtocol.SASL_SSL if has_tls else SecurityProtocol.SASL_PLAINTEXT
     return SecurityProtocol.SSL if has_tls else SecurityProtocol.PLAINTEXT

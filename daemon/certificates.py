@@ -36,7 +36,7 @@ from authorizerd.tls.server import PreparedTls, TlsServer, prepare_tls
 
 OWN_PORTS: Final = "http"
 METRICS_PORT: Final = "metrics"
-"""Names for the TLS of our own ports, beside the listeners' names, which are in upper case."""
+"""Names for the TLS of our own ports. The listeners' names are in upper case."""
 KEYSTORE: Final = "keystore"
 TRUSTSTORE: Final = "truststore"
 
@@ -140,7 +140,7 @@ class Certificates:
                 them.
 
         Raises:
-            StartError: a store cannot be used, its certificate is not valid now while another one
+            StartError: a store cannot be used, its certificate is not valid now while another
                 is in use, or callers would no longer need credentials.
         """
         wanted = tls_settings(configuration)

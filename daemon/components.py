@@ -75,7 +75,7 @@ class DaemonServices:
         self.properties: Final = properties
         feed, inbox = trio.open_memory_channel[Message](BATCHES_WAITING_MAX)
         self.watchers: Final = new_watchers(configuration, serves=configuration.workers == 1)
-        # The own log changes only through this daemon, so its state cannot become too old.
+        # The daemon's own log changes only through it, so its state cannot become too old.
         deadline = math.inf if configuration.follow is None else -math.inf
         self.applier: Final = RecordApplier(
             inbox,

@@ -97,7 +97,7 @@ def new_decision_handler(
     watchers: Watchers,
     queries: Queries,
 ) -> PathsHandler:
-    """Return what answers the requests of AuthZEN and of OPA's data API, and those for ACLs."""
+    """Return the handler of AuthZEN, OPA's data API, and requests for ACLs."""
     vocabulary = Vocabulary(
         configuration.authzen_subject_types, configuration.authzen_resource_types
     )

@@ -67,8 +67,13 @@ def _list_wanted(configuration: Configuration) -> list[_Wanted]:
         _Wanted(DECISION_HTTP, "authorizerd.decision.http", decision.host, decision.port),
         _Wanted(ADMIN_HTTP, "authorizerd.admin.http", admin.host, admin.port),
         *(
-            _Wanted(each.listener_name, f"listeners: {each.listener_name}", each.host, each.port)
-            for each in configuration.listeners
+            _Wanted(
+                listener.listener_name,
+                f"listeners: {listener.listener_name}",
+                listener.host,
+                listener.port,
+            )
+            for listener in configuration.listeners
         ),
     ]
     metrics = configuration.metrics_http
@@ -144,7 +149,7 @@ def new_cluster(
 def new_server_info(
     configuration: Configuration, cluster: Cluster, bound: Mapping[str, BoundEndpoint]
 ) -> ServerInfo:
-    """Return what an authorizer learns about the server that it runs in."""
+    """Return the facts that an authorizer gets about its server."""
     stream = configuration.decision_stream
     tls = {
         DECISION_HTTP: configuration.decision_http.is_tls,

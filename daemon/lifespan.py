@@ -307,7 +307,7 @@ class Daemon:
 
     def _describe_endpoints(self, offset: int) -> ReadyFile:
         addresses = {name: endpoint.address for name, endpoint in self._endpoints.items()}
-        kafka_names = [each.listener_name for each in self._parts.configuration.listeners]
+        kafka_names = [listener.listener_name for listener in self._parts.configuration.listeners]
         return ReadyFile(
             listeners={name: addresses[name] for name in kafka_names},
             decision_http=addresses[DECISION_HTTP],

@@ -1,4 +1,4 @@
-"""The Kafka releases by whose rules the daemon judges: how it finds them out, and logs them."""
+"""The Kafka releases by whose rules the daemon judges: how it detects and logs them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def log_releases(
 ) -> None:
     """Log the releases in force once the ACLs are loaded, and each later change, for ever.
 
-    Of an own log that has 4.3's rules, the ACLs are named whose meaning would change with 4.4's.
+    For the daemon's own log with 4.3's rules, name the ACLs whose meaning 4.4's would change.
     """
     await applied.wait_until(lambda newest: newest is not None)
     if is_own_log and releases.newest.rules == RULES_4_3 and applied.newest is not None:

@@ -247,7 +247,8 @@ def _new_kafka_listener(
     name = endpoint.listener_name
     sasl = configuration.sasl_listeners.get(name)
     own_rate = configuration.listener_creation_rates.get(name, UNLIMITED)
-    # Without log-in there is no way to tell super users apart, so nothing is reserved for them.
+    # Without authentication there is no way to tell super users apart, so nothing is reserved for
+    # them.
     reserved = 0 if sasl is None else RESERVED_CONNECTIONS
     return KafkaListener(
         name=name,

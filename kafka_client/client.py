@@ -2,7 +2,7 @@
 
 **Invariant:** ``request`` tries a request on one node after the other until it is answered or its
 time is up, so it must be safe to repeat; ``request_once`` sends it at most once. Both fail at once
-if the log-in is refused or missing, or if the node lacks the API, and after a few attempts if
+if authentication is refused or missing, or if the node lacks the API, and after a few attempts if
 servers refuse or close every connection. An authorizer that is not ready is asked again.
 One connection is open at a time, with one request under way.
 
@@ -126,8 +126,8 @@ class KafkaClient:
                 or all are AUTHORIZER_NOT_READY, the call is repeated.
 
         Raises:
-            RequestFailedError: the response has an error (the first one is raised), the log-in is
-                refused or required, the API is not served, no server accepts a connection, no
+            RequestFailedError: the response has an error (the first one is raised), authentication
+                is refused or required, the API is not served, no server accepts a connection, no
                 answer came within ``api_timeout_ms``, or the authorizer was not ready until then.
         """
         return await self._retry(lambda: self._attempt(call, errors), name)
@@ -245,7 +245,7 @@ class KafkaClient:
         return response
 
     async def read_features(self, addresses: Iterable[Address]) -> Mapping[Address, Features]:
-        """Return what nodes answer about features. Those that do not answer in time are absent."""
+        """Return the nodes' features. Nodes that do not answer in time are absent."""
         found: dict[Address, Features] = {}
 
         async def ask(address: Address) -> None:
@@ -299,8 +299,8 @@ class KafkaClient:
                 if not _is_reached(error):
                     self._held.append(str(error))
             else:
-                for each in failures:
-                    self._warn_once(str(each))
+                for failure in failures:
+                    self._warn_once(str(failure))
                 return node
         unserved = [error for error in failures if isinstance(error, UnservedError)]
         reached = [error for error in unserved if _is_reached(error)]

@@ -87,7 +87,7 @@ class Node:
 
     Attributes:
         renewal_time: trio's time from when on the user should connect again, because the node
-            closes connections whose log-in is too old (KIP-368). Infinite if it does not.
+            closes connections whose authentication is too old (KIP-368). Infinite if it does not.
         features: what the node has answered about features (KIP-584).
     """
 
@@ -218,7 +218,10 @@ def _read_features(response: ApiVersionsAnswer) -> Features:
     epoch = response.finalized_features_epoch
     finalized = response.finalized_features if epoch >= 0 else ()
     return Features(
-        {each.name: each.max_version for each in response.supported_features},
+        {
+            supported_feature.name: supported_feature.max_version
+            for supported_feature in response.supported_features
+        },
         {each.name: each.max_version_level for each in finalized},
         epoch,
     )

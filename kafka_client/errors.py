@@ -14,9 +14,9 @@ class Cause(Enum):
     UNREACHABLE = auto()
     """Every server refused the connection, closed it, or is not a Kafka server."""
     LOG_IN_REQUIRED = auto()
-    """The listener requires a log-in, and there are no credentials."""
+    """The listener requires authentication, and there are no credentials."""
     LOG_IN_UNEXPECTED = auto()
-    """The listener has no log-in, and there are credentials."""
+    """The listener has no authentication, and there are credentials."""
     MECHANISM = auto()
     """The listener does not enable the mechanism."""
     CREDENTIALS = auto()

@@ -138,7 +138,7 @@ async def open_node(
 
     Raises:
         ConnectionFailedError: it cannot be reached, or does not answer as a Kafka server.
-        RequestFailedError: it rejects the log-in.
+        RequestFailedError: it rejects authentication.
     """
     with trio.move_on_after(CONNECTION_SETUP_TIMEOUT_MS / 1000):
         node = Node(address, await open_stream(address), client_id)

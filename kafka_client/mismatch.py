@@ -65,7 +65,7 @@ async def find_mismatch(
 
 
 def log_in_required(address: Address, *, has_tls: bool) -> RequestFailedError:
-    """Return the error for a listener that requires a log-in of a client without credentials."""
+    """Return the error for a client without credentials on a listener that requires them."""
     own = protocol_of(has_tls=has_tls, has_log_in=False)
     expected = protocol_of(has_tls=has_tls, has_log_in=True)
     return _mismatch(address, own, expected, Cause.LOG_IN_REQUIRED)
@@ -122,7 +122,7 @@ async def _is_log_in_required(address: Address, open_stream: OpenStream) -> bool
 
 
 async def _probe_log_in(address: Address, open_stream: OpenStream) -> bool:
-    """Return True if a listener requires a log-in.
+    """Return True if a listener requires authentication.
 
     Raises:
         ConnectionFailedError, RequestFailedError: it does not answer.

@@ -94,7 +94,7 @@ def _read_quorum(version: int, body: bytes | bytearray) -> QuorumDescription | A
     response: DescribeQuorumAnswer = read_response(ApiKey.DESCRIBE_QUORUM, version, body)
     if response.error_code:
         return ApiError(response.error_code, response.error_message or None)
-    partitions = [each for topic in response.topics for each in topic.partitions]
+    partitions = [partition for topic in response.topics for partition in topic.partitions]
     if len(partitions) != 1:
         raise DecodeError(f"partitions: expected 1 partition, found {len(partitions)}", 0)
     [found] = partitions
@@ -106,7 +106,9 @@ def _read_quorum(version: int, body: bytes | bytearray) -> QuorumDescription | A
         high_watermark=found.high_watermark,
         voters=frozenset(voter.replica_id for voter in found.current_voters),
         endpoints={
-            node.node_id: {each.name: (each.host, each.port) for each in node.listeners}
+            node.node_id: {
+                listener.name: (listener.host, listener.port) for listener in node.listeners
+            }
             for node in response.nodes
         },
         log_ends=_find_log_ends((*found.current_voters, *found.observers)),
@@ -140,4 +142,4 @@ LISTING_CALL: Final = Call(api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_listing,
 PLACED_LISTING_CALL: Final = Call(
     api_key=ApiKey.DESCRIBE_ACLS, encode=_encode_placed, decode=_keep_body
 )
-"""The same, with our tagged field: an authorizerd answers the log offset of the listing, too."""
+"""The same, with our tagged field: an authorizerd also answers the log offset of the listing."""

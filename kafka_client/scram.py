@@ -1,11 +1,11 @@
 """The client's side of SCRAM, without a socket: messages to send, and checks of the server's.
 
-**Invariant:** a log-in succeeds only if the server proves that it knows the user's credential. The
-password never leaves this process.
+**Invariant:** authentication succeeds only if the server proves that it knows the user's
+credential. The password never leaves this process.
 
 Why not scramp? It normalizes names and passwords with SASLprep, whereas Kafka uses their UTF-8
-unchanged, so log-ins with some passwords would fail. It also rejects salts of less than 12 bytes,
-which kafka-storage accepts.
+unchanged, so authentication with some passwords would fail. It also rejects salts of less than 12
+bytes, which kafka-storage accepts.
 
 Source: RFC 5802, RFC 7677; Kafka 4.3 ScramSaslClient, ScramMessages.
 """
@@ -62,12 +62,12 @@ class Proof(NamedTuple):
 
 
 def new_nonce() -> str:
-    """Return the client's nonce: a random text for one log-in."""
+    """Return the client's nonce: a random text for one authentication."""
     return secrets.token_urlsafe(_NONCE_BYTES)
 
 
 class ScramExchange:
-    """One log-in: send ``first``, read the challenge, send the proof, check the signature."""
+    """One authentication: send ``first``, read the challenge, send the proof, check the answer."""
 
     def __init__(self, mechanism: ScramMechanism, username: str, nonce: str) -> None:
         self._hash_name = mechanism.hash_name
@@ -84,8 +84,8 @@ class ScramExchange:
         """Return the server's challenge.
 
         Raises:
-            ScramError: the message is malformed, answers another log-in, or asks for fewer or
-                more iterations than allowed.
+            ScramError: the message is malformed, answers another authentication, or asks for fewer
+                or more iterations than allowed.
         """
         text = _decode(message)
         match = _SERVER_FIRST.fullmatch(text)
@@ -127,7 +127,7 @@ def check_signature(proof: Proof, message: bytes) -> None:
     if match is None:
         raise ScramError("the server's last SCRAM message is malformed")
     if match["error"] is not None:
-        raise ScramError(f"the server rejects the log-in: {match['error']}")
+        raise ScramError(f"the server rejects authentication: {match['error']}")
     if not hmac.compare_digest(_decode_base64(match["signature"]), proof.expected_signature):
         raise ScramError(
             "the server's signature is wrong: it does not know this user's credential, and may be"

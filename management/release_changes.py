@@ -179,7 +179,7 @@ def _list_questions(
     code = acl.resource_type
     for principal in _list_principals(acl, related, settings):
         others = [*related.get((code, principal), ()), *related.get((code, WILDCARD_PRINCIPAL), ())]
-        hosts = list_addresses(addresses, {each.host for each in others})
+        hosts = list_addresses(addresses, {other.host for other in others})
         names = list_names(acl, others)
         for operation, host, name in product(_list_operations(acl), hosts, names):
             yield Question(principal, host, operation, code, name)
@@ -202,7 +202,9 @@ def list_addresses(addresses: HostRange, hosts: Iterable[str]) -> list[str]:
     areas.sort(key=lambda area: isinstance(area.place, str))
     examples = [area.example for area in areas if area.example is not None]
     # Without its zone, an address is another host.
-    return list(dict.fromkeys(chain(*((each, each.partition("%")[0]) for each in examples))))
+    return list(
+        dict.fromkeys(chain(*((example, example.partition("%")[0]) for example in examples)))
+    )
 
 
 def _is_within(addresses: HostRange, place: Place) -> bool:
@@ -221,7 +223,7 @@ def _list_principals(acl: Acl, related: _Related, settings: AuthorizerSettings) 
         while other in named or other in settings.super_users:
             other += "-"
         principals = chain((other,), sorted(named - {WILDCARD_PRINCIPAL}))
-    return (each for each in principals if each not in settings.super_users)
+    return (principal for principal in principals if principal not in settings.super_users)
 
 
 def _list_operations(acl: Acl) -> list[int]:

@@ -198,7 +198,10 @@ def retire(files: LogFiles, *, bytes_max: int, oldest_ms: int, storage: Storage)
         OSError: a file could not be removed.
     """
     checkpoints, segments = list(files.checkpoints), list(files.segments)
-    paths = [*(each.path for each in segments), *(each.path for each in checkpoints)]
+    paths = [
+        *(segment.path for segment in segments),
+        *(checkpoint.path for checkpoint in checkpoints),
+    ]
     sizes = {path: storage.size(path) for path in paths}
     removed: list[Path] = []
     while len(checkpoints) > 1 and (
@@ -224,8 +227,10 @@ def remove_superseded(directory: Path, end_offset: int, storage: Storage, *, has
         OSError: a file could not be removed.
     """
     files = sort_files(directory / name for name in storage.names(directory))
-    below = [each.path for each in files.segments if each.base_offset <= end_offset]
-    older = [each.path for each in files.checkpoints if each.end_offset < end_offset]
+    below = [segment.path for segment in files.segments if segment.base_offset <= end_offset]
+    older = [
+        checkpoint.path for checkpoint in files.checkpoints if checkpoint.end_offset < end_offset
+    ]
     _remove([*older, *(below[:-1] if has_log else below)], storage)
 
 

@@ -152,7 +152,7 @@ class CopyFiles:
         self._bytes_begun = self.segments.bytes_written
 
     def adopt(self, checkpoint: Path, end_offset: int) -> None:
-        """Let a durable checkpoint of the cluster replace all files."""
+        """Replace all files by a durable checkpoint of the cluster."""
         self.segments.close()
         self._bytes_begun = self.segments.bytes_written
         self.install(checkpoint, end_offset)

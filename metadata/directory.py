@@ -116,7 +116,7 @@ def parse_checkpoint_name(path: Path) -> Checkpoint:
 
 
 def _is_known_name(name: str) -> bool:
-    """Return True if Kafka or this daemon keeps files with that name beside a log's segments."""
+    """Return True if Kafka or this daemon keeps files with that name next to a log's segments."""
     return _KNOWN_IN_LOG.fullmatch(name) is not None
 
 
@@ -176,7 +176,7 @@ def describe_missing_log(log_dir: Path, remedy: str, storage: Storage = DISK) ->
     """Return what is wrong with a directory that has no metadata log, and what to do.
 
     Args:
-        remedy: one of those below, if nothing in the directory suggests another one.
+        remedy: one of those below, if nothing in the directory suggests another.
 
     Raises:
         OSError: the directory cannot be read.

@@ -60,7 +60,7 @@ class PastRangeError(MetadataLogError):
 
 
 class TooManyChangesError(PastRangeError):
-    """More ACLs have changed since a moment than a state of then may undo."""
+    """More ACLs have changed since a moment than the limit for restoring its state allows."""
 
 
 class PastNotReadError(MetadataLogError):

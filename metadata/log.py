@@ -2,7 +2,7 @@
 
 **Invariant:** offsets have no gap, and an epoch begins only with its LeaderChange, from the first
 batch to the last. No CRC covers offsets and epochs, so the order of the batches confirms them.
-A checkpoint is used only after it was read to its end and its place in the log was checked. An
+A checkpoint is used only after it was read to its end and its position in the log was checked. An
 unusable checkpoint is skipped if the log, alone or with an older checkpoint, contains the same
 state.
 
@@ -134,7 +134,7 @@ class MetadataLog:
         """Open the log below a log directory, or a single checkpoint file.
 
         Raises:
-            LogDirectoryError: there is no log, or a file beside it has a wrong name.
+            LogDirectoryError: there is no log, or a file next to it has a wrong name.
         """
         return cls(open_files(path, storage), storage)
 
@@ -341,7 +341,7 @@ def open_files(path: Path, storage: Storage = DISK) -> LogFiles:
     """Return the files of the log below a log directory, or a single checkpoint file.
 
     Raises:
-        LogDirectoryError: there is no log, or a file beside it has a wrong name.
+        LogDirectoryError: there is no log, or a file next to it has a wrong name.
     """
     if storage.is_file(path):
         return LogFiles((), (locate_checkpoint(path, storage),))

@@ -6,7 +6,8 @@ unfinished. A snapshot replaces older files only once it is verified and durable
 
 Appends are not synced: whatever a crash loses is fetched again. If the disk fails or is full, the
 copy stays behind: what follows is not saved until a later checkpoint of the newest state makes the
-copy complete again. The daemon goes on meanwhile, and holds what follows that checkpoint in memory.
+copy complete again. Meanwhile the daemon continues, and holds what follows that checkpoint in
+memory.
 
 A checkpoint of ours has only the records that the daemon keeps (``KEPT_RECORDS``). For a copy that
 is enough, as nobody else reads it; a version of the daemon that keeps more begins a new copy.
@@ -52,7 +53,8 @@ _logger = logging.getLogger(__name__)
 class LogCopy:
     """One copy. The caller holds the directory's lock. Every call blocks on the disk.
 
-    Calls may come from several threads. Only ``write_checkpoint`` runs beside other calls.
+    Calls may come from several threads. Only ``write_checkpoint`` runs concurrently with other
+    calls.
 
     Args:
         log_dir: the directory, which is marked as a copy.
@@ -135,7 +137,7 @@ class LogCopy:
                 self._lose(error)
 
     def _lose(self, error: OSError) -> None:
-        """Go on without the files, whose content is not known. They are set aside later."""
+        """Continue without the files, whose content is not known. They are set aside later."""
         self.end, self.cluster_id, self._is_unknown = LogEnd(), None, True
         self._suspend(error)
 
@@ -149,7 +151,7 @@ class LogCopy:
         """Tie an empty copy to the cluster; check that any other copy belongs to it.
 
         Args:
-            cluster_id: empty if it is not known. An id that is learnt later is adopted then.
+            cluster_id: empty if it is not known. An id that is learned later is adopted then.
 
         Raises:
             CopyConflictError: the copy is of another cluster.
@@ -287,7 +289,8 @@ class LogCopy:
     def write_checkpoint(
         self, state: CheckpointState, rest: Callable[[], None] = lambda: None
     ) -> bool:
-        """Replace everything below the state's end by a checkpoint. Other calls go on meanwhile.
+        """Replace everything below the state's end by a checkpoint. Meanwhile, other calls
+        continue.
 
         Args:
             state: the state at a batch's end, outside metadata transactions, not before the offset
@@ -331,7 +334,7 @@ class LogCopy:
 
     @contextmanager
     def _suspending(self) -> Iterator[None]:
-        """Go on without the copy if the disk fails in the block."""
+        """Continue without the copy if the disk fails in the block."""
         try:
             yield
         except (OSError, LogDirectoryError) as error:

@@ -28,7 +28,7 @@ STATIC_VOTERS_VERSION: Final = 0
 NOBODY: Final = -1
 
 _NAMED_MAX: Final = 10
-"""At most so many nodes are named in an error."""
+"""The maximum number of nodes that an error names."""
 
 _Int32: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 

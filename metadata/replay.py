@@ -233,7 +233,7 @@ class Replay:
 
 
 def _read_control(batch: RecordBatch) -> _Slice:
-    """Return what a control batch says about the voters."""
+    """Return the voters that a control batch names."""
     try:
         voters = decode_voters(batch)
     except DecodeError:

@@ -68,10 +68,10 @@ class _DiskFile:
 
     def append(self, pieces: Sequence[bytes]) -> None:
         for start in range(0, len(pieces), _PIECES_PER_CALL):
-            some = pieces[start : start + _PIECES_PER_CALL]
-            written = os.writev(self._descriptor, some)
-            if written < sum(map(len, some)):
-                self._append_rest(b"".join(some)[written:])
+            batch = pieces[start : start + _PIECES_PER_CALL]
+            written = os.writev(self._descriptor, batch)
+            if written < sum(map(len, batch)):
+                self._append_rest(b"".join(batch)[written:])
 
     def _append_rest(self, data: bytes) -> None:
         view = memoryview(data)
@@ -138,7 +138,7 @@ class Storage:
         the disk.
 
         After a failed sync, the cache may contain data that the disk never received and that the
-        kernel will not write again. A later sync succeeds all the same.
+        kernel will not write again. A later sync still succeeds.
         """
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,4 +1,4 @@
-"""The end of the own log: assign offsets, append batches, and sync them.
+"""The end of the daemon's own log: assign offsets, append batches, and sync them.
 
 **Invariant:** nothing is acknowledged before ``append`` returns, and ``append`` returns only when
 its batches are durable, including the name of a new segment. A new segment is created before any

@@ -71,7 +71,7 @@ def _describe_field(text: str, choices: Iterable[str]) -> str:
         return f"{where}expected {_NAMES.get(found[1], found[1])} of {_BOUNDS[found[2]]} {found[3]}"
     if found := _NOT_A_CHOICE.fullmatch(text):
         return f"{where}unknown value {_cut(found[1])}: expected one of {', '.join(choices)}"
-    # Any other text of msgspec stays hidden, too: a later version may word its errors differently.
+    # Any other text of msgspec also stays hidden: a later version may word its errors differently.
     return f"{where}the document does not have the expected shape"
 
 

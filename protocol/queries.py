@@ -3,9 +3,9 @@
 A question arrives as a socket, with a ``Header``. The question itself and its answer are frames on
 that socket.
 
-A listing arrives with a file in memory, too, for its lines: frames of compressed text, the last of
-which is empty. A byte on the socket tells that there are more. So a client that reads slowly holds
-up only its own file.
+A listing also arrives with a file in memory, for its lines: frames of compressed text, the last of
+which is empty. A byte on the socket signals that there are more. So a client that reads slowly
+holds up only its own file.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def encode_state(
 
 def _encode_whole(number: int, snapshot: AclSnapshot, image: ClusterImage) -> Iterator[bytes]:
     rows: Iterator[Row] = ((key, astuple(acl)) for key, acl in snapshot.acls.items())
-    while some := list(islice(rows, CHANGES_PER_FRAME)):
-        yield encode_message(TakeChanges(number, snapshot.offset, some, is_end=False))
+    while chunk := list(islice(rows, CHANGES_PER_FRAME)):
+        yield encode_message(TakeChanges(number, snapshot.offset, chunk, is_end=False))
     topics: Iterator[TopicRow] = iter(image.topic_names.items())
     while named := list(islice(topics, CHANGES_PER_FRAME)):
         yield encode_message(TakeChanges(number, snapshot.offset, [], False, named))

@@ -159,7 +159,7 @@ class Drain(msgspec.Struct, array_like=True, frozen=True, tag=7):
 
 
 class StopDecisions(msgspec.Struct, array_like=True, frozen=True, tag=8):
-    """Answer nobody but super users any more. Others are told the reason."""
+    """From now on, answer only super users, and tell others the reason."""
 
     number: int
     reason: str

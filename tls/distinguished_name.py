@@ -72,10 +72,10 @@ def subject_name(certificate_der: bytes) -> bytes:
         fields = list(read_elements(signed.content))
     except InvalidDerError as error:
         raise DistinguishedNameError(f"invalid certificate: {error}") from error
-    place = _SUBJECT_PLACE + (fields[0].tag == _VERSION if fields else 0)
-    if len(fields) <= place:
+    index = _SUBJECT_PLACE + (fields[0].tag == _VERSION if fields else 0)
+    if len(fields) <= index:
         raise DistinguishedNameError("invalid certificate: it has no subject")
-    return fields[place].encoded
+    return fields[index].encoded
 
 
 def rfc2253(name_der: bytes) -> str:

@@ -177,7 +177,7 @@ def _read_truststore(store: Store) -> tuple[bytes, ...]:
     if store_type is StoreType.PEM:
         return _pem_certificates(store, data)
     opened = _open_pkcs12(store, data)
-    chain = [each.certificate for each in opened.additional_certs]
+    chain = [additional_cert.certificate for additional_cert in opened.additional_certs]
     if opened.cert is not None:
         chain.insert(0, opened.cert.certificate)
     if not chain:

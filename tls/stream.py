@@ -49,7 +49,7 @@ class TlsStream(trio.abc.HalfCloseableStream):
     Args:
         transport: the stream that carries the encrypted bytes. The TLS stream owns it.
         server_hostname: for clients: the name that the server's certificate must have.
-        begun: for servers: the handshake that goes on, whose first hello was retried.
+        begun: for servers: the handshake that continues, whose first hello was retried.
     """
 
     def __init__(

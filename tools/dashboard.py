@@ -160,7 +160,7 @@ ROWS: Final = (
             ),
             Panel(
                 "Refused per second",
-                "Requests refused (overload, memory limit), invalid HTTP requests, failed log-ins.",
+                "Requests refused (overload, memory limit), invalid HTTP requests, failed logins.",
                 "reqps",
                 (
                     ("instance:authorizerd_requests_refused:rate5m{INSTANCE}", "{{instance}}"),
@@ -172,7 +172,7 @@ ROWS: Final = (
                     (
                         "sum by (instance) (rate("
                         "authorizerd_kafka_logins_failed_total{INSTANCE}[$__rate_interval]))",
-                        "{{instance}} log-ins",
+                        "{{instance}} authentications",
                     ),
                 ),
             ),

@@ -37,7 +37,7 @@ while the daemon runs.
 ## Values from other places
 
 As in Kafka, the value of any key may have placeholders `${provider:path:key}` or
-`${provider:key}`. The daemon replaces them by what a provider gives, once, when it reads the
+`${provider:key}`. The daemon replaces them with the provider's values, once, when it reads the
 configuration: at a start and at SIGHUP, and also in `--override`, in profiles, and in files for
 `--command-config`.
 
@@ -55,7 +55,7 @@ configuration: at a start and at SIGHUP, and also in `--override`, in profiles, 
   `param.allowlist.pattern` of the last one is a Java expression that the whole name of a variable
   must match.
 - A placeholder that has no value, or whose provider is unknown, is an error that names its key. It
-  is never taken literally. Errors do not show what a provider has given.
+  is never taken literally. Errors do not show a provider's values.
 - A file may have at most 1 MiB. The keys of the providers themselves have no placeholders.
 - A Kafka client cannot set a placeholder while the daemon runs.
 

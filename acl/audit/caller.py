@@ -1,8 +1,8 @@
 """The caller of an audited decision, and the group that names it in a line in Kafka's format.
 
 **Invariant:** nothing that a client chooses can end or imitate the group. What the client sends is
-left out unless it has exactly the expected form. A line in which the beginning of a group stands
-elsewhere than in its place has no single reading.
+left out unless it has exactly the expected form. A line that has the beginning of a group
+anywhere else is ambiguous.
 
 Source: W3C Trace Context (traceparent).
 """

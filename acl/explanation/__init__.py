@@ -1,4 +1,5 @@
-"""Explanations: why a question was decided so, what almost matches, and which change would flip it.
+"""Explanations: why a question was decided as it was, what almost matches, and which change would
+flip it.
 
 ``explainer`` assembles an explanation, ``description`` is its text. ``matches`` lists the ACLs that
 match, ``default_access`` the patterns that turn off allow.everyone.if.no.acl.found, ``changes`` the

@@ -1,11 +1,11 @@
-"""The shortest sequence of ACL changes after which the answer is the other one.
+"""The shortest sequence of ACL changes that reverses the answer.
 
 **Invariant:** an ACL that is added is one that Kafka accepts, and names exactly what was asked
 about. For an unknown host, the changes give the other answer for every host, or for every one that
 no DENY names, and then an effect says so.
 
 A denial needs all matching DENYs removed, and then an ALLOW, unless one matches already. For an
-unknown host, DENYs of single hosts stay if something else denies the other hosts, too. An allowed
+unknown host, DENYs of single hosts stay if something else also denies the other hosts. An allowed
 question needs one change: the only ALLOW removed, if it is as narrow as the question, or else a
 DENY.
 """
@@ -102,12 +102,12 @@ def _describe_denied_hosts(matches: Matches, count: int) -> tuple[str, ...]:
     if count == 1:
         asked = "one of its hosts" if "/" in host else "this host"
         return (
-            f"It stays denied from {host}, which an ACL denies by itself: to allow it from there,"
-            f" too, ask again with {asked}.",
+            f"It stays denied from {host}, which an ACL denies by itself: to allow it from there"
+            f" as well, ask again with {asked}.",
         )
     return (
         f"It stays denied from {host} and others, which {count} ACLs deny by themselves: to allow"
-        " it from one of them, too, ask again with this host.",
+        " it from one of them as well, ask again with this host.",
     )
 
 

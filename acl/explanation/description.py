@@ -50,7 +50,7 @@ def describe(
     Args:
         server: the value of ``--bootstrap-server`` in the kafka-acls lines.
         origin: the line that says which ACLs these are; None: a line with the log offset.
-        now: for an explanation of the past, the line about today's answer, if that is another one.
+        now: for an explanation of the past, the line about today's answer, if that is different.
             No change is shown then.
     """
     if origin is None:
@@ -61,7 +61,7 @@ def describe(
     yield from map(escape_unprintable, _describe_reasons(explanation, origin))
     if now is not None:
         yield escape_unprintable(now)
-        yield "  No change is shown, because today's answer is already the other one."
+        yield "  No change is shown, because today's answer is already the opposite."
         return
     for line in _describe_changes(explanation, server):
         # Escaping would change a name in a command, so `_describe_command` prints no such command.
@@ -97,7 +97,7 @@ def describe_meaning(explanation: Explanation, meaning: MatchingAclMeaning) -> s
         stronger = "Kafka fails on another ACL" if is_failure else "a DENY overrides it"
         return f"would {verb} {operation}{because}, but {stronger}"
     verbs = "allows" if meaning.allows else "denies"
-    outcome = "; this ACL decides" if meaning.decides else ", too"
+    outcome = "; this ACL decides" if meaning.decides else "; another ACL decides"
     return f"{verbs} {operation}{because}{outcome}"
 
 

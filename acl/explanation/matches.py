@@ -87,18 +87,18 @@ def find_matches(snapshot: AclSnapshot, question: Question) -> Matches:
     )
     rules = [(principal, rules_of(index, principal)) for principal in principals]
     tables = list(_list_tables(rules, question, snapshot.rules))
-    denied_hosts = [each for each in rules if question.host is None and each[1].denying_hosts]
+    denied_hosts = [rule for rule in rules if question.host is None and rule[1].denying_hosts]
     searched = [patterns for _, _, patterns, _ in tables]
     searched += (each.host_denials for _, each in denied_hosts)
     name = question.resource_name
     for pattern_type, pattern_name in iterate_patterns(searched, name):
-        some = [
+        matches = [
             *_make_plain(question, tables, pattern_type, pattern_name),
             *_make_denied_hosts(
                 question, denied_hosts, (pattern_type, pattern_name), snapshot.rules
             ),
         ]
-        found.add(some)
+        found.add(matches)
     unjudgeable = list_unjudgeable(index, name) if index.unjudgeable else []
     found.add_others(unjudgeable)
     found.add_others(

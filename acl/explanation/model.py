@@ -18,8 +18,8 @@ class MatchingAclMeaning(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         allows: whether it allows or denies.
-        is_implied: whether its operation is another one, which implies the one asked: READ implies
-            DESCRIBE, and ALL implies every operation.
+        is_implied: whether its operation is a different one that implies the one asked: READ
+            implies DESCRIBE, and ALL implies every operation.
         decides: whether it is the rule of the decision.
     """
 

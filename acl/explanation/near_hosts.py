@@ -66,7 +66,7 @@ def find_near_hosts(
 
 
 def _make_denied_hosts(probe: Probe, denial_count: int, denial: Acl) -> NearMiss:
-    """Return that only ACLs of single hosts deny the question."""
+    """Return a near miss: only ACLs of single hosts deny the question."""
     question = probe.question
     allowed = f"{question.principal} is {describe_access(question)}"
     if question.host is not None:
@@ -90,7 +90,9 @@ class _Search:
     def __init__(self, probe: Probe) -> None:
         self._probe = probe
         principals = (probe.question.principal, WILDCARD_PRINCIPAL)
-        self._has_ranges = any(rules_of(probe.index, each).ranges.networks for each in principals)
+        self._has_ranges = any(
+            rules_of(probe.index, principal).ranges.networks for principal in principals
+        )
         self._best: tuple[int, str, str] | None = None
         """How unlike the closest host is, a host of a client, and the ACL's host, which has it."""
         self._hosts: set[str] = set()
@@ -109,9 +111,9 @@ class _Search:
                 alike = (
                     0 if asked is None else sum(1 for _ in takewhile(bool, map(eq, example, asked)))
                 )
-                place = (-alike, example, host)
-                if self._best is None or place < self._best:
-                    self._best = place
+                rank = (-alike, example, host)
+                if self._best is None or rank < self._best:
+                    self._best = rank
         elif asked is not None and not probe.has_denial:
             found = _find_mismatch(host, asked, releases)
             if found is not None:
@@ -131,9 +133,9 @@ class _Search:
         candidates = [host] if addresses is None else list_examples(addresses)
         return next(
             (
-                each
-                for each in candidates
-                if self._probe.is_allowed(replace(self._probe.question, host=each))
+                candidate
+                for candidate in candidates
+                if self._probe.is_allowed(replace(self._probe.question, host=candidate))
             ),
             None,
         )

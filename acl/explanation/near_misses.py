@@ -1,7 +1,7 @@
 """What almost allows a denied question, the closest first.
 
 **Invariant:** every near miss is true. A question in ``instead`` is allowed; with ``rewritten`` in
-the place of ``acl``, the question itself is.
+place of ``acl``, the question itself is allowed.
 
 The search covers the patterns and hosts of the principal's own rules and of those for everyone, all
 principals with rules for the resource type, and the super users, each up to a limit. It does not
@@ -77,7 +77,7 @@ def find_near_misses(
 
 
 def _find_releases(probe: Probe) -> list[NearMiss]:
-    """Return that another release allows it, if it is not known which one judges."""
+    """Return a near miss if another release allows it, and it is not known which one judges."""
     snapshots = list_releases(probe.snapshot)
     allowing = [state for state in snapshots if is_allowed(state, probe.settings, probe.question)]
     if not allowing:

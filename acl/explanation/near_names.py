@@ -23,7 +23,7 @@ PATTERNS_AT_ONCE: Final = 256
 CHARACTERS_MAX: Final = 512
 """Longer names are not compared, so that a step stays short. Topics have at most 249 characters."""
 TRIALS_MAX: Final = 16
-"""The most similar names that are tried. With many prefixes, a decision takes long."""
+"""How many similar names are tried at most. With many prefixes, a decision takes long."""
 _SEPARATORS: Final = "-._"
 _PADDING: Final = " \t\r\n'\"`"
 _NO_PADDING: Final = str.maketrans(dict.fromkeys(_PADDING))
@@ -52,12 +52,12 @@ def find_near_name(probe: Probe, unsearched: list[str]) -> NearMiss | None:
     for _, _, patterns in probe.tables():
         for is_prefix, table in ((False, patterns.literals), (True, patterns.prefixes)):
             items = iter(table.items())
-            while some := list(islice(items, PATTERNS_AT_ONCE)):
-                searched += len(some)
+            while chunk := list(islice(items, PATTERNS_AT_ONCE)):
+                searched += len(chunk)
                 if searched > PATTERNS_SEARCHED_MAX:
                     unsearched.append(f"Only {PATTERNS_SEARCHED_MAX} patterns were compared.")
                     return None
-                allowed = [text for text, bits in some if bits & probe.allows]
+                allowed = [text for text, bits in chunk if bits & probe.allows]
                 for near in _iterate_near(name, sizes, allowed, is_prefix):
                     trials += 1
                     if trials > TRIALS_MAX:
@@ -68,7 +68,7 @@ def find_near_name(probe: Probe, unsearched: list[str]) -> NearMiss | None:
 
 
 def _find_cluster(probe: Probe) -> NearMiss | None:
-    """Return that the cluster was asked about under a wrong name, if it is allowed."""
+    """Return a near miss if the cluster was asked about under a wrong name, and is allowed."""
     instead = probe.with_name(CLUSTER_NAME)
     if probe.question.resource_name == CLUSTER_NAME or not probe.is_allowed(instead):
         return None
@@ -113,7 +113,7 @@ def _iterate_near(
 
 
 def normalize(name: str) -> str:
-    """Return what names have in common that are easily taken for each other."""
+    """Return a key that is equal for names that are easily confused."""
     return name.casefold().translate(_ALIKE)
 
 
@@ -195,7 +195,7 @@ def _find_starred(probe: Probe, table: _Table) -> Iterator[NearMiss]:
 
 
 def _make_starred(acl: Acl, prefix: str) -> NearMiss:
-    """Return that in ``prefix*``, the star is an ordinary character."""
+    """Return a near miss: in ``prefix*``, the star is an ordinary character."""
     kind = "prefix" if acl.pattern_type == PREFIXED else "literal"
     if not prefix:
         text = "The prefix `*` matches only names that begin with `*`; the literal `*` would match."

@@ -15,7 +15,7 @@ from authorizerd.acl.text.similar_principals import CHARACTERS_MAX, Likeness, Lo
 
 PRINCIPALS_SEARCHED_MAX: Final = 65_536
 PRINCIPALS_AT_ONCE: Final = 256
-"""Of the principals that resemble the one asked about at first sight. A comparison takes long."""
+"""The most principals that are compared in full: a comparison is slow."""
 TRIALS_MAX: Final = 16
 """The principals that are tried for each likeness. With many prefixes, a decision takes long."""
 

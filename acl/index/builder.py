@@ -3,8 +3,8 @@
 **Invariant:** a frozen builder equals the snapshot that results from applying the same changes one
 by one.
 
-Freezing works in chunks, so that a process that loads millions of ACLs still tells that it lives.
-Dicts may grow meanwhile, which takes milliseconds: no decision waits for a load.
+Freezing works in chunks, so that a process that loads millions of ACLs still shows that it is
+alive. Dicts may grow meanwhile, which takes milliseconds: no decision waits for a load.
 """
 
 from __future__ import annotations

@@ -34,18 +34,18 @@ _DIGEST_BYTES: Final = 16
 
 def add_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:
     """Return ``index`` with the host of ``acl``, a DENY for one host that bits can identify."""
-    place = _place(acl)
-    return index.set(place, index.get(place, NO_HOSTS).set(_digest(acl.host), acl.host))
+    key = _make_key(acl)
+    return index.set(key, index.get(key, NO_HOSTS).set(_digest(acl.host), acl.host))
 
 
 def remove_host(index: DenyingHosts, acl: Acl) -> DenyingHosts:
     """Return ``index`` without the host of ``acl``, which it contains."""
-    place = _place(acl)
-    hosts = index[place].delete(_digest(acl.host))
-    return index.set(place, hosts) if hosts else index.delete(place)
+    key = _make_key(acl)
+    hosts = index[key].delete(_digest(acl.host))
+    return index.set(key, hosts) if hosts else index.delete(key)
 
 
-def _place(acl: Acl) -> Place:
+def _make_key(acl: Acl) -> Place:
     return acl.pattern_type, acl.resource_name, acl.operation, "/" in acl.host
 
 

@@ -82,13 +82,13 @@ class FilterIndex:
     def look_up(self, acl: Acl) -> Iterator[int]:
         """Yield the number of each filter that matches ``acl``, each once."""
         fields = astuple(acl)
-        for shape, place in self._exact.items():
-            key = (place, *compress(fields, shape))
+        for shape, position in self._exact.items():
+            key = (position, *compress(fields, shape))
             number = self._numbers.get(key)
             if number is not None:
                 yield number
-        for shape, place in self._matching.items():
-            key = (place, *compress(fields, shape))
+        for shape, position in self._matching.items():
+            key = (position, *compress(fields, shape))
             for name in self._names_that_meet(acl, key):
                 named = (*key, name)
                 yield self._numbers[named]
@@ -102,8 +102,8 @@ class FilterIndex:
             yield from names
             return
         # The names are sorted, so those that begin with the pattern's name follow each other.
-        for place in range(bisect_left(names, pattern_name), len(names)):
-            name = names[place]
+        for position in range(bisect_left(names, pattern_name), len(names)):
+            name = names[position]
             if not (name == pattern_name if is_literal else name.startswith(pattern_name)):
                 return
             yield name

@@ -77,7 +77,7 @@ class PatternsBuilder:
         if self.probes is not None:
             self._count_probe(name, 1 if total else -1)
         elif len(sums) > SMALL_MAX:
-            self.probes = {length: grow(dict(some)) for length, some in count_probes(sums).items()}
+            self.probes = {length: grow(dict(ends)) for length, ends in count_probes(sums).items()}
             self.prefixes = grow(sums)
         return before
 
@@ -99,8 +99,8 @@ class PatternsBuilder:
         if not (self.wildcard or literals or prefixes):
             return NO_PATTERNS
         if len(prefixes) <= SMALL_MAX:
-            few = list_probes(count_probes(prefixes))
-            return Patterns(self.wildcard, literals, prefixes, few, NO_PROBE_COUNTS)
+            few_probes = list_probes(count_probes(prefixes))
+            return Patterns(self.wildcard, literals, prefixes, few_probes, NO_PROBE_COUNTS)
         probes: list[PrefixProbe] = []
         counts: Growing[int, Table[str, int]] = {}
         assert self.probes is not None

@@ -47,16 +47,16 @@ def find_actions(
     if principal == WILDCARD_PRINCIPAL:
         raise everyone_error()
     index = snapshot.types[resource_type]
-    places = find_matching_patterns(index.resources, resource_name)
+    matching = find_matching_patterns(index.resources, resource_name)
     mask = _join_masks(operations)
     sources = []
     for rules in (index.everyone, rules_of(index, principal)):
-        hosts = find_host_bits(rules.hosts, places, mask, snapshot.rules)
-        sources.append((look_up_at(rules.any_host, places), hosts))
+        hosts = find_host_bits(rules.hosts, matching, mask, snapshot.rules)
+        sources.append((look_up_at(rules.any_host, matching), hosts))
     accesses: list[ActionAccess] = []
     for operation in operations:
         joined = NOTHING_APPLIES
-        if settings.allow_everyone_if_no_acl_found and not places.has_acl:
+        if settings.allow_everyone_if_no_acl_found and not matching.has_acl:
             joined = joined.join(allows=True, denies=False)
         for any_host, hosts in sources:
             joined = join_bits(joined, operation, any_host, hosts)

@@ -43,7 +43,7 @@ _EXAMPLES: Final = (
     (_mark("::"), _MAPPED[0] - 1),
     (_MAPPED[1] + 1, _mark("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")),
 )
-"""Where the example of the outermost area is sought."""
+"""Where to look for an example of the outermost area."""
 
 
 class Area(msgspec.Struct, frozen=True, gc=False):
@@ -61,7 +61,7 @@ class Area(msgspec.Struct, frozen=True, gc=False):
 
 
 def find_place(acl_host: str) -> Place:
-    """Return what the host of an ACL matches, which is not ``*`` and can match."""
+    """Return the addresses that an ACL's host matches; it is not ``*``, and can match."""
     addresses = find_range(acl_host)
     # Texts for the same range are one place.
     return acl_host if addresses is None else HostRange(addresses.key, addresses.shift)
@@ -189,5 +189,5 @@ def _choose_zone(host: str, places: Collection[Place]) -> str:
 
 
 def list_places(acl_hosts: Iterable[str]) -> set[Place]:
-    """Return what hosts of ACLs match. Several may be the same range."""
+    """Return the addresses that hosts of ACLs match. Several may be the same range."""
     return {find_place(host) for host in acl_hosts}

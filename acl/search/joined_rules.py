@@ -27,7 +27,7 @@ from authorizerd.acl.search.hosts import (
 HOSTS_MAX: Final = 10_000
 """The most single hosts that the rules of one answer may name, so that each step stays short.
 
-Ranges count, too.
+Ranges also count.
 """
 
 _NO_HOSTS: Final[frozenset[str]] = frozenset()

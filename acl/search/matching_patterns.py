@@ -41,7 +41,7 @@ class MatchingPatterns(msgspec.Struct, frozen=True, gc=False):
 
 
 def find_matching_patterns(patterns: Patterns, name: str) -> MatchingPatterns:
-    """Return the places of ``name``.
+    """Return the patterns that match ``name``.
 
     Args:
         patterns: those of all ACLs of the resource type.
@@ -52,19 +52,19 @@ def find_matching_patterns(patterns: Patterns, name: str) -> MatchingPatterns:
     return MatchingPatterns(name, prefixes, is_wild, bool(leaves))
 
 
-def look_up_at(patterns: Patterns, places: MatchingPatterns) -> int:
-    """Return the bits at all places, joined by OR."""
-    bits = patterns.literals.get(places.name, 0)
-    if places.is_wild:
+def look_up_at(patterns: Patterns, matching: MatchingPatterns) -> int:
+    """Return the bits of all matching patterns, joined by OR."""
+    bits = patterns.literals.get(matching.name, 0)
+    if matching.is_wild:
         bits |= patterns.wildcard
     if patterns.prefixes:
-        for prefix in places.prefixes:
+        for prefix in matching.prefixes:
             bits |= patterns.prefixes.get(prefix, 0)
     return bits
 
 
 def find_host_bits(
-    hosts: Table[str, Patterns], places: MatchingPatterns, mask: int, releases: ReleaseRules
+    hosts: Table[str, Patterns], matching: MatchingPatterns, mask: int, releases: ReleaseRules
 ) -> dict[str, int]:
     """Return the bits under ``mask`` of each host of ACLs that has any, and that can match.
 
@@ -73,7 +73,7 @@ def find_host_bits(
     """
     found: dict[str, int] = {}
     for host, patterns in hosts.items():
-        bits = look_up_at(patterns, places) & mask
+        bits = look_up_at(patterns, matching) & mask
         if bits and not never_matches(host, releases):
             found[host] = bits
             check_hosts(len(found))
@@ -81,10 +81,10 @@ def find_host_bits(
 
 
 def has_host_rule(
-    hosts: Table[str, Patterns], places: MatchingPatterns, mask: int, releases: ReleaseRules
+    hosts: Table[str, Patterns], matching: MatchingPatterns, mask: int, releases: ReleaseRules
 ) -> bool:
     """Return True if a rule for a host that can match has bits under ``mask``."""
     return any(
-        look_up_at(patterns, places) & mask and not never_matches(host, releases)
+        look_up_at(patterns, matching) & mask and not never_matches(host, releases)
         for host, patterns in hosts.items()
     )

@@ -36,7 +36,7 @@ def find_names(
         own_only: leave out names that the principal may not know: those that occur only in ACLs of
             others, and ``known_names`` that it may not DESCRIBE.
         describable: the ACLs by which it may DESCRIBE ``known_names``; None: those of ``snapshot``.
-            For a state of the past, they are those of now, because the names are.
+            For a state of the past, they are the current ones, because the names are.
         known_names: names that exist, such as the topics of the cluster; may repeat names.
         after: only names that sort after this one. For the next page: the last one of this page.
         limit: at most this many names, at least 1. To learn whether there are more, ask for one

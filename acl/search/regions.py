@@ -140,12 +140,12 @@ class RegionWalk:
         self.mask = self._find_useful(self._wild.joined)
 
     def _enter_root(
-        self, pattern: Pattern, places: MatchingPatterns, sources: Iterable[Rules]
+        self, pattern: Pattern, matching: MatchingPatterns, sources: Iterable[Rules]
     ) -> _Open:
         joined = self._root.joined
         for rules in sources:
-            hosts = find_host_bits(rules.hosts, places, self.mask, self._releases)
-            any_host = look_up_at(rules.any_host, places)
+            hosts = find_host_bits(rules.hosts, matching, self.mask, self._releases)
+            any_host = look_up_at(rules.any_host, matching)
             joined = join_bits(joined, self._operation, any_host, hosts)
         access = find_access(joined, self._releases)
         return _Open(pattern[1], joined, self._make_region(pattern, access, self._root.region))

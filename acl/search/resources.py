@@ -71,7 +71,7 @@ def find_resources(
         after: only patterns that follow this one in the result's order. A page costs a look at
             every rule of the principal and of ``User:*``.
         limit: at most this many patterns, at least 1.
-        literals: whether single names are listed, too. Else they are only exceptions, and a
+        literals: whether single names are also listed. Else they are only exceptions, and a
             principal with many of them is searched in a tenth of the time.
 
     Raises:

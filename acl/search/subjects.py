@@ -49,7 +49,7 @@ class Subjects(msgspec.Struct, frozen=True, gc=False):
             applies, or that are super users. Sorted.
         everyone: what holds for every other principal, and so for those that no ACL names.
         excluded: principals that are denied on a host from which ``everyone`` is allowed. Sorted.
-            One that is still allowed from other hosts is in ``named``, too.
+            One that is still allowed from other hosts is also in ``named``.
         next_after: with a limit: the ``after`` of the next page, or None if this is the last one.
     """
 
@@ -96,10 +96,10 @@ def find_subjects(
         SearchLimitError: the rules that apply to one principal name too many hosts.
     """
     index = snapshot.types[resource_type]
-    places = find_matching_patterns(index.resources, resource_name)
-    search = _Search(index, settings, places, operation, snapshot.rules)
+    matching = find_matching_patterns(index.resources, resource_name)
+    search = _Search(index, settings, matching, operation, snapshot.rules)
     everyone = search.join(NOTHING_APPLIES, index.everyone)
-    if settings.allow_everyone_if_no_acl_found and not places.has_acl:
+    if settings.allow_everyone_if_no_acl_found and not matching.has_acl:
         everyone = everyone.join(allows=True, denies=False)
     everywhere_else = find_access(everyone, snapshot.rules)
     principals = search.list_principals(after, None if limit is None else limit + 1)
@@ -123,34 +123,34 @@ def find_subjects(
 
 
 class _Search:
-    """One search: the index of the resource type, and the places of the name."""
+    """One search: the index of the resource type, and the patterns that match the name."""
 
-    __slots__ = ("_index", "_mask", "_operation", "_places", "_releases", "_super_users")
+    __slots__ = ("_index", "_mask", "_matching", "_operation", "_releases", "_super_users")
 
     def __init__(
         self,
         index: TypeIndex,
         settings: AuthorizerSettings,
-        places: MatchingPatterns,
+        matching: MatchingPatterns,
         operation: int,
         releases: ReleaseRules,
     ) -> None:
         self._index: Final = index
         self._super_users: Final = settings.super_users
-        self._places: Final = places
+        self._matching: Final = matching
         self._releases: Final = releases
         self._operation: Final = operation
         self._mask: Final = ALLOWS[operation] | DENIES[operation]
 
     def join(self, others: JoinedRules, rules: Rules) -> JoinedRules:
         """Return ``others`` and those of ``rules`` that apply to the name."""
-        any_host = look_up_at(rules.any_host, self._places)
-        hosts = find_host_bits(rules.hosts, self._places, self._mask, self._releases)
+        any_host = look_up_at(rules.any_host, self._matching)
+        hosts = find_host_bits(rules.hosts, self._matching, self._mask, self._releases)
         return join_bits(others, self._operation, any_host, hosts)
 
     def list_principals(self, after: str | None, count: int | None) -> list[str]:
         """Return the first principals with a rule that applies, and super users."""
-        principals = self._index.principals if self._places.has_acl else {}
+        principals = self._index.principals if self._matching.has_acl else {}
         names = {*self._super_users, *principals}
         chosen: list[str] = []
         for name in sorted(name for name in names if after is None or name > after):
@@ -161,8 +161,8 @@ class _Search:
         return chosen
 
     def _applies(self, rules: Rules) -> bool:
-        return look_up_at(rules.any_host, self._places) & self._mask != 0 or has_host_rule(
-            rules.hosts, self._places, self._mask, self._releases
+        return look_up_at(rules.any_host, self._matching) & self._mask != 0 or has_host_rule(
+            rules.hosts, self._matching, self._mask, self._releases
         )
 
     def find_access_of(self, principal: str, everyone: JoinedRules) -> HostAccess:

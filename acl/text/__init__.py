@@ -1,1 +1,1 @@
-"""Names, principals and errors as text: how it is compared, shown, and taken for other text."""
+"""Names, principals and errors as text: how they are compared, shown and confused."""

@@ -195,4 +195,4 @@ def escape_value(text: str) -> str:
 
 
 def _escape_each(blanks: str) -> Iterator[str]:
-    return (f"\\{each}" for each in blanks)
+    return (f"\\{blank}" for blank in blanks)

@@ -40,8 +40,8 @@ def why_inexpressible(acl: Acl, *, removes: bool = False) -> str | None:
     """Return why kafka-acls cannot add or remove exactly ``acl``; None if it can.
 
     Args:
-        removes: whether to remove it. ``authorizerd acls`` removes an ACL whose principal has no
-            colon, too.
+        removes: whether to remove it. ``authorizerd acls`` also removes an ACL whose principal has
+            no colon.
     """
     is_removable = removes and ":" not in acl.principal
     try:

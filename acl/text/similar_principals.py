@@ -1,4 +1,4 @@
-"""Principals that are easily taken for each other, and in what they differ.
+"""Principals that are easily confused, and how they differ.
 
 ACLs and ``super.users`` compare principals as text. So letter case, quotes, another type, a part of
 a distinguished name, or another way to write it make another principal.
@@ -22,7 +22,7 @@ from authorizerd.acl.text.distinguished_names import (
 )
 
 CHARACTERS_MAX: Final = 1024
-"""Longer principals are similar to none, so that a comparison stays short."""
+"""Longer principals are not compared, so that a comparison stays short."""
 _QUOTES_AND_BLANKS: Final = " \t\r\n'\"`"
 _PIECE: Final = re.compile(r"""[^\s'"`,+\\=<>#;/]+""")
 _STARS_MAX: Final = 8
@@ -45,7 +45,7 @@ class Likeness(IntEnum):
 
 
 class Lookalikes:
-    """Tells which principals resemble one, and in what they differ from it."""
+    """Finds the principals that resemble one, and how they differ from it."""
 
     def __init__(self, asked: str) -> None:
         self._asked: Final = asked
@@ -57,9 +57,9 @@ class Lookalikes:
         self._core: Final = re.compile(rf"(?<!\w){re.escape(self._find_core())}(?!\w)")
 
     def _find_core(self) -> str:
-        """Return what all principals contain that resemble this one, but for those with a star."""
+        """Return a text that all similar principals contain, except those with a star."""
         values = self._common or [part.value for part in self._parts] or [self._name]
-        pieces = [piece for each in values for piece in _PIECE.findall(each)]
+        pieces = [piece for value in values for piece in _PIECE.findall(value)]
         return max(pieces, key=len, default=self._name).casefold()
 
     def may_be_among(self, folded: str) -> bool:
@@ -81,12 +81,12 @@ class Lookalikes:
         if self._name in common or _fold(name) in self._common:
             return Likeness.COMMON_NAME
         patterns = [(name, self._asked.partition(":")[2]), *zip(common, self._common, strict=False)]
-        if kind == self._type and any(_would_match(*each) for each in patterns):
+        if kind == self._type and any(_would_match(*pattern) for pattern in patterns):
             return Likeness.PATTERN
         return None
 
     def describe(self, other: str, likeness: Likeness) -> str:
-        """Return in what another principal, which is allowed, differs from this one."""
+        """Return how another principal, which is allowed, differs from this one."""
         if likeness is Likeness.PATTERN:
             return f"{WILDCARD} is an ordinary character in a principal"
         parts = split_name(strip_type(other)[1])
@@ -165,11 +165,11 @@ def _would_match(pattern: str, name: str) -> bool:
     start, *pieces = pattern.split(WILDCARD, _STARS_MAX)
     if not pieces or not name.startswith(start):
         return False
-    place = len(start)
+    position = len(start)
     *pieces, end = pieces
     for piece in pieces:
-        found = name.find(piece, place)
+        found = name.find(piece, position)
         if found < 0:
             return False
-        place = found + len(piece)
-    return len(name) - place >= len(end) and name.endswith(end)
+        position = found + len(piece)
+    return len(name) - position >= len(end) and name.endswith(end)

@@ -32,5 +32,5 @@ def shorten(name: str) -> Iterator[str]:
     """
     lower = ascii_lower(name)
     yield lower
-    for place in range(len(lower)):
-        yield lower[:place] + lower[place + 1 :]
+    for index in range(len(lower)):
+        yield lower[:index] + lower[index + 1 :]

@@ -31,7 +31,7 @@ protocol is SASL_SSL; the mechanism may also be PLAIN or SCRAM-SHA-256.
   security.protocol=SASL_PLAINTEXT
 {_LOG_IN}""",
     Cause.LOG_IN_UNEXPECTED: """\
-the listener has no log-in. In the file of --command-config, change security.protocol:
+the listener has no authentication. In the file of --command-config, change security.protocol:
 SASL_PLAINTEXT to PLAINTEXT, or SASL_SSL to SSL.
 """,
     Cause.MECHANISM: """\
@@ -46,7 +46,7 @@ this user has a password for the mechanism in sasl.mechanism.
 check that --bootstrap-server names the right server. The password was not sent.
 """,
     Cause.TLS_REQUIRED: """\
-pass --command-config FILE, where FILE contains security.protocol=SSL (or SASL_SSL with a log-in)
+pass --command-config FILE, where FILE contains security.protocol=SSL (SASL_SSL with authentication)
 and the following lines. The second FILE contains the certificate of the server's CA.
   ssl.truststore.type=PEM
   ssl.truststore.location=FILE

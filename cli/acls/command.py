@@ -15,7 +15,8 @@ Ten things differ on purpose:
   ``--json`` lists them as a document.
 - If no flag names a server, ``AUTHORIZERD_PROFILE`` may name one.
 - Invalid flags print a line that names ``--help``, not the whole help.
-- If no server accepts a connection, or the security protocol, the log-in or a certificate is wrong,
+- If no server accepts a connection, or the security protocol, authentication or a certificate is
+  wrong,
   the command ends at once with advice.
 """
 

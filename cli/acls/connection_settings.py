@@ -1,6 +1,6 @@
 """The connection settings of ``authorizerd acls``: its flags and its ``--command-config`` file.
 
-The command reads Kafka's client properties for the servers, the log-in and TLS, and ignores all
+The command reads Kafka's client properties for the servers, authentication and TLS, and ignores all
 others; a key that is probably a typo gets a warning. As in Kafka, PLAIN also accepts the login
 module of SCRAM. ``ssl.protocol`` is ignored: the newest common version is used.
 

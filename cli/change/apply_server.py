@@ -111,7 +111,7 @@ def _create(request: AclRequest, expected_offset: int | None) -> Call[Answered]:
     def decode(version: int, body: bytes | bytearray) -> Answered:
         count = len(request.acls)
         results, offset = read_results(ApiKey.CREATE_ACLS, version, body, count)
-        return Answered(tuple(each for each in results if each is not None), offset)
+        return Answered(tuple(result for result in results if result is not None), offset)
 
     return Call(api_key=ApiKey.CREATE_ACLS, encode=encode, decode=decode)
 

@@ -1,7 +1,7 @@
 """``authorizerd acls apply PLAN``: make exactly the changes of a plan, or say what was made.
 
 Exit codes: 0 applied, or nothing to do; 1 a fault; 2 invalid arguments; 3 the plan would break its
-tests or traffic; 4 the ACLs are not those that the plan was made for, or somebody else has changed
+tests or traffic; 4 the ACLs are not those that the plan was made for, or someone else has changed
 ACLs meanwhile.
 
 **Invariant:** the report says of each change of the plan that it was made, that it was not, or that
@@ -31,7 +31,7 @@ from authorizerd.management.plan.names import has_known_codes
 from authorizerd.metadata.bounded_file import read_file
 
 _MORE: Final = "more (--json lists all)"
-_AGAIN: Final = "Run the same command again: it goes on from the state that it finds."
+_AGAIN: Final = "Run the same command again: it continues from the state that it finds."
 
 
 def new_document(plan: Plan, progress: Progress) -> dict[str, object]:
@@ -92,11 +92,11 @@ def describe_ending(plan: Plan, progress: Progress) -> Iterator[str]:
     if progress.ending is not Ending.MOVED:
         yield from name_some("not visible", others.unseen, _MORE)
     if progress.requests:  # else the reasons name them
-        yield from name_some("created by somebody else", others.created, _MORE)
-        yield from name_some("deleted by somebody else", others.deleted, _MORE)
+        yield from name_some("created by someone else", others.created, _MORE)
+        yield from name_some("deleted by someone else", others.deleted, _MORE)
     if progress.in_doubt is not None:
         yield (
-            f"not known: whether the last request is applied"
+            f"not known: whether the last request was applied"
             f" ({_describe_request(progress.in_doubt)})"
         )
     if remedy := _REMEDIES.get(progress.ending):
@@ -116,7 +116,7 @@ def _describe_result(plan: Plan, progress: Progress) -> Iterator[str]:
         case Ending.APPLIED:
             yield f"applied: {plan.leads_to.acls} ACLs now, as planned"
         case Ending.RACED if not progress.left:
-            yield "applied, but somebody else has changed ACLs meanwhile"
+            yield "applied, but someone else has changed ACLs meanwhile"
         case ending:
             made = total - progress.left
             yield (
@@ -128,7 +128,7 @@ def _describe_result(plan: Plan, progress: Progress) -> Iterator[str]:
 _WORDS: Final = {
     Ending.RUNNING: "interrupted",
     Ending.MOVED: "stopped, because the ACLs have changed",
-    Ending.RACED: "stopped, because somebody else has changed ACLs meanwhile",
+    Ending.RACED: "stopped, because someone else has changed ACLs meanwhile",
     Ending.FAILED: "failed",
 }
 
@@ -233,7 +233,7 @@ class _Runner:
         await self.execution.run(is_dry=self._request.dry_run)
 
     def _note_origin(self) -> None:
-        """Say where the plan was made for, if that is another place: perhaps it is a mistake."""
+        """If the plan was made for another cluster, name that one: this may be a mistake."""
         origin = self._plan.made_for.name
         if origin == self._request.bootstrap_server:
             return

@@ -28,7 +28,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     from authorizerd.cli.selection_flags import add_selection_flags
 
     parser.set_defaults(run=_plan)
-    text = "a file with the ACLs that there should be, in any format of --acls"
+    text = "a file of the desired ACLs, in any format of --acls"
     flags.add_text(parser, "desired", "DESIRED", text, nargs="+", type=Path)
     text = "write the plan to this file, for acls apply; only an earlier plan is replaced"
     flags.add_file(parser, "--out", text, "PLAN")
@@ -75,7 +75,7 @@ def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", type=Path, metavar="PLAN", help="a file of acls plan --out")
     text = f"the brokers or the daemon whose ACLs are changed: host:port,host:port. {HELP}"
     flags.add_text(parser, "--bootstrap-server", "SERVERS", text)
-    text = "a properties file with Kafka's client keys: log-in, TLS, timeouts"
+    text = "a properties file with Kafka's client keys: authentication, TLS, timeouts"
     flags.add_text(parser, "--command-config", "FILE", text)
     text = "compare the ACLs with the plan, and print the requests instead of sending them"
     flags.add_switch(parser, "--dry-run", text)

@@ -3,10 +3,10 @@
 **Invariant:** a request is sent only if the listing, or the answer before it, shows exactly the
 state that the plan expects there. A server that compares offsets rejects it if an ACL has changed
 since. On all others, the ACLs are listed again after each request, before the next one is sent: a
-change by somebody else is found, reported, and ends the plan. Nothing is reported as done that the
+change by someone else is found, reported, and ends the plan. Nothing is reported as done that the
 server has not acknowledged or a listing does not show.
 
-Whatever the answer is, or if none comes, the next listing tells what has happened. So a request
+Whatever the answer is, or if none comes, the next listing shows what has happened. So a request
 may be sent again: it is rejected or changes nothing if the first one was applied after all.
 """
 
@@ -61,7 +61,7 @@ class Ending(Enum):
     MOVED = "moved"
     """The ACLs are not those that the plan expects. The request was not applied."""
     RACED = "raced"
-    """Somebody else has changed ACLs around a request that was applied."""
+    """Someone else has changed ACLs around a request that was applied."""
     FAILED = "failed"
 
 
@@ -98,7 +98,7 @@ class Progress:
 
 
 class _Stop(Exception):
-    """The plan cannot go on."""
+    """The plan cannot continue."""
 
     def __init__(
         self, ending: Ending, *reasons: str, others: state.Comparison = state.NO_CHANGE
@@ -183,7 +183,7 @@ class Execution:
             before = after
             await trio.sleep(pause)
             pause = min(2 * pause, _PAUSE_LAST_SECONDS)
-        raise _Stop(Ending.FAILED, f"the request was sent {ATTEMPTS_MAX} times in vain: {reason}")
+        raise _Stop(Ending.FAILED, f"the request failed after {ATTEMPTS_MAX} attempts: {reason}")
 
     async def _send(self, request: AclRequest, before: Listed) -> Answered | Unanswered:
         """Send the request once. It is in doubt until its outcome is known."""
@@ -208,9 +208,9 @@ class Execution:
         errors = answer.errors if isinstance(answer, Answered) else ()
         if after.digest == before.digest:
             if isinstance(answer, Answered) and not errors:
-                # Acknowledged, and not visible: somebody has undone it, or the server is behind.
+                # Acknowledged, and not visible: someone has undone it, or the server is behind.
                 raise _Stop(Ending.RACED, failure, others=found)
-            if any(each.code not in _TEMPORARY for each in errors):
+            if any(error.code not in _TEMPORARY for error in errors):
                 self.progress.in_doubt = None
                 raise _Stop(Ending.FAILED, failure)
         elif isinstance(answer, Answered) and _is_rejected(answer):
@@ -219,7 +219,7 @@ class Execution:
                 # An earlier attempt can no longer be applied: it expects an older offset.
                 self.progress.in_doubt = None
             is_certain = self.progress.in_doubt is None
-            reasons = name_some("made by somebody else", made if is_certain else ())
+            reasons = name_some("made by someone else", made if is_certain else ())
             raise _Stop(Ending.MOVED, failure, *reasons, others=found)
         elif found.is_raced or not errors:
             raise _Stop(Ending.RACED, failure, others=found)
@@ -256,7 +256,7 @@ class Execution:
         if (listed.offset is not None) is not self.progress.compares:
             raise _Stop(
                 Ending.FAILED,
-                "another server answers than before: one of the two compares offsets, and the"
+                "a different server answers now: one of the two compares offsets, and the"
                 " other one does not. Name servers of one kind",
             )
         return listed
@@ -271,13 +271,13 @@ class Execution:
     def _note_unmatched(self, answer: Answered | Unanswered) -> None:
         if isinstance(answer, Answered):
             self.progress.notes += [
-                f"somebody else deleted it first: {acl}" for acl in answer.unmatched
+                f"someone else deleted it first: {acl}" for acl in answer.unmatched
             ]
 
 
 def _is_rejected(answer: Answered) -> bool:
     """Return True if the server has compared, and so has changed nothing."""
-    return any(each.code == ErrorCode.INVALID_UPDATE_VERSION for each in answer.errors)
+    return any(error.code == ErrorCode.INVALID_UPDATE_VERSION for error in answer.errors)
 
 
 def _describe_failure(answer: Answered | Unanswered) -> str:

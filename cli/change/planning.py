@@ -1,7 +1,7 @@
 """``authorizerd acls plan DESIRED…``: what would have to change, and whether that breaks something.
 
 Exit codes: 0 nothing to do, 1 a fault, 2 invalid arguments, 3 a check fails, 10 changes. The plan
-is written with exit code 3, too: it says what it would break, and ``acls apply`` refuses it.
+is also written, with exit code 3: it says what it would break, and ``acls apply`` refuses it.
 
 **Invariant:** nothing is changed but the file of ``--out``, which is replaced as a whole, and only
 if it is an earlier plan: no file is destroyed that people have written. The same ACLs, files and
@@ -89,7 +89,7 @@ def _check_understood(path: Path, read: AclsRead) -> None:
         )
     if read.is_empty:
         raise CommandError(
-            f"{path}: expected desired ACLs, found a file that neither has ACLs nor says whose: "
+            f"{path}: expected desired ACLs, found neither ACLs nor what the file manages: "
             f"{_FOR_NO_ACLS}; {_FOR_OTHERS}"
         )
 
@@ -144,7 +144,7 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def plan_changes(request: PlanRequest) -> int:
     if request.source.as_of is not None:
-        request.source.refuse("--as-of: a plan changes the ACLs of now; leave out the flag")
+        request.source.refuse("--as-of: a plan changes the current ACLs; leave out the flag")
     out = find_plan_file(request.out, _list_inputs(request))
     accepts = request.accept_losses
     files = {path: read_desired(path, accepts_losses=accepts) for path in request.desired}
@@ -201,13 +201,13 @@ def _read_selector(selection: Selection, files: Iterable[AclsRead]) -> Selector:
     entries = selection.read_entries()
     if entries:
         return Selector(entries)
-    for each in files:
-        if each.scope is None:
+    for file in files:
+        if file.scope is None:
             return Selector(None)
-        entries += _entries_of(each.scope)
+        entries += _entries_of(file.scope)
     if not entries:
-        reason = "the desired files manage no ACLs: say by a flag, such as --principal, what to"
-        raise PlanError("", f"{reason} manage")
+        reason = "the desired files manage no ACLs: select some by a flag, such as --principal"
+        raise PlanError("", reason)
     return Selector(entries)
 
 

@@ -84,7 +84,7 @@ def _compare(given: argparse.Namespace) -> int:
 def compare_releases(request: CompareRequest) -> int:
     before, after = Release(request.before), Release(request.after)
     if before is after:
-        request.source.refuse(f"--to: expected another release than that of --from, found {after}")
+        request.source.refuse(f"--to: expected a release other than that of --from, found {after}")
     source = open_source(request.source)
     # An ACL that differs matches its resource, so allow.everyone.if.no.acl.found never applies.
     settings = source.settings.least
@@ -101,7 +101,7 @@ def compare_releases(request: CompareRequest) -> int:
         print_document(_make_document(source, before, after, effects, traffic))
     else:
         print_lines(_describe(source, before, after, effects, traffic))
-    changes = any(each.flip_count or not each.is_complete for each in effects)
+    changes = any(effect.flip_count or not effect.is_complete for effect in effects)
     if traffic is not None:
         changes = changes or bool(traffic.newly_denied.events or traffic.newly_allowed.events)
         changes = changes or traffic.contradiction is not None

@@ -86,7 +86,7 @@ def describe_managed(plan: Plan) -> Iterator[str]:
     if not entries:
         deleted = len(plan.changes.deleted)
         yield (
-            "this plan manages ALL ACLs: each one that is not desired is to be deleted, "
+            "this plan manages ALL ACLs: it deletes each one that is not desired, "
             f"{deleted} of {plan.made_for.acls}"
         )
         return
@@ -140,15 +140,17 @@ def check_tests(files: Sequence[Path], source: AclSource, after: AclSnapshot) ->
 
 def _describe_broken(result: Result) -> str:
     test = result.test
-    found = [f"found {'; '.join(each.text for each in result.reasons)}"] if result.reasons else []
+    found = (
+        [f"found {'; '.join(reason.text for reason in result.reasons)}"] if result.reasons else []
+    )
     found += [f"unknown {key}" for key in result.unknown]
     return escape_unprintable(f"{test.source}:{test.line}: {test.title}: {', '.join(found)}")
 
 
 def _find_notes(before: list[Result], after: list[Result]) -> Iterator[str]:
-    """Yield the notes of passed tests, which prove less than they seem, before and after the plan.
+    """Yield the notes, which passed tests have both before and after the plan.
 
-    A plan may take away the last ACL of a principal. So what is noted only after it is intended.
+    A note only after the plan is expected, since a plan may remove a principal's last ACL.
     """
     for earlier, later in zip(before, after, strict=True):
         test = later.test
@@ -165,7 +167,7 @@ def _describe(before: list[Result], after: list[Result], result: PlanCheck) -> I
             continue
         yield from describe_result(later, _propose)
         if not earlier.passed:
-            yield "      it fails without this plan, too"
+            yield "      it also fails without this plan"
     yield from (f"note: {note}" for note in result.notes)
 
 

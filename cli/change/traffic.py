@@ -118,7 +118,7 @@ _PLAN: Final = "the plan"
 def check_traffic(request: TrafficRequest, source: AclSource, after: AclSnapshot) -> Checked | None:
     """Judge the recorded requests before and after the plan. It breaks if one is newly denied.
 
-    It breaks, too, if the present ACLs decide too many of them otherwise than recorded.
+    It also breaks if the present ACLs decide too many of them otherwise than recorded.
     """
     if not request.traffic and request.traffic_report is None:
         return None
@@ -132,8 +132,8 @@ def check_traffic(request: TrafficRequest, source: AclSource, after: AclSnapshot
     changes = evidence.newly_denied, evidence.newly_allowed
     if (if_open.newly_denied, if_open.newly_allowed) != changes:
         summary += f"; {_IF_OPEN}: {_summarize_changes(if_open)}"
-        others = (each for each in denied_if_open.causes if each not in denied.causes)
-        broken += [f"{_IF_OPEN}: {_describe_cause(each)}" for each in others]
+        others = (cause for cause in denied_if_open.causes if cause not in denied.causes)
+        broken += [f"{_IF_OPEN}: {_describe_cause(other)}" for other in others]
         lines += [f"{_IF_OPEN}:", *_describe_changes(if_open, _PLAN)]
     # Either value of an unknown setting may be that of the brokers, so both must agree.
     contradiction = evidence.contradiction or if_open.contradiction
@@ -274,7 +274,7 @@ def _describe_change(words: _Words, change: TrafficChange, actor: str) -> Iterat
         return
     yield f"{actor} newly {words.verb} {_count(change)}"
     for kind, effect in (("create", words.of_created), ("delete", words.of_deleted)):
-        causes = [each for each in change.causes if each.change == kind]
+        causes = [cause for cause in change.causes if cause.change == kind]
         if causes:
             yield f"used: the plan {kind}s {_number(len(causes), 'ACL')} {effect}:"
             yield from _shorten(list(map(_describe_cause, causes)), 0)

@@ -261,7 +261,7 @@ def _examine_caller(
     if Operation.CLUSTER_ACTION in rights:
         text = (
             f"{principal}: holds CLUSTER_ACTION in the cluster, with which it can read every topic"
-            " and act as anybody there"
+            " and act as anyone there"
         )
         remedy = "remove the ACL once no daemon of version 1.0 needs it"
         yield warning(

@@ -61,7 +61,10 @@ def examine_certificates(
 
 
 def _list_ports(configuration: Configuration) -> Iterator[SecuredPort]:
-    advertised = {each.listener_name: each.host for each in configuration.advertised_listeners}
+    advertised = {
+        advertised_listener.listener_name: advertised_listener.host
+        for advertised_listener in configuration.advertised_listeners
+    }
     for listener in configuration.listeners:
         if listener.security_protocol in TLS_PROTOCOLS:
             yield SecuredPort(

@@ -91,4 +91,4 @@ def _examine_configuration(configuration: Configuration) -> Iterator[Finding]:
         advice = "remove the keys that only a broker reads, and check for typos"
         yield warning(_CHECK, f"unsupported keys are ignored: {names}", advice)
     for hint in find_hints(configuration.file_values):
-        yield warning(_CHECK, hint, "correct it, unless it is meant")
+        yield warning(_CHECK, hint, "correct it, unless it is intended")

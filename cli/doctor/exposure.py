@@ -31,16 +31,16 @@ from authorizerd.daemon.net.binding import bind
 
 _CHECK: Final = "exposure"
 _REACHABLE: Final = "other machines can reach it"
-_SUPER_USER: Final = ", a super user: anybody may do everything, such as change ACLs"
+_SUPER_USER: Final = ", a super user: anyone may do anything, such as change ACLs"
 _REMOVE: Final = f"remove {ANONYMOUS} from super.users, or listen on loopback"
 
 
 def examine_exposure(configuration: Configuration) -> Iterator[Finding]:
     """Yield one finding for each port that other machines can reach, or a single ok."""
     listeners = (
-        _judge_listener(configuration, each)
-        for each in configuration.listeners
-        if not is_loopback(HttpEndpoint(host=each.host, port=each.port))
+        _judge_listener(configuration, listener)
+        for listener in configuration.listeners
+        if not is_loopback(HttpEndpoint(host=listener.host, port=listener.port))
     )
     reachable = [*_examine_own_ports(configuration), *listeners]
     yield from reachable or [ok(_CHECK, "no port is reachable from other machines")]
@@ -98,7 +98,7 @@ def _judge_listener(configuration: Configuration, listener: Endpoint) -> Finding
             )
             return warning(_CHECK, f"{text}, and {risk}", advice)
         case SecurityProtocol.SASL_SSL:
-            return ok(_CHECK, f"{text}, over TLS with a log-in")
+            return ok(_CHECK, f"{text}, over TLS with authentication")
 
 
 _CONSOLE: Final = "console"
@@ -128,7 +128,7 @@ def examine_console(configuration: Configuration) -> Iterator[Finding]:
         text = "nobody can log in: this address takes no certificates, and there are no tokens"
         yield warning(_CONSOLE, f"{address}: {text}", advice)
     else:
-        yield ok(_CONSOLE, f"{address}: everyone on this machine, without a log-in")
+        yield ok(_CONSOLE, f"{address}: everyone on this machine, without authentication")
 
 
 def _find_address(admin: HttpEndpoint) -> str:
@@ -155,8 +155,8 @@ def examine_ports(configuration: Configuration, *, is_running: bool) -> Iterator
         ("authorizerd.decision.http", http.host, http.port),
         ("authorizerd.admin.http", admin.host, admin.port),
         *(
-            (f"listeners: {each.listener_name}", each.host, each.port)
-            for each in configuration.listeners
+            (f"listeners: {listener.listener_name}", listener.host, listener.port)
+            for listener in configuration.listeners
         ),
     ]
     if metrics is not None:

@@ -1,4 +1,4 @@
-"""Check how the daemon follows a cluster: its servers, log-in, rights, and what does not follow.
+"""Check how the daemon follows a cluster: servers, authentication, rights, unfollowed keys.
 
 **Invariant:** the questions to the nodes change nothing in the cluster, and no answer contains the
 daemon's password.
@@ -144,7 +144,9 @@ async def _ask(node: Node, settings: FollowSettings, cluster_id: str | None) -> 
         address=node.address,
         error_code=await _try_right(node, settings.kind, cluster_id),
         cluster_id="" if is_hidden else cluster.cluster_id,
-        operations=frozenset(each for each in Operation if bits > 0 and bits >> each & 1),
+        operations=frozenset(
+            operation for operation in Operation if bits > 0 and bits >> operation & 1
+        ),
     )
 
 
@@ -177,7 +179,7 @@ def examine_followed(configuration: Configuration) -> Iterator[Finding]:
     follow = configuration.follow
     if follow is None:
         return
-    servers = ", ".join(f"{each.host}:{each.port}" for each in follow.servers)
+    servers = ", ".join(f"{server.host}:{server.port}" for server in follow.servers)
     yield ok(_CHECK, f"{follow.kind} at {servers}, authorizerd.writes={follow.writes}")
     yield from examine_settings(configuration, follow)
     if follow.tls is not None:
@@ -190,31 +192,35 @@ def examine_followed(configuration: Configuration) -> Iterator[Finding]:
 
 
 def examine_settings(configuration: Configuration, follow: FollowSettings) -> Iterator[Finding]:
-    """Examine what the settings alone show: risks, and keys that do not follow the cluster."""
+    """Examine what the settings alone show: risks, and keys that are not taken from the cluster."""
     yield _examine_file_keys(configuration)
     if follow.writes is Writes.FORWARD:
         text = (
             f"{WRITES}=forward: the controllers believe the daemon who has asked, so the daemon's"
-            " log-in is as powerful as that of a super user"
+            " credential is as powerful as that of a super user"
         )
         advice = "protect this machine and its configuration like those of a controller"
         yield warning(_CHECK, text, advice)
         if follow.writes_forward_privileged:
             kinds = ", ".join(sorted(follow.writes_forward_privileged))
-            text = f"{FORWARD_PRIVILEGED} has {kinds}: one here is one in the cluster, too"
+            text = (
+                f"{FORWARD_PRIVILEGED} has {kinds}: such callers have the same name in the cluster"
+            )
             yield warning(_CHECK, text, "remove the kinds that need not change ACLs")
     log_in = follow.log_in
     remote = [
-        each for each in follow.servers if not is_loopback(HttpEndpoint(host=each.host, port=0))
+        server
+        for server in follow.servers
+        if not is_loopback(HttpEndpoint(host=server.host, port=0))
     ]
     if log_in is not None and log_in.mechanism == PLAIN and follow.tls is None and remote:
-        text = "the password for the log-in is sent unencrypted (SASL_PLAINTEXT with PLAIN)"
+        text = "the password for authentication is sent unencrypted (SASL_PLAINTEXT with PLAIN)"
         yield warning(_CHECK, text, "use a listener with SASL_SSL, or SCRAM")
 
 
 def _examine_file_keys(configuration: Configuration) -> Finding:
     values = configuration.file_values
-    text = f"{' and '.join(_FILE_KEYS)} do not follow the cluster, but are set in this file"
+    text = f"{' and '.join(_FILE_KEYS)} are not taken from the cluster, but from this file"
     missing = [key for key in _FILE_KEYS if key not in values]
     if not missing:
         shown = ", ".join(f"{key}={values[key]}" for key in _FILE_KEYS)
@@ -268,7 +274,7 @@ def _judge_right(follow: FollowSettings, answer: NodeAnswer, expected: str | Non
         return error(_CHECK, text, advice)
     who = f"as {user}"
     if user is None:
-        who = "by its certificate" if _has_certificate(follow) else "without a log-in"
+        who = "by its certificate" if _has_certificate(follow) else "without authentication"
     place = f", cluster {answer.cluster_id}" if answer.cluster_id else ""
     text = f"{answer.address}: reached {who}, {_NEEDED[follow.kind].name} is allowed{place}"
     return ok(_CHECK, text)
@@ -290,7 +296,7 @@ def _judge_operations(follow: FollowSettings, answer: NodeAnswer) -> Iterator[Fi
         names = ", ".join(sorted(each.name for each in more))
         text = f"the daemon's user may do more in the cluster than it needs: {names}"
         if Operation.CLUSTER_ACTION in more:
-            text += " (with CLUSTER_ACTION, it reads topics and acts as anybody)"
+            text += " (with CLUSTER_ACTION, it reads topics and acts as anyone)"
         yield warning(
             _CHECK, text, remedies.excess_rights(follow.username, answer.operations, more)
         )

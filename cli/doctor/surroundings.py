@@ -39,7 +39,7 @@ def examine_surroundings(config: Path, configuration: Configuration) -> Iterator
     else:
         yield from examine_copied_log(log_dir, configuration.node_id, is_running=is_running)
     if configuration.follow is not None:
-        # Here, because Kafka's messages take longer to load than all checks of an own log.
+        # Here, because Kafka's messages take longer to load than all checks of a log of its own.
         from authorizerd.cli.doctor.followed import examine_followed
 
         yield from examine_followed(configuration)

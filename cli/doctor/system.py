@@ -107,7 +107,7 @@ def examine_disk(log_dir: Path, *, is_copy: bool = False) -> Iterator[Finding]:
     """Examine the disk of ``log_dir``; yield nothing if the directory is missing.
 
     Args:
-        is_copy: it has the copy of a followed cluster, without which the daemon goes on.
+        is_copy: it has the copy of a followed cluster, without which the daemon continues.
     """
     if not os.path.isdir(log_dir):
         return  # another check reports it

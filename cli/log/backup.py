@@ -96,7 +96,7 @@ def _find_same(path: Path, state: LogState) -> Backup | None:
 
 
 def _touch(backup: Backup) -> None:
-    """Let the file's age say when the log last had this state, so that no clean-up removes it."""
+    """Note as the file's time that the log still has this state, so that no clean-up removes it."""
     try:
         os.utime(backup.path)
         if checksum_path(backup.path).exists():
@@ -147,5 +147,5 @@ def _print_notes(state: LogState) -> None:
         left_out = f" ({name_record_types(state.foreign_types)})" if state.foreign_types else ""
         warn(
             "note: the log is a copy of a followed cluster, and has only what this daemon uses of"
-            f" it. Back up the controllers, too: the rest is not in this backup{left_out}"
+            f" it. Also back up the controllers: the rest is not in this backup{left_out}"
         )

@@ -1,6 +1,6 @@
 """``authorizerd features``: show and raise the metadata.version of a log.
 
-It decides by the rules of which Kafka release the daemon judges the log's ACLs.
+The level decides which Kafka release's rules judge the log's ACLs.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
     text = "add a user's SCRAM credential, in kafka-storage's syntax; may be repeated"
     add_list(parser, "--add-scram", "'MECHANISM=[name=USER,password=PASSWORD]'", text)
     text = (
-        "the log's metadata.version: it decides by the rules of which Kafka release ACLs are"
-        " judged; 4.3-IV0 for a log that Kafka 4.3 can read (default: %(default)s)"
+        "the log's metadata.version: it decides which Kafka release's rules judge the"
+        " ACLs; 4.3-IV0 for a log that Kafka 4.3 can read (default: %(default)s)"
     )
     add_text(parser, "--release-version", "VERSION", text, type=metadata_version, default="4.4-IV2")
     add_json_argument(parser)
@@ -203,7 +203,7 @@ def _run(arguments: argparse.Namespace) -> int:
     for listener in _listeners_without_users(configuration, credentials):
         warn(
             f"warning: nobody can log in at {listener}: it offers only SCRAM, and the log has no"
-            f" user for it. Remove {log_dir}, and format it with --add-scram, or enable PLAIN, too."
+            f" user for it. Remove {log_dir}, and format it with --add-scram, or also enable PLAIN."
         )
     return 0
 
@@ -220,7 +220,10 @@ def _listeners_without_users(
     configuration: Configuration, credentials: Sequence[CredentialAdded]
 ) -> list[str]:
     """Return the listeners that offer only SCRAM, and only mechanisms without a user."""
-    usable = {PLAIN, *(scram.ScramMechanism(each.mechanism).text for each in credentials)}
+    usable = {
+        PLAIN,
+        *(scram.ScramMechanism(credential.mechanism).text for credential in credentials),
+    }
     return [
         name
         for name, login in configuration.sasl_listeners.items()

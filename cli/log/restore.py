@@ -1,4 +1,4 @@
-"""``authorizerd restore``: verify a backup, and put it in place of a log."""
+"""``authorizerd restore``: verify a backup, and replace a log with it."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _restore(
 
 @contextmanager
 def _temporary_directories(log_dir: Path) -> Iterator[None]:
-    """Let the directory exist; afterwards, remove it and its parents if they were missing."""
+    """Make missing directories down to ``log_dir``, and remove them afterwards."""
     missing = list(takewhile(lambda each: not each.exists(), (log_dir, *log_dir.parents)))
     make_directories(log_dir, DISK)
     try:

@@ -66,8 +66,8 @@ def write_junit(results: Sequence[Result], begun: float) -> bytes:
     root = ElementTree.Element("testsuites", {"name": _SUITES_NAME, **_totals(results)})
     # ISO 8601 without a zone is what the schemas of JUnit's format ask for.
     timestamp = datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    for number, (source, some) in enumerate(groupby(results, lambda each: each.test.source)):
-        _add_suite(root, number, source, list(some), timestamp)
+    for number, (source, suite) in enumerate(groupby(results, lambda each: each.test.source)):
+        _add_suite(root, number, source, list(suite), timestamp)
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
@@ -110,7 +110,7 @@ def _add_case(suite: ElementTree.Element, result: Result) -> None:
 
 
 def _totals(results: Sequence[Result]) -> dict[str, str]:
-    failed = sum(not each.passed for each in results)
+    failed = sum(not result.passed for result in results)
     return {
         "tests": str(len(results)),
         "failures": str(failed),
@@ -120,7 +120,7 @@ def _totals(results: Sequence[Result]) -> dict[str, str]:
 
 
 def _seconds(results: Sequence[Result]) -> str:
-    return f"{sum(each.seconds for each in results):.6f}"
+    return f"{sum(result.seconds for result in results):.6f}"
 
 
 EXIT_FAULT: Final = 1
@@ -207,7 +207,7 @@ def apply_change(
 ) -> AclSnapshot:
     """Return ``snapshot`` without the removed ACLs, and then with the added ones.
 
-    To add a present ACL changes nothing, as in Kafka.
+    Adding a present ACL changes nothing, as in Kafka.
 
     Raises:
         CommandError: an ACL to remove is not present: the change was made for other ACLs, or has a
@@ -246,13 +246,13 @@ def new_report(
         plan: how many ACLs a planned change removes and adds, and how many there are then; None
             without a change.
     """
-    failed = sum(not each.passed for each in results)
+    failed = sum(not result.passed for result in results)
     return {
         "passed": len(results) - failed,
         "failed": failed,
         "source": source.document,
         "plan": plan,
-        "tests": [_describe_test(each, source.server) for each in results],
+        "tests": [_describe_test(result, source.server) for result in results],
     }
 
 
@@ -267,7 +267,7 @@ def _describe_test(result: Result, server: str) -> dict[str, object]:
         "count": result.verdict.count,  # of all findings; the first are listed
         "findings": [*map(_describe_reason, result.reasons)],
         "notes": result.notes,
-        "changes": [make_change_answer(each, server) for each in result.changes],
+        "changes": [make_change_answer(change, server) for change in result.changes],
         "unknown_settings": result.unknown,
     }
 

@@ -45,7 +45,7 @@ _GROUP_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _RESERVED: Final = "super_users"
 _NAME: Final = "name"
 _ASSERT: Final = "assert"
-_EXAMPLES: Final = ("A sentence is, for example:", *(f"  {each}" for each in EXAMPLES))
+_EXAMPLES: Final = ("A sentence is, for example:", *(f"  {example}" for example in EXAMPLES))
 _ROOT_KEYS: Final = ("principals", "defaults", "tests")
 
 

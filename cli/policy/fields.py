@@ -78,7 +78,7 @@ def read_fields(fields: Fields, defaults: Fields | None, groups: words.Groups) -
     return words.Assertion(
         who=subject,
         is_allowed=is_allowed,
-        operations=tuple(dict.fromkeys(code for some in operations for code in some)),
+        operations=tuple(dict.fromkeys(code for codes in operations for code in codes)),
         resource_type=resource_type,
         names=names,
         hosts=read_hosts(fields, defaults),
@@ -92,8 +92,8 @@ def _find_slot(
     fields: Fields, defaults: Fields | None, keys: tuple[str, ...], meaning: str
 ) -> _Pair | None:
     """Return the key and the value of a slot; None for an empty one that may be empty."""
-    for some in filter(None, (fields, defaults)):
-        found = [some.pairs[key] for key in keys if key in some.pairs]
+    for part in filter(None, (fields, defaults)):
+        found = [part.pairs[key] for key in keys if key in part.pairs]
         if len(found) > 1:
             first, second = found[0][0], found[1][0]
             reason = f"expected one key for {meaning}, found {first.value!r} and {second.value!r}"
@@ -114,7 +114,7 @@ def _read_who(who: _Pair, but: _Pair | None, groups: words.Groups) -> words.Who:
         listed = read_words(
             pair[1], "a principal", lambda text: words.read_principals(text, groups)
         )
-        return tuple(dict.fromkeys(principal for some in listed for principal in some))
+        return tuple(dict.fromkeys(principal for principals in listed for principal in principals))
 
     if key.value in ("everyone", "nobody"):
         _check_true(node)

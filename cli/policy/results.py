@@ -56,7 +56,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         expected: the assertion in words, as ``write_assertion`` writes it.
         notes: sentences about why the test may prove less than it seems.
         changes: ACLs to add or to remove, after which the assertion holds. Empty if it holds, or if
-            no few changes suffice.
+            a few changes do not suffice.
         unknown: the settings that are unknown, and on which the result depends. Then the test
             fails.
         seconds: how long the test took.
@@ -93,7 +93,7 @@ def run_tests(
         assertion = test.assertion
         verdict, settings = _judge(snapshot, known, assertion)
         reasons = tuple(
-            _explain_finding(snapshot, known, settings, each) for each in verdict.findings
+            _explain_finding(snapshot, known, settings, finding) for finding in verdict.findings
         )
         # After the changes, the assertion must hold for all possible super users.
         changes: tuple[AclChange, ...] = ()
@@ -133,8 +133,8 @@ def _find_unknown(
     known: KnownSettings, assertion: Assertion, verdict: Verdict, reasons: tuple[Reason, ...]
 ) -> Iterator[str]:
     """Yield the unknown settings with other values of which the assertion may hold, or may not."""
-    is_doubtful = all(each.unknown for each in reasons)
-    doubts = {key for each in reasons for key in each.unknown}
+    is_doubtful = all(reason.unknown for reason in reasons)
+    doubts = {key for reason in reasons for key in reason.unknown}
     if _may_super_users_break(known, assertion) and is_doubtful:
         doubts.add(SUPER_USERS)
     who = assertion.who
@@ -217,11 +217,11 @@ def describe_unknown_key(key: str) -> str:
 
 
 def count_principals(result: Result) -> str | None:
-    """Return how many principals there are too many of, for an assertion that counts them."""
+    """Return by how many principals an assertion's limit is exceeded."""
     who = result.test.assertion.who
     if not isinstance(who, AtMost) or who.count == 0:
         return None
-    if any(each.finding.principal is None for each in result.reasons):
+    if any(reason.finding.principal is None for reason in result.reasons):
         return "every principal"
     return f"{result.verdict.count} principals"
 
@@ -279,13 +279,13 @@ def _describe_reason(reason: Reason) -> Iterator[str]:
 
 
 def summarize(results: Sequence[Result]) -> str:
-    failed = sum(not each.passed for each in results)
+    failed = sum(not result.passed for result in results)
     counted = f"{count_of(len(results), 'test')}: {len(results) - failed} passed, {failed} failed"
     return f"{counted}{describe_undecided(results)}"
 
 
 def describe_undecided(results: Sequence[Result]) -> str:
     """Return how many of the failed tests depend on unknown settings, or an empty text."""
-    undecided = sum(bool(each.unknown) for each in results)
+    undecided = sum(bool(result.unknown) for result in results)
     verb = "depends" if undecided == 1 else "depend"
     return f", {undecided} of which {verb} on unknown settings" if undecided else ""

@@ -82,7 +82,7 @@ class CommandParser(argparse.ArgumentParser):
             super()._check_value(action, value)
             return
         # argparse has no public way to tell commands with help from internal ones.
-        names = [each.dest for each in action._choices_actions if each.help]
+        names = [choice.dest for choice in action._choices_actions if choice.help]
         close = get_close_matches(value, names, n=1)
         meant = f" (did you mean {close[0]}?)" if close else ""
         known = ", ".join(names)

@@ -27,10 +27,10 @@ _received: list[int] = []
 
 
 def end_without_words() -> None:
-    """Let a signal end this process without a traceback, until ``obey_signals`` is called.
+    """Make signals end this process without a traceback, until ``obey_signals`` is called.
 
     A script's shell starts its background commands with SIGINT ignored. A signal that is sent on
-    purpose counts all the same, as it does for the daemon.
+    purpose still counts, as it does for the daemon.
     """
     for number in SIGNALS:
         if number == signal.SIGINT or signal.getsignal(number) is _interrupt:

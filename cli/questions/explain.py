@@ -47,11 +47,11 @@ _FIRST_ACL: Final = (
 
 
 class _Today(msgspec.Struct, frozen=True):
-    """Today's answer, if it is another one than that of ``--as-of``.
+    """Today's answer, if it differs from that of ``--as-of``.
 
     Attributes:
         offset: the end of the log.
-        since: the change since which it is the answer.
+        since: the change that made it the answer.
     """
 
     offset: int
@@ -129,7 +129,7 @@ def _find_today(source: AclSource, explanation: Explanation) -> _Today | None:
     try:
         history = read_past(Path(source.name), read)
     except MetadataLogError as error:
-        warn(f"it is not known whether today's answer is another one: {error}")
+        warn(f"it is not known whether today's answer is different: {error}")
         return None
     changes = find_past_answers(history, settings, question).changes
     if not changes or changes[-1].allowed == explanation.decision.allowed:

@@ -1,4 +1,4 @@
-"""``authorizerd history``: who could do what since when, as far back as a log reaches.
+"""``authorizerd history``: when access changed, and by which change, as far back as a log reaches.
 
 **Invariant:** every line names the offset as of which it holds, so ``--as-of`` with that offset
 gives the same ACLs. A part of the past that cannot be read is named.
@@ -105,7 +105,9 @@ def _find_allowed_hosts(
         )
     except SearchLimitError:
         return None
-    return next((each.hosts for each in actions if each.operation == question.operation), None)
+    return next(
+        (action.hosts for action in actions if action.operation == question.operation), None
+    )
 
 
 _CHANGES: Final = {True: "added", False: "removed"}
@@ -192,7 +194,7 @@ def _doubt(history: History, wanted: Selection, answers: PastAnswers) -> Doubt:
         if_open = find_past_answers(history, known.most, question)
         if (if_open.first, if_open.changes) != (answers.first, answers.changes):
             doubts[ALLOW_EVERYONE] = f"{ALLOW_EVERYONE} is true"
-    is_denied = not (answers.first and all(each.allowed for each in answers.changes))
+    is_denied = not (answers.first and all(change.allowed for change in answers.changes))
     return Doubt(tuple(doubts), tuple(doubts.values())) if is_denied else NO_DOUBT
 
 
@@ -279,9 +281,9 @@ def _make_document(
         end=past_answers.make_moment(history.end),
         acls=tuple(name_acl(acl) for acl in sorted(selected, key=str)),
         changes=tuple(
-            past_answers.make_past_change(each)
-            for each in history.changes
-            if wanted.selects(each.acl)
+            past_answers.make_past_change(change)
+            for change in history.changes
+            if wanted.selects(change.acl)
         ),
         answers=answered,
         unreadable=history.unreadable,

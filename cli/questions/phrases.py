@@ -55,7 +55,7 @@ def describe_pattern(resource_type: int, pattern_type: int, name: str) -> str:
 
 
 def describe_exception(pattern_type: int, name: str) -> str:
-    """Return what a pattern is called within the description of another one."""
+    """Return what a pattern is called within the description of another."""
     return f"those that begin with {name}" if pattern_type == PatternType.PREFIXED else name
 
 

@@ -1,9 +1,9 @@
 """``authorizerd what-can``: the resources that a principal may use, and how.
 
-Resources are patterns, because a principal may also use resources that do not exist yet. Beside a
+Resources are patterns, because a principal may also use resources that do not exist yet. Next to a
 pattern are the names of known topics that it covers.
 
-**Invariant:** denials are subtracted. A pattern within another one in which less or other things
+**Invariant:** denials are subtracted. A pattern within another in which less or other things
 are allowed is an exception of the wider one, and an entry of its own if anything is allowed there.
 """
 
@@ -110,7 +110,7 @@ class _Access(msgspec.Struct, frozen=True):
 
 
 EVERY_NAME: Final[Pattern] = (int(PatternType.PREFIXED), "")
-"""Why not the literal ``*``? It skips names that begin with ``*``."""
+"""The literal ``*`` would not do: it skips names that begin with ``*``."""
 THE_CLUSTER: Final[Pattern] = (int(PatternType.LITERAL), CLUSTER_NAME)
 
 
@@ -150,8 +150,8 @@ def _find_access(
     found = find_resources(snapshot, settings, principal, operation, resource_type)
     if found.everything:
         yield _Access(EVERY_NAME, (), EVERYWHERE)
-    for each in found.patterns:
-        yield _Access((each.pattern_type, each.name), each.exceptions, each.hosts)
+    for pattern in found.patterns:
+        yield _Access((pattern.pattern_type, pattern.name), pattern.exceptions, pattern.hosts)
     if found.unlisted:
         yield _Access(NO_ACL, (), EVERYWHERE)
 
@@ -180,7 +180,7 @@ def _lines(
     if entries:
         yield f"{who} may do this{where}:"
     else:
-        yield f"{who} may do nothing of this{where}{', but perhaps:' if doubts else ''}"
+        yield f"{who} has none of this access{where}{', but perhaps:' if doubts else ''}"
     by_pattern = attrgetter("resource_type", "pattern", "exceptions")
     for _, group in groupby(entries, key=by_pattern):
         same = [*group]
@@ -211,12 +211,12 @@ def _describe_pattern(
     first = entries[0]
     text = phrases.describe_pattern(first.resource_type, *first.pattern)
     if first.exceptions:
-        names = [phrases.describe_exception(*each) for each in first.exceptions]
+        names = [phrases.describe_exception(*exception) for exception in first.exceptions]
         text += f", except {phrases.list_names(names, names_max)}"
     yield text
     by_hosts: dict[str, list[int]] = {}
-    for each in entries:
-        by_hosts.setdefault(phrases.describe_hosts(each.hosts, host), []).extend(each.operations)
+    for entry in entries:
+        by_hosts.setdefault(phrases.describe_hosts(entry.hosts, host), []).extend(entry.operations)
     yield from align(
         [
             (phrases.describe_operations(first.resource_type, operations), where)

@@ -82,7 +82,7 @@ class _WhoCan:
         self._host = host
         self._everyone = found.everyone  # holds for a principal that no ACL names
         self._allowed, self._denied = found.split(self._is_allowed)
-        # What everybody may do from any host, super users and an open default do not extend.
+        # Super users and an open default cannot extend what everybody may do from any host.
         is_everything = found.everyone.is_everywhere and not found.excluded
         self._unknown = () if is_everything else tuple(self._find_unknown())
 
@@ -186,7 +186,7 @@ class _Can(msgspec.Struct, frozen=True):
 
     @property
     def _doubt(self) -> Doubt:
-        """Why what is denied may be allowed after all."""
+        """The reasons why a denial may be an allowance after all."""
         if all(hosts.is_everywhere for hosts in self.access.values()):
             return NO_DOUBT
         source = self.source

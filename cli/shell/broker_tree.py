@@ -1,9 +1,9 @@
 """The tree of a cluster that brokers describe: each folder asks for its content when it is opened.
 
-Every request only reads. What a broker does not tell this client is a ``NotToldError`` with the
-reason, never an empty result; every function that asks raises it.
+Every request only reads. What a broker does not report to this client is a ``NotToldError`` with
+the reason, never an empty result; every function that asks raises it.
 
-**Invariant:** what a broker does not tell is left out, and a message says so, once.
+**Invariant:** what a broker does not report is left out, and a message says so, once.
 
 Source: KIP-140 (ACLs), KIP-226 (configs), KIP-546 (quotas), KIP-554 (SCRAM users), KIP-584.
 """
@@ -62,7 +62,7 @@ _NOT_TOLD: Final = frozenset(
 
 
 class NotToldError(Exception):
-    """A broker does not tell this client what it asks for; the text says why."""
+    """A broker does not report what this client asks for; the text says why."""
 
 
 async def fetch_features(reader: BrokerReader) -> dict[str, int]:
@@ -72,8 +72,11 @@ async def fetch_features(reader: BrokerReader) -> dict[str, int]:
     )
     # A broker that does not know them leaves the epoch out.
     if answer.finalized_features_epoch < 0:
-        raise NotToldError("the broker does not tell which features are finalized")
-    return {each.name: each.max_version_level for each in answer.finalized_features}
+        raise NotToldError("the broker does not report which features are finalized")
+    return {
+        finalized_feature.name: finalized_feature.max_version_level
+        for finalized_feature in answer.finalized_features
+    }
 
 
 async def fetch_acls(reader: BrokerReader) -> dict[bytes, Acl]:
@@ -92,15 +95,15 @@ async def fetch_quotas(reader: BrokerReader) -> dict[folders.QuotaEntity, dict[s
     )
     answer = await _ask(reader, call, _find_error)
     return {
-        tuple((pair.entity_type, pair.entity_name) for pair in each.entity): {
-            value.key: value.value for value in each.values
+        tuple((pair.entity_type, pair.entity_name) for pair in entry.entity): {
+            value.key: value.value for value in entry.values
         }
-        for each in answer.entries or ()
+        for entry in answer.entries or ()
     }
 
 
 async def fetch_credentials(reader: BrokerReader) -> dict[Login, ScramCredential]:
-    """Return the SCRAM users, with empty keys: brokers do not tell them."""
+    """Return the SCRAM users, with empty keys: brokers do not report them."""
     call = message_call(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
         DescribeUserScramCredentialsRequest(users=None),
@@ -108,14 +111,14 @@ async def fetch_credentials(reader: BrokerReader) -> dict[Login, ScramCredential
     )
     answer = await _ask(reader, call, _find_error)
     return {
-        (each.user, info.mechanism): ScramCredential(b"", b"", b"", info.iterations)
-        for each in answer.results
-        for info in each.credential_infos
+        (result.user, info.mechanism): ScramCredential(b"", b"", b"", info.iterations)
+        for result in answer.results
+        for info in result.credential_infos
     }
 
 
 class ToldConfigs(msgspec.Struct, frozen=True):
-    """Dynamic configs, and why those of other resources are not told, each reason once."""
+    """Dynamic configs, and why those of other resources are missing, each reason once."""
 
     values: dict[ConfigResource, dict[str, str]]
     refusals: tuple[str, ...]
@@ -127,15 +130,15 @@ async def fetch_configs(reader: BrokerReader, resources: Sequence[ConfigResource
     for start in range(0, len(resources), _RESOURCES_PER_REQUEST):
         asked = resources[start : start + _RESOURCES_PER_REQUEST]
         answer = await _ask(reader, configs_call(asked))
-        for each in answer.results:
-            resource = each.resource_type, each.resource_name
-            if each.error_code:
-                refusals[str(ApiError(each.error_code, each.error_message))] = None
+        for result in answer.results:
+            resource = result.resource_type, result.resource_name
+            if result.error_code:
+                refusals[str(ApiError(result.error_code, result.error_message))] = None
                 continue
-            source = _SOURCES.get((each.resource_type, bool(each.resource_name)))
+            source = _SOURCES.get((result.resource_type, bool(result.resource_name)))
             found = {
                 config.name: REDACTED if config.value is None else config.value
-                for config in each.configs
+                for config in result.configs
                 if config.config_source == source
             }
             if found:
@@ -166,7 +169,7 @@ async def _ask(
 T = TypeVar("T")
 
 NOTE: Final = (
-    "brokers do not tell all; ids of ACLs are derived here. A log has the rest (--log-dir)"
+    "brokers do not report everything; ids of ACLs are derived here. A log has the rest (--log-dir)"
 )
 
 
@@ -186,9 +189,9 @@ def open_broker_tree(servers: str, command_config: str | None) -> Folder:
 
 
 def broker_tree(ask: Ask, warn: Callable[[str], None]) -> Folder:
-    """Return the tree of what brokers tell. Nothing is asked yet.
+    """Return the tree of what brokers report. Nothing is requested yet.
 
-    Folders raise CommandError if no broker answers, or the log-in is refused.
+    Folders raise CommandError if no broker answers, or authentication is refused.
 
     Args:
         warn: called with a line for each folder that is left out.
@@ -228,7 +231,7 @@ def _folder(
 
 
 def _cluster(metadata: responses.MetadataAnswer) -> Folder:
-    brokers = {int(each.node_id): each for each in metadata.brokers}
+    brokers = {int(broker.node_id): broker for broker in metadata.brokers}
     return folder_of({"brokers": lambda: folders.nodes_folder(brokers, _describe_node)})
 
 
@@ -240,7 +243,7 @@ def _describe_node(node: responses.MetadataBroker) -> str:
 
 
 def _list_topics(metadata: responses.MetadataAnswer) -> dict[str, responses.MetadataTopic]:
-    return {each.name: each for each in metadata.topics if each.name and not each.error_code}
+    return {topic.name: topic for topic in metadata.topics if topic.name and not topic.error_code}
 
 
 def _topics(metadata: responses.MetadataAnswer) -> Folder:
@@ -250,7 +253,7 @@ def _topics(metadata: responses.MetadataAnswer) -> Folder:
         topic = topics.get(name)
         if topic is None:
             return None
-        partitions = {int(each.partition_index): each for each in topic.partitions}
+        partitions = {int(partition.partition_index): partition for partition in topic.partitions}
         return folders.topic_folder(_id_of(topic), name, partitions, _describe_partition)
 
     return folders.topics_folder(
@@ -259,7 +262,7 @@ def _topics(metadata: responses.MetadataAnswer) -> Folder:
 
 
 def _id_of(topic: responses.MetadataTopic) -> bytes:
-    """Return the 16 bytes of a topic's id, zeros if the broker does not tell it."""
+    """Return the 16 bytes of a topic's id, zeros if the broker does not report it."""
     found = topic.topic_id
     return bytes(16) if found is None else bytes(found.bytes)
 
@@ -273,7 +276,7 @@ def _describe_partition(partition: responses.MetadataPartition) -> str:
 
 
 class _Configs:
-    """The folder of configs. Those of topics are asked for when somebody looks at them."""
+    """The folder of configs. Those of topics are requested when someone looks at them."""
 
     def __init__(
         self,
@@ -289,18 +292,18 @@ class _Configs:
         self._refused: Final[set[str]] = set()
 
     def open(self) -> Folder | None:
-        """Return the folder, or None if the broker does not tell its own configs."""
+        """Return the folder, or None if the broker does not report its own configs."""
         metadata = self._load_metadata()
         if metadata is None:
             return None
-        numbers = (str(each.node_id) for each in metadata.brokers)
+        numbers = (str(broker.node_id) for broker in metadata.brokers)
         if not self._learn([(BROKER, ""), *((BROKER, number) for number in numbers)]):
             return None
         self._topics = [(TOPIC, name) for name in _list_topics(metadata)]
         return Folder(self._names, self._find)
 
     def _names(self) -> list[str]:
-        self._learn([each for each in self._topics if each not in self._known])
+        self._learn([topic for topic in self._topics if topic not in self._known])
         return [
             folders.name_resource(resource) for resource, values in self._known.items() if values
         ]
@@ -315,15 +318,15 @@ class _Configs:
         return folders.config_table(resource, values) if values else None
 
     def _learn(self, resources: Sequence[ConfigResource]) -> bool:
-        """Ask for the configs of these resources; return False if none are told."""
+        """Ask for the configs of these resources; return False if none are reported."""
         try:
             told = self._ask(partial(fetch_configs, resources=resources))
         except NotToldError as error:
             self._warn_once(str(error))
             return False
-        for each in told.refusals:
-            self._warn_once(each)
-        self._known.update({each: {} for each in resources})
+        for refusal in told.refusals:
+            self._warn_once(refusal)
+        self._known.update({resource: {} for resource in resources})
         self._known.update(told.values)
         return bool(told.values) or not told.refusals
 

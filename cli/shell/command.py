@@ -57,7 +57,7 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
 def add_shell_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_shell, refuse=parser.error)
     parser.description = (
-        "Look into a metadata log as into folders and files: ls, cat, cd, find, tree. Without "
+        "Browse a metadata log as folders and files: ls, cat, cd, find, tree. Without "
         "COMMAND, type commands; help lists them."
     )
     group = parser.add_argument_group(
@@ -113,7 +113,7 @@ def _open(request: ShellRequest) -> Opened:
         from authorizerd.cli.shell.broker_tree import NOTE, open_broker_tree
 
         root = open_broker_tree(request.bootstrap_server, request.command_config)
-        return Opened(root, f"as told by {request.bootstrap_server}", (NOTE,))
+        return Opened(root, f"as reported by {request.bootstrap_server}", (NOTE,))
     path = request.log_dir or request.snapshot
     if path is None:
         assert request.config is not None, "the flags are checked"
@@ -147,4 +147,4 @@ def _check_flags(request: ShellRequest) -> None:
     if request.bootstrap_server is None and request.command_config is not None:
         refuse("--command-config: expected --bootstrap-server as well")
     if request.bootstrap_server is not None and request.as_of is not None:
-        refuse("--as-of: expected a log: brokers do not tell the past")
+        refuse("--as-of: expected a log: brokers do not keep the past")

@@ -94,7 +94,7 @@ class Shell:
             self.print(line)
 
     def fail(self, line: str) -> None:
-        """Print why a path leads nowhere."""
+        """Print why a path does not exist."""
         self.print(line)
         self._code = NOT_FOUND
 
@@ -248,13 +248,13 @@ _COMMANDS: Final[Mapping[str, _Command]] = {
         ("cat", _concatenate, "Print files.", "targets", "the files to print", 1),
         ("cd", _cd, "Go to a folder.", "target", "the folder; / without it", 0, 1, True),
         ("exit", _exit, "Leave the shell.", "", "", 0, None, True),
-        ("find", _find, "Print the paths of all that is below a path.", "paths", "where to begin"),
+        ("find", _find, "Print all paths below a path.", "paths", "where to begin"),
         ("help", _help, "List the commands.", "", "", 0, None, True),
         ("history", _history, "Print the lines that were entered.", _COUNT, _COUNTED, 0, 1, True),
         ("ls", _list, "List folders.", "targets", "the folders and files to list"),
         ("man", _man, "Explain a command.", "cmd", "the command", 1, 1, True),
         ("pwd", _pwd, "Print the current folder.", "", "", 0, None, True),
-        ("tree", _tree, "Print folders with all that is in them.", "targets", _PRINTED, 1),
+        ("tree", _tree, "Print folders with everything in them.", "targets", _PRINTED, 1),
     )
 }
 

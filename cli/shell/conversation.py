@@ -124,7 +124,7 @@ def read_history(path: Path) -> list[str]:
 
 
 def write_history(path: Path, lines: Sequence[str]) -> None:
-    """Replace the file by the latest lines. Blocks; if it fails, a warning says why."""
+    """Replace the file with the latest lines. Blocks; if it fails, a warning says why."""
     kept = "".join(f"{line}\n" for line in lines[-HISTORY_LINES_MAX:])
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -140,7 +140,7 @@ def write_history(path: Path, lines: Sequence[str]) -> None:
 
 
 def complete(shell: Shell, words: Sequence[str], prefix: str) -> list[str]:
-    """Return what the word that begins with ``prefix`` may be."""
+    """Return the possible completions of ``prefix``."""
     if not words:
         return [f"{name} " for name in shell.commands if name.startswith(prefix)]
     if words[0] == "man":

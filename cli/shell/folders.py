@@ -38,7 +38,7 @@ _CONFIG_CODES: Final = {name: code for code, name in CONFIG_TYPES.items()}
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 _FINALIZED: Final = "finalized_"
-_MECHANISMS: Final = {each.text: each for each in ScramMechanism}
+_MECHANISMS: Final = {scram_mechanism.text: scram_mechanism for scram_mechanism in ScramMechanism}
 
 
 def root_of(image: Children, load_acls: Callable[[], Acls | None]) -> Folder:

@@ -172,7 +172,7 @@ def describe_provenance(offset: int, epoch: int, time_ms: int) -> str:
 
 
 def _endpoints(endpoints: Sequence[foreign.NodeEndpoint]) -> str:
-    by_name = {each.name: each for each in endpoints}
+    by_name = {endpoint.name: endpoint for endpoint in endpoints}
     return ", ".join(_endpoint(by_name[name]) for name in sort_names(by_name))
 
 
@@ -185,7 +185,7 @@ def _endpoint(endpoint: foreign.NodeEndpoint) -> str:
 
 
 def _features(features: Sequence[foreign.FeatureLevels]) -> str:
-    levels = {each.name: _levels(each.lowest, each.highest) for each in features}
+    levels = {feature.name: _levels(feature.lowest, feature.highest) for feature in features}
     return ", ".join(f"{name}: {levels[name]}" for name in sort_names(levels))
 
 

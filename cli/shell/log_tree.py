@@ -145,7 +145,7 @@ class LogContents:
                 continue
             record = decode_foreign(data, start, end)
             if record is None:
-                # A known type of which only this record has a later version counts, too.
+                # A known type of which only this record has a later version also counts.
                 if metadata.decode_value(data, start, end) is None:
                     self.unread.add(kind)
             elif self._held is None:
@@ -225,7 +225,7 @@ class LogContents:
 
 
 def describe_unread(types: set[int]) -> str:
-    """Return what the tree lacks because records of these types could not be read."""
+    """Return which parts of the tree are missing, because records of these types are unreadable."""
     names = sorted(
         ForeignType(each).name if each in ForeignType.__members__.values() else f"type {each}"
         for each in types
@@ -246,9 +246,9 @@ def read_contents(path: Path, as_of: AsOf | None = None, *, storage: Storage = D
 
 def _read(batches: Iterator[LogBatch], *, counts_as_file: bool = False) -> LogContents:
     contents = LogContents()
-    for each in batches:
-        last_offset = each.placed.batch.last_offset if counts_as_file else each.last_offset
-        contents.feed(each, last_offset)
+    for batch in batches:
+        last_offset = batch.placed.batch.last_offset if counts_as_file else batch.last_offset
+        contents.feed(batch, last_offset)
     return contents
 
 

@@ -4,7 +4,7 @@ A folder finds its children when asked. In a path, a backslash before a characte
 away, but only in a name with a wildcard: a name without one is looked up as it is. A brace that has
 no partner makes the whole name literal.
 
-**Invariant:** no child is created before somebody asks for it, so a folder of 500,000 ACLs costs
+**Invariant:** no child is created before someone asks for it, so a folder of 500,000 ACLs costs
 nothing until it is listed.
 
 Source: Kafka 4.3 GlobComponent, GlobVisitor.
@@ -153,22 +153,22 @@ def compile_glob(glob: str) -> re.Pattern[str] | None:
     translated: list[str] = []
     is_group = is_wild = False
     characters = iter(glob)
-    for each in characters:
-        if each == "\\":
+    for character in characters:
+        if character == "\\":
             translated.append(re.escape(next(characters, "\\")))
-        elif each in "?*":
+        elif character in "?*":
             is_wild = True
-            translated.append(_ANY_CHARACTER if each == "?" else f"{_ANY_CHARACTER}*")
-        elif each == "{":
+            translated.append(_ANY_CHARACTER if character == "?" else f"{_ANY_CHARACTER}*")
+        elif character == "{":
             if is_group:
                 return None
             is_group = is_wild = True
             translated.append("(?:")
-        elif is_group and each in ",}":
-            is_group = each == ","
+        elif is_group and character in ",}":
+            is_group = character == ","
             translated.append("|" if is_group else ")")
         else:
-            translated.append(re.escape(each))
+            translated.append(re.escape(character))
     if is_group or not is_wild:
         return None
     return re.compile("".join(translated))

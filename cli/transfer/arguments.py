@@ -1,6 +1,6 @@
 """The flags of ``acls import`` and ``acls export``, and the two places that they name.
 
-**Invariant:** the credentials for one cluster are never sent to another one. If both sides are
+**Invariant:** the credentials for one cluster are never sent to another. If both sides are
 clusters, ``--from-config`` and ``--to-config`` say which is for which.
 """
 
@@ -77,7 +77,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     add_text(source, "--acls", "FILE", "a file of ACLs, in a format below")
     _add_as_of(source)
     target = parser.add_argument_group("where they go")
-    text = "a file, or any other place of those below (default: standard output)"
+    text = "a file, or any place listed below (default: standard output)"
     add_text(target, "--to", "PLACE", text, dest="to_place", default="-")
     _add_format(target, "of the file that is written (default: by its suffix, else yaml)")
     _add_target_arguments(target)
@@ -85,9 +85,9 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
-    _describe(parser, "Add ACLs of another place to a cluster, a log or a file.")
+    _describe(parser, "Add ACLs from another place to a cluster, a log or a file.")
     source = parser.add_argument_group("where the ACLs are")
-    source.add_argument("source", metavar="FROM", help="a file, or any other place of those below")
+    source.add_argument("source", metavar="FROM", help="a file, or any place listed below")
     _add_format(source, "of the file that is read (default: detected)")
     _add_as_of(source)
     target = parser.add_argument_group(
@@ -99,7 +99,7 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_export(given: argparse.Namespace) -> Request:
-    """Return what ``acls export`` is to do. Invalid arguments exit with code 2."""
+    """Return the task of ``acls export``. Invalid arguments exit with code 2."""
     sides, _ = use_profile(
         read_request(_OwnSide, given), "log_dir", "config", "acls", "from_place", "from_config"
     )
@@ -107,7 +107,7 @@ def read_export(given: argparse.Namespace) -> Request:
     source = _read_own_side(sides, sides.from_place, "--from")
     if sides.acls is not None:
         if source is not None:
-            refuse("--acls: expected one place of ACLs, found two")
+            refuse("--acls: expected one source of ACLs, found two")
         source = Side(_parse(sides.acls, "--acls", refuse))
     if source is None:
         refuse(
@@ -119,7 +119,7 @@ def read_export(given: argparse.Namespace) -> Request:
 
 
 def read_import(given: argparse.Namespace) -> Request:
-    """Return what ``acls import`` is to do. Invalid arguments exit with code 2."""
+    """Return the task of ``acls import``. Invalid arguments exit with code 2."""
     sides, _ = use_profile(
         read_request(_OwnSide, given), "log_dir", "config", "to_place", "to_config"
     )
@@ -147,7 +147,7 @@ def _add_own_side(group: Flags, word: str) -> None:
     add_text(group, "--log-dir", "DIR", text)
     add_config_arguments(group, required=False)
     group.add_argument(
-        f"--{word}", dest=f"{word}_place", metavar="PLACE", help="any place of those below"
+        f"--{word}", dest=f"{word}_place", metavar="PLACE", help="any place listed below"
     )
 
 
@@ -162,7 +162,7 @@ def _add_format(group: Flags, what: str) -> None:
 
 
 def _add_target_arguments(group: Flags) -> None:
-    add_switch(group, "--overwrite", "replace a file or checkpoint that exists")
+    add_switch(group, "--overwrite", "replace an existing file or checkpoint")
     group.add_argument(
         "--node-id", type=int, metavar="ID", help="node.id of a new log directory, without --config"
     )
@@ -173,7 +173,7 @@ def _add_target_arguments(group: Flags) -> None:
 def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     clients = parser.add_argument_group("connections to clusters")
     text = (
-        "a properties file with Kafka's client keys for the log-in and TLS; for ZooKeeper, "
+        "a properties file with Kafka's client keys for authentication and TLS; for ZooKeeper, "
         "with a broker's zookeeper.* keys"
     )
     add_text(clients, "--command-config", "FILE", text)
@@ -183,7 +183,7 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     add_write_arguments(parser)
     add_selection_flags(parser.add_argument_group("which ACLs (default: all)"))
     text = (
-        "leave out what the other place cannot hold; without it, any loss stops the command "
+        "leave out what the target cannot hold; without it, any loss stops the command "
         "before anything is written"
     )
     add_switch(parser, "--accept-losses", text)

@@ -236,8 +236,8 @@ def _make_document(outcome: _Outcome) -> dict[str, object]:
         "is_written": written is not None and not written.failure,
         "is_dry_run": outcome.request.dry_run,
         "losses": [
-            {"acl": None if each.acl is None else name_acl(each.acl), "reason": each.reason}
-            for each in losses
+            {"acl": None if loss.acl is None else name_acl(loss.acl), "reason": loss.reason}
+            for loss in losses
         ],
         "losses_accepted": bool(losses) and outcome.request.accept_losses,
         "requests": done.requests,

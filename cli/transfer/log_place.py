@@ -257,7 +257,7 @@ def frame_batches(added: Sequence[AclAdded]) -> list[list[MetadataRecord]]:
     has interrupted never become visible.
     """
     batches: list[list[MetadataRecord]] = [
-        list(some) for some in split_batches(added, lambda each: each.acl)
+        list(batch) for batch in split_batches(added, lambda record: record.acl)
     ]
     if len(batches) > 1:
         batches[0].insert(0, BeginTransaction(TRANSACTION))

@@ -8,10 +8,10 @@
     FORMAT:-, -                      standard input or standard output
 
 **Invariant:** a locator has one meaning, whatever exists on the disk, except that an existing
-directory is a log directory. A target writes nothing before it has told what it cannot hold. An ACL
-that is not written is a named loss, or it was there before. A log cannot hold names that no Kafka
-client could list; a cluster neither these nor what its controller rejects; a file what its format
-says.
+directory is a log directory. A target writes nothing before it has reported what it cannot hold. An
+ACL that is not written is a named loss, or it was there before. A log cannot hold names that no
+Kafka client could list; a cluster neither these nor what its controller rejects; a file what its
+format says.
 
 Source: Kafka 4.3 AclApis.handleCreateAcls, AclControlManager.validateNewAcl; the string type of
 Kafka's protocol.
@@ -115,8 +115,8 @@ def _parse_url(text: str, scheme: str, rest: str) -> Locator:
         raise LocatorError(f"expected HOST:PORT after {scheme}://")
     if kinds[scheme] is Kind.CLUSTER and set(rest) & {"/", "@", "?"}:
         raise LocatorError(
-            "expected kafka://HOST:PORT, with several separated by commas; log-in and TLS are "
-            "in the file of --command-config"
+            "expected kafka://HOST:PORT, with several separated by commas; credentials and TLS "
+            "settings belong in the file of --command-config"
         )
     return Locator(kinds[scheme], text, rest)
 
@@ -191,8 +191,8 @@ class AclsFound(msgspec.Struct, frozen=True):
 def leave_out_lost(found: AclsFound) -> AclsFound:
     """Return what was found, without the ACLs that are losses of the reading.
 
-    A format reads a code that it does not know as UNKNOWN. The ACL that it stands for is another
-    one, so this one must not be written.
+    A format reads a code that it does not know as UNKNOWN. The ACL that it stands for is a
+    different one, so this one must not be written.
     """
     lost = {loss.acl for loss in found.losses}
     return msgspec.structs.replace(found, acls=tuple(acl for acl in found.acls if acl not in lost))

@@ -1,7 +1,7 @@
 """Files of ACLs, and standard input and output, in one of the formats of ``management.formats``.
 
-**Invariant:** a text is written only after it was read back: every ACL that it does not give back
-is a named loss, and it never gives back an ACL that it was not given. Whatever fails, the file at
+**Invariant:** a text is written only after it was read back: every ACL that it does not reproduce
+is a named loss, and it never yields an ACL that it was not given. Whatever fails, the file at
 the path is the earlier one or the new one, complete.
 """
 
@@ -157,7 +157,7 @@ def _find_unnamed(
             f"{escape_unprintable(str(acl))}"
         )
     return [
-        Loss(acl, f"{format.name} does not give it back")
+        Loss(acl, f"{format.name} does not reproduce it")
         for acl in acls
         if acl not in back and acl not in lost
     ]

@@ -1,7 +1,7 @@
 """What users state about a cluster in ZooKeeper, and the permissions that new znodes get.
 
-**Invariant:** a new znode is writable by everybody only if the user has accepted that in so many
-words. It is never more open than its parent, unless ZooKeeper's login of the user owns it.
+**Invariant:** a new znode is writable by everybody only if the user has explicitly accepted that.
+It is never more open than its parent, unless ZooKeeper's login of the user owns it.
 
 Source: ZooKeeper 3.8 ZooDefs; Kafka 3.9 ZkData.defaultAcls (``zookeeper.set.acl``).
 """
@@ -109,9 +109,9 @@ class Permission(NamedTuple):
 
 
 OPEN: Final = (Permission(ALL, "world", "anyone"),)
-"""What Kafka gives all its znodes with zookeeper.set.acl=false, its default."""
+"""The permissions of all Kafka's znodes with zookeeper.set.acl=false, the default."""
 CREATOR_ALL_WORLD_READ: Final = (Permission(ALL, "auth", ""), Permission(READ, "world", "anyone"))
-"""What Kafka gives the znodes of ACLs with zookeeper.set.acl=true: everybody may read them."""
+"""The permissions of Kafka's ACL znodes with zookeeper.set.acl=true: everyone may read them."""
 
 
 class OpenZnodeError(Exception):
@@ -125,9 +125,12 @@ class HiddenOwnerError(Exception):
 def is_open(permissions: Iterable[Permission]) -> bool:
     """Return True if everybody who can connect may do more than read."""
     return any(
-        each.bits & ~READ
-        and (each.scheme == "world" or (each.scheme == "ip" and each.id.endswith("/0")))
-        for each in permissions
+        permission.bits & ~READ
+        and (
+            permission.scheme == "world"
+            or (permission.scheme == "ip" and permission.id.endswith("/0"))
+        )
+        for permission in permissions
     )
 
 

@@ -97,7 +97,7 @@ class _OpenZooKeeper:
         with saying(lambda: self._writer.describe_certain(len(draft.new))):
             added = self._writer.add_all(draft.new)
         events = count_of(added.patterns, "change event")
-        notes = () if added.failure else (f"brokers were told by {events}",)
+        notes = () if added.failure else (f"notified the brokers by {events}",)
         return Written(count=added.count, notes=notes, failure=added.failure)
 
 

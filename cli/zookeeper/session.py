@@ -182,7 +182,10 @@ class Session:
                     transaction.set_data(path, data, version)
                 case Create(path, data, permissions, is_sequential):
                     assert permissions, "kazoo would make the znode open"
-                    acls = [ACL(each.bits, Id(each.scheme, each.id)) for each in permissions]
+                    acls = [
+                        ACL(permission.bits, Id(permission.scheme, permission.id))
+                        for permission in permissions
+                    ]
                     transaction.create(path, data, acl=acls, sequence=is_sequential)
         deadline = self._new_deadline()
         self._await_connection(deadline)
@@ -246,15 +249,15 @@ class Session:
         if self._handler.is_hopeless:
             return SessionLostError(f"{self.name}: no connection: {reason}")
         if self._settings.sasl is not None and self._client.connected:
-            reason += "; it may not support SASL with DIGEST-MD5"  # then it goes on asking
+            reason += "; it may not support SASL with DIGEST-MD5"  # then it keeps asking
         seconds = self._settings.connection_timeout_ms / 1000
         return SessionLostError(f"{self.name}: no answer within {seconds:g} s: {reason}")
 
     def _new_error(self, error: KazooException, path: str) -> ZooKeeperError:
         if isinstance(error, AuthFailedError):
             return ZooKeeperError(
-                f"{self.name}: ZooKeeper rejects the log-in: check the user and the password, and "
-                "that the servers support this kind of log-in"
+                f"{self.name}: ZooKeeper rejects the credentials: check the user and the password, "
+                "and that the servers support this mechanism"
             )
         if isinstance(error, NoAuthError):
             advice = (
@@ -302,7 +305,7 @@ def _check_sasl() -> None:
         import puresasl  # noqa: F401 - kazoo imports it
     except ModuleNotFoundError:
         raise ZooKeeperError(
-            f"a log-in with SASL needs the Python package pure-sasl: run {INSTALL_COMMAND}"
+            f"SASL authentication needs the Python package pure-sasl: run {INSTALL_COMMAND}"
         ) from None
 
 

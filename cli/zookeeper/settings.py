@@ -1,6 +1,7 @@
 """How to connect to ZooKeeper: Kafka's ``zookeeper.*`` keys, from a broker's server.properties.
 
-Kafka has no keys for the log-in: a broker takes it from a JAAS file. So there are two of our own:
+Kafka has no keys for ZooKeeper's credentials: a broker takes them from a JAAS file. So there are
+two of our own:
 
     authorizerd.zookeeper.sasl.jaas.config=org.apache.zookeeper.server.auth.DigestLoginModule \\
         required username="kafka" password="…";
@@ -74,8 +75,8 @@ def _parse_server(text: str) -> str:
         # Not the text as a whole: users who put a password before the host would see it in logs.
         shown = text.rpartition("@")[2]
         raise ZooKeeperError(
-            f"expected zookeeper://HOST:PORT,HOST:PORT/chroot, found the server {shown!r}; log-in "
-            "and TLS are in the file of --command-config"
+            f"expected zookeeper://HOST:PORT,HOST:PORT/chroot, found the server {shown!r}; "
+            "credentials and TLS settings belong in the file of --command-config"
         )
     return f"{match['host']}:{match['port'] or PORT_DEFAULT}"
 
@@ -131,7 +132,7 @@ class ZooKeeperSettings:
 
     @property
     def is_authenticated(self) -> bool:
-        """True if ZooKeeper gets to know a user: by a log-in, or by a client's certificate."""
+        """True if ZooKeeper learns the user: by authentication, or by a client's certificate."""
         has_certificate = self.tls is not None and self.tls.keystore is not None
         return self.sasl is not None or self.digest is not None or has_certificate
 

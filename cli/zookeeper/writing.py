@@ -112,7 +112,7 @@ class AclWriter:
         return Added(self._done, patterns)
 
     def describe_certain(self, count: int) -> str:
-        """Return what is known of an ``add_all`` of ``count`` ACLs that did not reach its end."""
+        """Return what is known of an interrupted ``add_all`` of ``count`` ACLs."""
         return (
             f"{self._done} of {count} ACLs were certainly written, each with its change event. Run "
             "the command again: it writes only what is missing"

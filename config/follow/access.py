@@ -44,7 +44,7 @@ Access = tuple[LogIn | None, TlsSettings | None]
 def read_controller_access(
     keys: KeyValues, listener_name: str, protocols: Mapping[str, SecurityProtocol]
 ) -> Access:
-    """Return the log-in and the TLS settings for the controllers' listener.
+    """Return the credentials and the TLS settings for the controllers' listener.
 
     Raises:
         ConfigurationError: a key is missing or not supported, or keys contradict each other.
@@ -67,7 +67,7 @@ def read_controller_access(
 
 
 def read_broker_access(keys: KeyValues) -> Access:
-    """Return the log-in and the TLS settings for the brokers' listener.
+    """Return the credentials and the TLS settings for the brokers' listener.
 
     Raises:
         ConfigurationError: a key is missing or not supported, or keys contradict each other.
@@ -113,7 +113,7 @@ def _read_mechanism(keys: KeyValues, key: str) -> str:
 def _read_log_in(keys: KeyValues, names: tuple[str, ...], mechanism: str) -> LogIn:
     name = next((key for key in names if key in keys.properties), None)
     if name is None:
-        reason = "required for the log-in: set it to a JAAS line with username and password"
+        reason = "required for authentication: set it to a JAAS line with username and password"
         raise keys.refusal(names[0], reason)
     log_in = keys.read(name, lambda text: parse_log_in(text, mechanism))
     assert log_in is not None, "the key is set"

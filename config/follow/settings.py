@@ -223,8 +223,8 @@ class ContactSettings:
     other cluster, not even at first. Controllers tell their cluster's id only to users with ALTER,
     which the daemon does not need otherwise."""
     stale_max_ms: int = setting(IntegerParser(1000, INT64_MAX), "300000")
-    """Time in milliseconds for which a daemon that follows a cluster goes on deciding after it has
-    lost contact. After it, the daemon is not ready until contact is back."""
+    """Time in milliseconds for which a daemon that follows a cluster continues to decide after it
+    has lost contact. After it, the daemon is not ready until contact is back."""
     serve_copy: bool = setting(boolean, "false")
     """If true, a daemon that follows a cluster decides by its local copy from the start, before the
     first contact."""
@@ -264,7 +264,7 @@ class FollowSettings(ContactSettings, BrokersSettings, WriteSettings):
 
     @property
     def username(self) -> str | None:
-        """The name to log in with, None without a log-in."""
+        """The name to log in with, None without authentication."""
         return None if self.log_in is None else self.log_in.username
 
 

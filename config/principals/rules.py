@@ -33,7 +33,7 @@ _BACK_REFERENCE: Final = re.compile(r"\$([0-9]+)")
 _INTEGER_MAX: Final = 2**31 - 1
 _LAST_OF_ONE_UNIT: Final = "\uffff"  # Java stores each higher character as two
 _SIGMA: Final = "\u03a3"  # its lower case depends on whether a word ends with it
-# Unicode 14 to 17 gave these a case, or another one. Java 17 has Unicode 13.
+# Unicode 14 to 17 gave these a case, or changed it. Java 17 has Unicode 13.
 _NEW_CASES: Final = re.compile(
     "[\u019b\u0264\u1c89\u1c8a\u2c2f\u2c5f\ua7c0\ua7c1\ua7cb-\ua7dc"
     "\U00010570-\U000105bf\U00010d50-\U00010d8f\U00016ea0-\U00016ed3]"

@@ -1,10 +1,10 @@
-"""Read audit lines back: the reader beside ``format``, the writer.
+"""Read audit lines back: the reader for ``format``, the writer.
 
 **Invariant:** a line counts only if it has a single reading, so no name in it can fake another
 principal or answer. Names are those in the line: masked ones stay masked, and in Kafka's format,
 escapes stay escapes.
 
-``ops/replay`` reads audit lines of brokers, too, in bulk, and keeps more of each.
+``ops/replay`` also reads audit lines of brokers, in bulk, and keeps more of each.
 """
 
 from __future__ import annotations

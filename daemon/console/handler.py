@@ -76,7 +76,7 @@ class Console:
         callers: those of the decision port.
         decisions: the handler of the decision port.
         pages: by path. ``navigation`` lists those that every page links to, with their titles.
-        posted: the paths of the pages that answer POST requests, too.
+        posted: the paths of the pages that also answer POST requests.
         log_in_only: the paths of the pages that refuse every visitor of a port that trusts all.
         cookie: the name of the cookie.
     """
@@ -117,7 +117,7 @@ class Console:
         return answer
 
     def is_anonymous(self, request: Request) -> bool:
-        """Return True if ``request`` needs no log-in on a port that has one; see ``HttpServer``."""
+        """Return True if ``request`` needs no login on a port that has one; see ``HttpServer``."""
         return request.path in self._anonymous_paths and self._callers.may_be_anyone(request)
 
     async def __call__(self, request: Request) -> Response | StreamedResponse:
@@ -212,7 +212,7 @@ class Console:
         token = fields.get("token", "").strip().encode()
         if self._callers.identify(token) is None:
             if self._limit.is_reached:
-                refused = text_response(429, "too many failed log-ins: try again in some seconds")
+                refused = text_response(429, "too many failed logins: try again in a few seconds")
                 return msgspec.structs.replace(refused, headers=((b"Retry-After", b"2"),))
             await self._limit.delay()
             path, _, query = target.partition("?")
@@ -228,7 +228,7 @@ class Console:
         return _redirect(ROOT_PATH, f"{self._cookie}=; Max-Age=0; {_COOKIE_FLAGS}")
 
     def _check_target(self, target: str) -> str:
-        """Return the page to show after a log-in: one of ours, whatever the form says."""
+        """Return the page to show after a login: one of ours, whatever the form says."""
         path, _, query = target.partition("?")
         return target if path in self._pages and _QUERY.fullmatch(query) else ROOT_PATH
 

@@ -9,7 +9,7 @@ from authorizerd.protocol.http.messages import Request
 
 COOKIE: Final = "authorizerd_console"
 SECURE_COOKIE: Final = f"__Secure-{COOKIE}"
-"""The name with TLS: browsers let only servers with TLS set a cookie whose name begins so."""
+"""The name with TLS: browsers let only servers with TLS set a cookie with this prefix."""
 _FORM_TYPE: Final = b"application/x-www-form-urlencoded"
 _OWN_SITES: Final = (b"same-origin", b"none")
 """The console's own pages, and the browser's address bar or bookmarks."""

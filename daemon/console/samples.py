@@ -1,4 +1,4 @@
-"""Samples of counters, taken when somebody looks, from which rates are computed."""
+"""Samples of counters, taken when someone looks, from which rates are computed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Counts a second, over the last ``seconds``."""
+    """Counts per second, over the last ``seconds``."""
 
     seconds: float
     by_name: Mapping[str, float]
@@ -42,7 +42,11 @@ class Samples:
     def measure(self, now: float, counters: Mapping[str, int]) -> Rates:
         """Return the rates until ``now``. A counter that was reset counts as 0."""
         before = next(
-            (each for each in self._samples if SECONDS_MIN <= now - each.time <= SPAN_SECONDS),
+            (
+                sample
+                for sample in self._samples
+                if SECONDS_MIN <= now - sample.time <= SPAN_SECONDS
+            ),
             self._samples[-1],
         )
         if now - self._samples[-1].time >= SECONDS_MIN:

@@ -1,4 +1,4 @@
-"""Log-ins to the console: sessions that stand for tokens, and the limit on failed attempts.
+"""Logins to the console: sessions that stand for tokens, and the limit on failed attempts.
 
 **Invariant:** a session has the rights of its token, and no more: the token is checked again for
 each request, so removing it from the tokens file ends its sessions. The browser gets a random
@@ -25,9 +25,9 @@ IDLE_SECONDS: Final = 30 * 60.0
 SECONDS_MAX: Final = 12 * 3600.0
 """A session ends after this time, however much it is used."""
 FAILED_SECONDS: Final = 1.0
-"""How long a failed log-in waits for its answer."""
+"""How long a failed login waits for its answer."""
 FAILED_AT_ONCE_MAX: Final = 8
-"""How many failed log-ins may wait. While they do, further ones are refused at once."""
+"""How many failed logins may wait. While they do, further ones are refused at once."""
 
 _SECRET_BYTES: Final = 32
 
@@ -94,10 +94,10 @@ def _digest(secret: str) -> bytes:
 
 
 class LogInLimit:
-    """Slow down failed log-ins, and bound how many wait: ``FAILED_AT_ONCE_MAX``.
+    """Slow down failed logins, and bound how many wait: ``FAILED_AT_ONCE_MAX``.
 
-    Why is a correct token accepted even then? Otherwise a few guesses a second would keep everyone
-    out. They would prevent nothing, because the decision port checks any number of tokens.
+    Why is a correct token accepted even then? Otherwise a few guesses per second would keep
+    everyone out. They would prevent nothing, because the decision port checks any number of tokens.
     """
 
     def __init__(self) -> None:
@@ -105,11 +105,11 @@ class LogInLimit:
 
     @property
     def is_reached(self) -> bool:
-        """True if no further failed log-in may wait now."""
+        """True if no further failed login may wait now."""
         return self._waiting >= FAILED_AT_ONCE_MAX
 
     async def delay(self) -> None:
-        """Wait before a failed log-in is answered."""
+        """Wait before a failed login is answered."""
         self._waiting += 1
         try:
             await trio.sleep(FAILED_SECONDS)

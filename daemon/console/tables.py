@@ -52,7 +52,7 @@ class Head:
 class Table:
     """One page of the sorted rows, with the links to others.
 
-    ``first`` is the place of its first row, from 1.
+    ``first`` is the number of its first row, from 1.
     """
 
     rows: Sequence[Cells]
@@ -79,15 +79,15 @@ def make_table(
     def link(**changed: str) -> str:
         return f"{path}?{urlencode({k: v for k, v in {**fields, **changed}.items() if v})}"
 
-    def head(place: int, name: str, title: str) -> Head:
-        is_sorted = place == view.column
+    def head(position: int, name: str, title: str) -> Head:
+        is_sorted = position == view.column
         next_order = _DESCENDING if is_sorted and not view.is_descending else _ASCENDING
         href = link(sort=name, order=next_order, page="")
         return Head(title=title, link=href, sorted=present if is_sorted else "none")
 
     return Table(
         rows=page.rows,
-        heads=[head(place, *column) for place, column in enumerate(columns.items())],
+        heads=[head(position, *column) for position, column in enumerate(columns.items())],
         total=page.total,
         first=start + 1,
         previous=link(page=str(view.page - 1)) if view.page > 1 else None,

@@ -16,7 +16,7 @@ from authorizerd.daemon.decisions.requester import PortRequester
 def audit_access(
     authorizer: DaemonAuthorizer, requester: PortRequester, request_name: str, *, allowed: bool
 ) -> None:
-    """Have it audited that the caller was refused, or that it sees ACLs.
+    """Audit that the caller was refused, or that it sees ACLs.
 
     Other authorizers than the built-in one audit by themselves, and only what they decide.
     """

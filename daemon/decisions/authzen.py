@@ -57,7 +57,7 @@ SURFACE: Final = "AuthZEN"
 AT_ONCE_MAX: Final = 100
 """The evaluations in the first step of a short batch, if each needs few lookups: at most 2 ms."""
 PER_STEP: Final = 32
-"""The evaluations in each later step, and in each one of a slow authorizer."""
+"""The evaluations in each later step, and in every step of a slow authorizer."""
 LOOKUPS_PER_EVALUATION: Final = 32
 """The number of lookups that count as one more evaluation."""
 BYTES_PER_EVALUATION: Final = 512
@@ -151,7 +151,7 @@ class AuthZenHandler(HttpSurface):
     async def _evaluate_past(
         self, as_of: AsOf, explains: bool, question: Question, requester: PortRequester
     ) -> Response:
-        """Answer by the ACLs of an earlier moment. The caller's rights are those of now."""
+        """Answer by the ACLs of an earlier moment. The caller's current rights apply."""
         self._check(requester, EVALUATIONS, question.principal)
         if explains:
             self._check(requester, EXPLANATIONS, question.principal)

@@ -4,7 +4,7 @@
 token or a certificate. Otherwise every caller is trusted, and the port is bound to loopback or a
 Unix socket. A caller with credentials may ask about itself. For more, its principal needs a right:
 ``authorizerd.callers.*`` in force now, or ``super.users``, grant it, and ACLs never do. A reload
-holds for open connections at once.
+takes effect at once, also on open connections.
 """
 
 from __future__ import annotations

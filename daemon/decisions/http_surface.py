@@ -86,7 +86,7 @@ class HttpSurface(ABC):
     def _answer(
         self, request: Request, requester: PortRequester
     ) -> AnyResponse | Awaitable[AnyResponse]:
-        """Return the answer, or what gives it. Both raise what ``_refuse`` makes a response of."""
+        """Return the answer, or an awaitable of it. ``_refuse`` answers the errors of both."""
 
     def _find_token(self, request: Request) -> str | bytes | None:
         return bearer_token(request)

@@ -60,7 +60,7 @@ class OpaHandler(HttpSurface):
         """Answer one request; see ``Handler``."""
         if request.path == HEALTH_PATH:
             return self._answer_health(request)
-        # The port passes on other paths with this beginning, too, such as /v1/database.
+        # The port also passes on other paths with this beginning, such as /v1/database.
         if not request.path.startswith(_BELOW) and request.path != DATA_PATH:
             return text_response(
                 404, f"no such path: expected {DATA_PATH}/ANY/PATH or {HEALTH_PATH}"

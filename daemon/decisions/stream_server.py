@@ -273,9 +273,9 @@ class _Conversation:
         decisions = bytearray()
         while len(decisions) < len(questions):
             start = len(decisions)
-            these = questions[start : start + max(1, self._share // weight)]
-            await self._take_turn(len(these) * weight)
-            decisions += self._decide(state, these)
+            turn = questions[start : start + max(1, self._share // weight)]
+            await self._take_turn(len(turn) * weight)
+            decisions += self._decide(state, turn)
         if self._server.authorizer.has_expired(state):
             return bytearray((NOT_READY,)) * len(decisions)
         return decisions
@@ -286,7 +286,9 @@ class _Conversation:
         if snapshot is None or self._server.bound_lookups(snapshot) < LOOKUPS_PER_QUESTION:
             return 1
         # Names are usually much shorter than a frame, so the longest name gives a closer bound.
-        lookups = bound_lookups(snapshot, max((len(each[4]) for each in questions), default=0))
+        lookups = bound_lookups(
+            snapshot, max((len(question[4]) for question in questions), default=0)
+        )
         return 1 + lookups // LOOKUPS_PER_QUESTION
 
     async def _wait_for(self, offset: int) -> bool:

@@ -1,6 +1,6 @@
 """The OpenAPI documents of the ports, served at /openapi.json.
 
-A document is a file beside this module, which describes a port with any settings. Its
+A document is a file next to this module, which describes a port with any settings. Its
 ``x-if-all-trusted`` is a JSON merge patch (RFC 7396) for a port that requires no credentials.
 """
 
@@ -70,7 +70,9 @@ def describe_port(name: str, accepted: Collection[str]) -> bytes:
     for operations in document["paths"].values():
         for operation in operations.values():
             alternatives = operation["security"]
-            operation["security"] = [each for each in alternatives if each.keys() & accepted]
+            operation["security"] = [
+                alternative for alternative in alternatives if alternative.keys() & accepted
+            ]
     return msgspec.json.encode(document)
 
 

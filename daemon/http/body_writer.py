@@ -84,7 +84,7 @@ class BodyWriter:
         self._connection.scope.cancel()
 
     async def _send(self, data: bytes) -> None:
-        """See ``Send``. Connections take turns: many live answers may go on at the same moment."""
+        """See ``Send``. Connections take turns: many live answers may continue at once."""
         if not self._began_ns:
             await self._turns.wait(self._took_ns)
             self._began_ns = time.perf_counter_ns()

@@ -180,7 +180,7 @@ class _Conversation:
         """See ``Channel``. Begin a request that arrives whole and alone, and leave all else.
 
         It is never refused for overload: refusing would take as long as answering. A draining
-        server leaves it to the task, too, which ends the connection.
+        server also leaves it to the task, which ends the connection.
         """
         connection, protocol = self._connection, self._protocol
         if self._hold(data) and not self._server.is_draining:

@@ -49,8 +49,8 @@ class ApiVersionsHandler:
     def is_misrouted(self, asked: ApiVersionsRequest, listener_name: str) -> bool:
         """Return True if the client means another cluster, or another node of it.
 
-        As in Kafka, controllers do not check this. Until the cluster's id is known, any may be
-        meant.
+        As in Kafka, controllers do not check this. Until the cluster's id is known, any id
+        is accepted.
         """
         cluster_id = asked.cluster_id
         if cluster_id is None or listener_name in self._cluster.controller_listeners:

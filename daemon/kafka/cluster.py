@@ -216,7 +216,9 @@ def _answer_one(only: Coordinator) -> FindCoordinatorAnswer:
     """Return the answer to a single key. As in Kafka, it has a text even for NONE."""
     return FindCoordinatorAnswer(
         error_code=only.error_code,
-        error_message=next(each.text for each in ErrorCode if each == only.error_code),
+        error_message=next(
+            error_code.text for error_code in ErrorCode if error_code == only.error_code
+        ),
         node_id=only.node_id,
         host=only.host,
         port=only.port,

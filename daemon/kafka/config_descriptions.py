@@ -100,10 +100,10 @@ def merge_repeated(resources: Sequence[ResourceToDescribe]) -> list[WantedResour
     Names of the same number, such as `1` and `01`, are the same broker.
     """
     wanted: dict[tuple[int, str | int], WantedResource] = {}
-    for each in resources:
-        kind, name = each.resource_type, each.resource_name
+    for resource in resources:
+        kind, name = resource.resource_type, resource.resource_name
         node_id = broker_number(name) if kind == BROKER_CONFIGS else None
-        named = {*each.configuration_keys} if each.configuration_keys else None
+        named = {*resource.configuration_keys} if resource.configuration_keys else None
         known = wanted.get((kind, name if node_id is None else node_id))
         if known is None:
             wanted[kind, name if node_id is None else node_id] = WantedResource(kind, name, named)

@@ -80,12 +80,12 @@ class _Checked:
     """The resources of a request, checked before the caller's right to alter them.
 
     ``results`` has one entry per resource in the request's order: an error, or None. For the
-    resources without an error, ``wanted`` has the changes and ``places`` the index, both by name.
+    resources without an error, ``wanted`` has the changes and ``positions`` the indices, by name.
     """
 
     results: list[ApiError | None]
     wanted: dict[str, Wanted]
-    places: dict[str, int]
+    positions: dict[str, int]
 
 
 class ConfigHandlers:
@@ -153,7 +153,7 @@ class ConfigHandlers:
         else:  # as in Kafka, other errors are reported before the missing right
             altered = {name: _unless_authorized(error) for name, error in change.check().items()}
         for name, error in altered.items():
-            checked.results[checked.places[name]] = error
+            checked.results[checked.positions[name]] = error
         return self._answer_altered(asked.resources, checked.results)
 
     def _is_super_user(self, context: RequestContext) -> bool:
@@ -174,15 +174,17 @@ class ConfigHandlers:
             else:
                 checked.results.append(None)
                 checked.wanted[name] = wanted
-                checked.places[name] = number
+                checked.positions[name] = number
         return checked
 
     def _find_changes(self, resource: _Altered, want: Want) -> Wanted | ApiError:
         """Return the changes to one resource, or the error that rejects them."""
         configs: Sequence[ConfigAlteration | RequestedConfig] = resource.configs
         alterations = [
-            Alteration(each.name, getattr(each, "config_operation", AlterOperation.SET), each.value)
-            for each in configs
+            Alteration(
+                config.name, getattr(config, "config_operation", AlterOperation.SET), config.value
+            )
+            for config in configs
         ]
         try:
             check_alterations(alterations)

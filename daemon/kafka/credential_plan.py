@@ -6,7 +6,7 @@ replaced by the keys that are derived from it, and appears in no result.
 
 The daemon is stricter than Kafka in two cases, in which nobody could log in with the credential.
 The salted password must be as long as the mechanism's hash. The salt must have 1 to
-``SALT_BYTES_MAX`` bytes, also because the daemon sends it to anyone who begins a log-in.
+``SALT_BYTES_MAX`` bytes, also because the daemon sends it to anyone who begins to authenticate.
 
 Source: KIP-554; Kafka 4.3 ScramControlManager.
 """

@@ -51,7 +51,7 @@ class EnvelopeHandler:
     ) -> tuple[list[Chunk], float, str]:
         """Answer an Envelope with the answer to its inner request, or with an outer error.
 
-        Return, beside the answer, the name of the API as which the request counts in metrics.
+        Return the answer, and the name of the API as which the request counts in metrics.
         As in Kafka, that is the API of the inner request, or Envelope if there is an outer error.
 
         Raises:

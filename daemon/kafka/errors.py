@@ -1,4 +1,4 @@
-"""Errors of log-ins at a Kafka listener."""
+"""Errors of authentication at a Kafka listener."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from authorizerd.daemon.errors import ClosingError
 
 
 class AuthenticationError(Exception):
-    """A failed log-in; the text may be sent to the client."""
+    """Failed authentication; the text may be sent to the client."""
 
 
 class InvalidCredentialsError(AuthenticationError):
-    """A failed log-in whose reason the client must not learn, such as whether the user exists."""
+    """Failed authentication. The client does not learn why, such as that the user is unknown."""
 
 
 class OutOfTurnError(ClosingError):
-    """A request that does not fit the state of the log-in; it closes the connection unanswered."""
+    """A request that does not fit the state of authentication; it ends the connection."""
 
 
 class SessionExpiredError(ClosingError):

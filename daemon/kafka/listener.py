@@ -71,7 +71,7 @@ size of an unfinished answer is unknown, so no memory can be reserved for it.
 class KafkaStatistics(ConnectionStatistics):
     """Counters of one listener.
 
-    ``logins_failed`` counts log-ins that failed for any reason. ``logins`` and
+    ``logins_failed`` counts failed authentications, for any reason. ``logins`` and
     ``reauthentications`` count those for which a mechanism was chosen, by mechanism and success.
     ``sessions_expired`` counts connections that were closed because the client did not log in
     again in time. ``accepts_delayed`` and ``accept_delay_seconds`` count connections above a
@@ -101,10 +101,10 @@ class KafkaListener(ConnectionServer):
     """Serve the Kafka protocol on one listener.
 
     Args:
-        sasl: how clients log in; None if the listener has no log-in. A client is then ANONYMOUS, or
-            the principal of its certificate.
-        failed_login_delay_ms: the delay of the answer to a failed log-in.
-        is_super_user: returns True if a principal may use a reserved place after its log-in.
+        sasl: how clients log in; None if the listener has no authentication. A client is then
+            ANONYMOUS, or the principal of its certificate.
+        failed_login_delay_ms: the delay of the answer to failed authentication.
+        is_super_user: returns True if a principal may use a reserved slot once authenticated.
         rates: limits of how fast connections are accepted; None: no limit.
         is_controller: True if it serves the APIs of Kafka's controllers instead of the brokers'.
         clock: that of sessions (`connections.max.reauth.ms`).
@@ -212,7 +212,9 @@ class _Conversation:
                 answered += 1
                 self._connection.finish_answer()
                 if self._sasl.has_failed:
-                    raise ClosingError(f"log-in failed from {self._host}: {self._sasl.failure}")
+                    raise ClosingError(
+                        f"failed authentication from {self._host}: {self._sasl.failure}"
+                    )
                 if self._requests.bytes_held:
                     await self._connection.wait_for_turn()
             self._connection.admission.leave(
@@ -257,7 +259,7 @@ class _Conversation:
             case _:
                 principal = self._sasl.principal
                 if principal is None:
-                    raise ClosingError(f"{request.api_key.name} before log-in")
+                    raise ClosingError(f"{request.api_key.name} before authentication")
                 session = Session(
                     listener_name=self._listener.name,
                     security_protocol=self._listener.security_protocol,
@@ -266,7 +268,9 @@ class _Conversation:
                     authentication=self._sasl.authentication,
                 )
                 body = await self._listener.answer(request, session, self._connection)
-        if self._listener.sasl is None:  # without log-in, the first answer establishes a connection
+        if (
+            self._listener.sasl is None
+        ):  # without authentication, the first answer establishes a connection
             self._listener.establish(self._connection, is_known=False)
         return frame_response(request, body)
 
@@ -288,7 +292,7 @@ class _Conversation:
         return await write_body(request, answer)
 
     async def _accept_raw_token(self, token: bytes) -> list[Chunk]:
-        """Log in like clients before SaslAuthenticate existed: the answer is a bare token, too."""
+        """Log in like clients before SaslAuthenticate existed: the answer is also a bare token."""
         self._connection.phase = Phase.ANSWERING
         result = await self._authenticate(token)
         if result is None or self._sasl.has_failed:
@@ -312,10 +316,11 @@ class _Conversation:
         return result
 
     async def _on_login(self) -> None:
-        """Delay the answer to a failed log-in; after a successful one, accept larger requests.
+        """Delay the answer to failed authentication; after a successful one, accept larger
+        requests.
 
         Raises:
-            ClosingError: only places that are reserved for super users are left.
+            ClosingError: only slots that are reserved for super users are left.
         """
         principal = self._sasl.principal
         if self._sasl.has_failed:

@@ -47,11 +47,11 @@ class QuotaHandlers:
 def _filter_error(components: Sequence[QuotaFilterComponent]) -> ApiError | None:
     """Return the first error, or None. At most four components are read: three types, no repeat."""
     seen: set[str] = set()
-    for each in components:
-        error = _component_error(each, seen)
+    for component in components:
+        error = _component_error(component, seen)
         if error is not None:
             return error
-        seen.add(each.entity_type)
+        seen.add(component.entity_type)
     return _invalid(_MIXED) if _IP in seen and len(seen) > 1 else None
 
 

@@ -38,7 +38,7 @@ class LogStatistics:
 
 @dataclass(slots=True)
 class _Lost:
-    """The place in the queue where lines were dropped, and how many were."""
+    """The position in the queue where lines were dropped, and how many were."""
 
     lines: int = 0
 

@@ -218,5 +218,7 @@ class _StandardErrorHandler(QueueHandler):
 
 def _handlers() -> list[_StandardErrorHandler]:
     return [
-        each for each in logging.getLogger().handlers if isinstance(each, _StandardErrorHandler)
+        handler
+        for handler in logging.getLogger().handlers
+        if isinstance(handler, _StandardErrorHandler)
     ]

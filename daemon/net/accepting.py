@@ -1,8 +1,8 @@
-"""Accept connections, even if the system runs short of resources; give each a place, or refuse it.
+"""Accept connections, even if the system runs short of resources; give each a slot, or refuse it.
 
 **Invariant:** other tasks run after each ACCEPTS_PER_TURN connections, however many wait.
 
-``OpenConnections`` decides which connection gives way if every place is taken. If there is none,
+``OpenConnections`` decides which connection gives way if every slot is taken. If there is none,
 the new connection is refused. A busy connection is never closed for another.
 """
 
@@ -59,10 +59,10 @@ class Acceptor:
     """
 
     def __init__(
-        self, server: Receiver, places: OpenConnections, arrivals: Arrivals, too_many: bytes
+        self, server: Receiver, slots: OpenConnections, arrivals: Arrivals, too_many: bytes
     ) -> None:
         self._server: Final = server
-        self._places: Final = places
+        self._slots: Final = slots
         self._arrivals: Final = arrivals
         self._too_many: Final = too_many
         self._refusals = 0
@@ -102,7 +102,7 @@ class Acceptor:
                         delay = ACCEPT_DELAY_SECONDS_MIN
 
     def _is_warning_due(self) -> bool:
-        """Return True at most once a minute: peers can cause thousands of warnings a second."""
+        """Return True at most once a minute: peers can cause thousands of warnings per second."""
         now = trio.current_time()
         if now < self._next_warning:
             return False
@@ -123,7 +123,7 @@ class Acceptor:
         self._take(accepted)
 
     def _take(self, accepted: Accepted) -> None:
-        """Give an accepted connection a place, or refuse it; one that is closed again gets none."""
+        """Give an accepted connection a slot, or refuse it; one that is closed again gets none."""
         server = self._server
         server.statistics.connections_accepted += 1
         if not isinstance(accepted, socket.socket):
@@ -147,17 +147,17 @@ class Acceptor:
                 accepted.send(self._too_many, socket.MSG_DONTWAIT)
 
     def admit(self, newcomer: Guest) -> bool:
-        """Return True if ``newcomer`` gets a place; another connection may be evicted for it."""
-        server, places, limits = self._server, self._places, self._server.limits
+        """Return True if ``newcomer`` gets a slot; another connection may be evicted for it."""
+        server, slots, limits = self._server, self._slots, self._server.limits
         address, source = newcomer.address, newcomer.source
         if (
             address is not None
             and source is not None
-            and places.count(source) >= limits.of_address(address)
+            and slots.count(source) >= limits.of_address(address)
             and not (
                 limits.replaces_own
                 and source == newcomer.network
-                and places.evict_within(newcomer.network)
+                and slots.evict_within(newcomer.network)
             )
         ):
             if self._is_warning_due():
@@ -169,15 +169,15 @@ class Acceptor:
             server.statistics.connections_refused_per_ip += 1
             return False
         if (
-            places.taken < limits.unreserved_max
+            slots.taken < limits.unreserved_max
             or (
                 server.handshakes_started < limits.unreserved_max / 2
-                and places.evict(newcomer.network)
+                and slots.evict(newcomer.network)
             )
-            or places.taken < limits.connections_max
+            or slots.taken < limits.connections_max
         ):
-            places.add(newcomer)
-            server.statistics.connections_open = places.taken
+            slots.add(newcomer)
+            server.statistics.connections_open = slots.taken
             return True
         return False
 

@@ -69,7 +69,7 @@ class Opening(Enum):
     """More must follow before anything can be answered."""
     READY = auto()
     DOUBTFUL = auto()
-    """The peer has to show yet that it waits for an answer, so it comes after the others.
+    """The peer has yet to show that it waits for an answer, so it comes after the others.
 
     Once more has arrived, it is judged again.
     """
@@ -233,7 +233,7 @@ class Arrivals:
                     self._end(arrival)  # nothing can follow the part that has arrived
 
     def _look(self, arrival: Arrival) -> bool:
-        """Look at what has arrived; return False if the connection must go on waiting."""
+        """Look at what has arrived; return False if the connection must keep waiting."""
         try:
             opening = arrival.socket.recv(_PEEK_BYTES, _PEEK)
         except BlockingIOError:

@@ -144,9 +144,11 @@ class BoundEndpoint:
         addresses cannot be bound twice.
         """
         if self.path is not None or self._is_inherited:
-            return WorkerAddress(name, descriptors=tuple(each.fileno() for each in self._sockets))
+            return WorkerAddress(
+                name, descriptors=tuple(socket.fileno() for socket in self._sockets)
+            )
         # IPv6 addresses have two more numbers than IPv4 addresses; pad to the same length.
-        addresses = [(each.family, *each.getsockname(), 0, 0)[:5] for each in self._sockets]
+        addresses = [(socket.family, *socket.getsockname(), 0, 0)[:5] for socket in self._sockets]
         return WorkerAddress(name, tuple(addresses))
 
     def close(self) -> None:
@@ -212,13 +214,13 @@ async def _check_unused(like: trio.socket.SocketType, address: tuple[str | int, 
 
 
 async def listen_at(place: WorkerAddress) -> list[trio.SocketListener]:
-    """In a worker, listen at the place that the daemon names.
+    """In a worker, listen at the address that the daemon names.
 
     Raises:
-        StartError: an address cannot be shared; the error names the place.
+        StartError: an address cannot be shared; the error names the endpoint.
     """
     if place.descriptors:
-        inherited = [trio.socket.socket(fileno=each) for each in place.descriptors]
+        inherited = [trio.socket.socket(fileno=descriptor) for descriptor in place.descriptors]
         for bound in inherited:
             bound.set_inheritable(False)
             bound.listen(BACKLOG)

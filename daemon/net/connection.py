@@ -28,7 +28,7 @@ from authorizerd.daemon.net.turns import PAUSE_SECONDS, Admission, current_turns
 
 FRAME_SIZE_BYTES: Final = 4
 LOGIN_BYTES_MAX: Final = FREE_BYTES - FRAME_SIZE_BYTES
-"""The largest frame read before a log-in or hello: it fits in the connection's free bytes."""
+"""The largest frame read before authentication or hello: it fits in the connection's free bytes."""
 _LOOK_AGAIN_SECONDS: Final = 1.0
 
 wall_clock: Final = time.time
@@ -109,7 +109,7 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """True if the server waits for the peer to send, or, before its log-in, to read."""
+        """True if the server waits for the peer to send, or, before authentication, to read."""
         is_held_up = self.is_confined and self.phase is Phase.SENDING
         return is_held_up or self.phase is Phase.IDLE or self.phase is Phase.RECEIVING
 
@@ -180,7 +180,8 @@ class Connection:
             self.enter(Phase.IDLE)
         elif self.phase is not Phase.RECEIVING:
             self.enter(Phase.RECEIVING)
-        # Before log-in a connection may hold only its free bytes, whatever size a frame announces.
+        # Before authentication a connection may hold only its free bytes, whatever size a frame
+        # announces.
         size = FREE_BYTES - bytes_left if self.is_confined else RECEIVE_BYTES
         data = bytes(await self.stream.receive_some(size))
         if not bytes_left:
@@ -199,7 +200,7 @@ class Connection:
         await self.admission.enter()
 
     async def wait_for_turn(self) -> None:
-        """Wait until the connection may go on with what it has received."""
+        """Wait until the connection may continue with what it has received."""
         self.phase = Phase.ANSWERING  # the peer does not cause this wait
         await self.admission.wait()
 
@@ -250,7 +251,7 @@ class Connection:
     async def wait_until_disconnected(self) -> None:
         """Return once the peer has ended the connection. Read nothing of what it sends.
 
-        If the peer has sent more, which is then unread, this looks only once a second. Without a
+        If the peer has sent more, which is then unread, this looks only once per second. Without a
         socket, it never returns.
         """
         if self._socket is None:

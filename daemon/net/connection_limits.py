@@ -22,8 +22,8 @@ _ADDRESSES_CACHED: Final = 1024
 class ConnectionLimits:
     """The limits of one endpoint; times are in seconds.
 
-    Of ``connections_max``, ``reserved`` are for super users; others may use them until log-in.
-    ``login_timeout_s`` runs from the accept until a connection is established,
+    Of ``connections_max``, ``reserved`` are for super users; others may use them until they
+    authenticate. ``login_timeout_s`` runs from the accept until a connection is established,
     ``request_timeout_s`` from a request's first byte to its last. ``idle_timeout_s`` limits the
     time without a request, and the time in which the peer does not read its answer. ``overrides``
     are the limits of single addresses. ``own_per_address_max`` is the endpoint's own limit per

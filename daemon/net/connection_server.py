@@ -42,7 +42,7 @@ _logger = logging.getLogger(__name__)
 class ConnectionServer(ABC):
     """Serve each connection with ``converse``, which a subclass implements.
 
-    Timeouts add no cost to a request: one task checks all connections four times a second.
+    Timeouts add no cost to a request: one task checks all connections four times per second.
 
     Args:
         memory_bytes_max: limit of the memory that all connections hold for requests and answers.
@@ -79,13 +79,13 @@ class ConnectionServer(ABC):
         self.tls: Final = tls
         self.selector: Final = selector
         self._requires_login = requires_login
-        self._places: Final = OpenConnections(self._end_for_another)
-        self._open: Final = self._places.open  # in the order in which they were accepted
+        self._slots: Final = OpenConnections(self._end_for_another)
+        self._open: Final = self._slots.open  # in the order in which they were accepted
         self._arrivals: Final = Arrivals(
             self._classify, self._may_start, self._start, self._end_arrival
         )
         self._acceptor: Final = Acceptor(
-            self, self._places, self._arrivals, too_many if tls is None else b""
+            self, self._slots, self._arrivals, too_many if tls is None else b""
         )
         self._handshakes: Final = (
             None if tls is None else Handshakes(self, tls, tls_expected, self._arrivals.wake)
@@ -152,7 +152,7 @@ class ConnectionServer(ABC):
         """
         self._accepting.cancel()
         if self._arrivals.finish():
-            # Wait until the connections that begin now wait for their requests, too.
+            # Wait until the connections that begin now also wait for their requests.
             await trio.lowlevel.checkpoint()
             await trio.lowlevel.checkpoint()
         self.is_draining = True
@@ -173,7 +173,7 @@ class ConnectionServer(ABC):
         await self._drained.wait()
 
     def _notice_drained(self) -> None:
-        if self.is_draining and not self._places.taken:
+        if self.is_draining and not self._slots.taken:
             self._drained.set()
 
     async def _sweep(self) -> None:
@@ -200,7 +200,7 @@ class ConnectionServer(ABC):
                     connection.end(Ending.TIMED_OUT)
                 elif connection.is_known and connection.since + IDLE_SECONDS_MIN <= now:
                     idle.append(connection)
-            self._places.note_idle(idle)
+            self._slots.note_idle(idle)
             self._end_late_arrivals(now)
 
     def _count_timeout(self, *, is_established: bool) -> None:
@@ -234,11 +234,11 @@ class ConnectionServer(ABC):
         return self._handshakes is None or self._handshakes.may_start()
 
     def _start(self, arrival: Arrival) -> None:
-        """Serve a connection that has arrived, in a task of its own, in the arrival's place."""
+        """Serve a connection that has arrived, in a task of its own, in the arrival's slot."""
         self._arrivals.discard(arrival)
         stream = to_stream(arrival.socket)
         connection = Connection(self, stream, is_confined=self._requires_login, arrival=arrival)
-        self._places.replace(arrival, connection)
+        self._slots.replace(arrival, connection)
         self.run_task(stream, lambda _: self._serve_connection(connection))
 
     def _end_arrival(self, arrival: Arrival) -> None:
@@ -286,10 +286,10 @@ class ConnectionServer(ABC):
         """Mark a connection as established, so its limits are raised.
 
         Args:
-            is_known: True if the peer has proved who it is. A client certificate does, too.
+            is_known: True if the peer has proved who it is, also by a client certificate.
 
         Raises:
-            ClosingError: it uses a reserved place without the right to one.
+            ClosingError: it uses a reserved slot without the right to one.
         """
         connection.is_confined = False
         if connection.is_established:
@@ -299,13 +299,11 @@ class ConnectionServer(ABC):
         if connection not in self._open:
             return
         connection.is_known = is_known or connection.principal is not None
-        self._places.establish(connection, is_known=connection.is_known)
+        self._slots.establish(connection, is_known=connection.is_known)
         limits = self.limits
         if not limits.reserved or may_use_reserve:
             return
-        if self._places.taken > limits.unreserved_max and not self._places.evict(
-            connection.network
-        ):
+        if self._slots.taken > limits.unreserved_max and not self._slots.evict(connection.network):
             self.statistics.connections_refused += 1
             raise ClosingError(
                 "max.connections is reached; the remaining connections are for super users"
@@ -313,7 +311,7 @@ class ConnectionServer(ABC):
 
     def free_memory(self, newcomer: Connection, hold: Callable[[], bool]) -> bool:
         """End stalled connections that hold memory until ``hold`` succeeds; return its result."""
-        return self._places.free_memory(newcomer, hold)
+        return self._slots.free_memory(newcomer, hold)
 
     def _end_for_another(self, guest: Guest) -> None:
         self.statistics.connections_evicted += 1
@@ -325,8 +323,8 @@ class ConnectionServer(ABC):
             guest.reservation.reserve(0)
         else:
             self._arrivals.discard(guest)
-        if self._places.remove(guest):
-            self.statistics.connections_open = self._places.taken
+        if self._slots.remove(guest):
+            self.statistics.connections_open = self._slots.taken
             self._notice_drained()
 
     async def _serve_connection(self, connection: Connection) -> None:

@@ -26,7 +26,7 @@ def allow_open_files(wanted: Mapping[str, int]) -> dict[str, int]:
     """Return how many connections each endpoint may have, by its name.
 
     Raise the limit on open files if possible. If it stays too low, log a warning and give each
-    endpoint its own part, so that one endpoint's connections never use up the files of another.
+    endpoint its own share, so that one endpoint's connections never use up the files of another.
     """
     files = sum(wanted.values()) + OTHER_FILES
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -52,7 +52,7 @@ class Handshakes:
         return False
 
     def classify(self, arrival: Arrival, opening: bytes) -> Opening:
-        """Find out whether a whole hello has arrived. Under pressure, ask for another one."""
+        """Find out whether a whole hello has arrived. Under pressure, ask for another hello."""
         if not is_whole_record(opening):
             return Opening.PARTIAL
         if arrival.retried is not None or self._server.next_sweep >= self._pressed_until:

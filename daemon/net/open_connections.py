@@ -1,13 +1,13 @@
-"""The places of one endpoint: who has one, and who gives way to a newcomer.
+"""The slots of one endpoint: who has one, and who gives way to a newcomer.
 
 **Invariant:** only a peer that has proved who it is becomes safe from eviction. A stranger's
 connection gives way whenever it waits for its peer, however many requests it has sent. It gives way
-to its own network's newcomers first: no network takes the places of one that has fewer.
+to its own network's newcomers first: no network takes the slots of one that has fewer.
 
 A full endpoint ends, in this order:
 
 1. The oldest connection of which nothing was answered, in the network with the most connections.
-2. A connection of a stranger, about the one that has been quiet for the longest time, in the
+2. A connection of a stranger, roughly the one that has been quiet for the longest time, in the
    network with the most connections. It comes before 1 if the newcomer's network has more
    connections than each network of 1.
 3. The connection of a known peer that has been idle for IDLE_SECONDS_MIN.
@@ -52,10 +52,10 @@ class _Strangers:
 
 
 class OpenConnections:
-    """The open connections of one endpoint, and its arrivals: all that have a place.
+    """The open connections of one endpoint, and its arrivals: all that have a slot.
 
     Args:
-        end: ends a connection that gives way, and removes it from its place.
+        end: ends a connection that gives way, and frees its slot.
     """
 
     def __init__(self, end: Callable[[Guest], None]) -> None:
@@ -71,7 +71,7 @@ class OpenConnections:
         return self._by_source[source]
 
     def add(self, newcomer: Guest) -> None:
-        """Give ``newcomer`` a place."""
+        """Give ``newcomer`` a slot."""
         self._strangers.setdefault(newcomer.network, _Strangers()).unanswered[newcomer] = None
         if newcomer.source is not None:
             self._by_source[newcomer.source] += 1
@@ -80,7 +80,7 @@ class OpenConnections:
             self.open[newcomer] = None
 
     def replace(self, arrival: Arrival, connection: Connection) -> None:
-        """Give the place of ``arrival`` to its connection."""
+        """Give the slot of ``arrival`` to its connection."""
         unanswered = self._strangers[arrival.network].unanswered
         del unanswered[arrival]
         unanswered[connection] = None
@@ -96,7 +96,7 @@ class OpenConnections:
             del self._strangers[connection.network]
 
     def remove(self, guest: Guest) -> bool:
-        """Free the place of ``guest``; return False if it had none any more."""
+        """Free the slot of ``guest``; return False if it had none any more."""
         strangers = self._strangers.get(guest.network)
         if isinstance(guest, Connection):
             if guest not in self.open:
@@ -143,21 +143,21 @@ class OpenConnections:
 
     def _find_stranger(self, network: str | None) -> Guest | None:
         quiet, most = None, 0
-        for each in self._strangers.values():
-            if len(each) > most and each.unanswered:
-                found = next(filter(self._gives_way, each.unanswered), None)
+        for stranger in self._strangers.values():
+            if len(stranger) > most and stranger.unanswered:
+                found = next(filter(self._gives_way, stranger.unanswered), None)
                 if found is not None:
-                    quiet, most = found, len(each)
+                    quiet, most = found, len(stranger)
         if quiet is not None and most >= len(self._strangers.get(network, ())):
             return quiet
-        for each in sorted(self._strangers.values(), key=len, reverse=True):
-            found = self._find_within(each)
+        for stranger in sorted(self._strangers.values(), key=len, reverse=True):
+            found = self._find_within(stranger)
             if found is not None:
                 return found
         return None
 
     def _find_within(self, strangers: _Strangers) -> Guest | None:
-        """Return the oldest one that waits unanswered, or else about the quietest."""
+        """Return the oldest one that waits unanswered, or else roughly the quietest."""
         oldest = next(filter(self._gives_way, strangers.unanswered), None)
         if oldest is not None:
             return oldest
@@ -185,7 +185,7 @@ class OpenConnections:
     def free_memory(self, newcomer: Connection, hold: Callable[[], bool]) -> bool:
         """End stalled connections that hold memory until ``hold`` succeeds; return its result."""
         strangers = chain.from_iterable(
-            chain(each.unanswered, each.answered) for each in self._strangers.values()
+            chain(stranger.unanswered, stranger.answered) for stranger in self._strangers.values()
         )
         holders = [
             connection

@@ -32,7 +32,7 @@ class Channel(Protocol):
     def receive(self, data: bytes) -> bytes | None:
         """Take the next bytes of the peer, empty at the end of the stream.
 
-        Return the whole answer to them, or None if the connection's task is to go on.
+        Return the whole answer to them, or None if the connection's task must continue.
         """
 
     def hold_unsent(self, size: int) -> None:

@@ -1,11 +1,12 @@
-"""Turns: connections with more to do than one request go on one after another, a slice at a time.
+"""Turns: connections with more to do than one request continue one after another, a slice at a
+time.
 
 trio runs every task that is ready in each turn of its loop, and only then looks for new requests.
 If 256 connections have requests waiting, a client with a single request would wait for a slice of
-each of them. So only as many of them go on in one turn as fit into WORK_NS. The others wait in the
-order in which they came. A connection with a single request never waits here.
+each of them. So only as many of them continue in one turn as fit into WORK_NS. The others wait in
+the order in which they came. A connection with a single request never waits here.
 
-**Invariant:** while connections wait, as many as may go on have been released for the next turn.
+**Invariant:** while connections wait, as many as may continue have been released for the next turn.
 The first of those to run begins it and releases the next ones, so none waits for ever.
 """
 
@@ -59,21 +60,21 @@ class Turns:
         return min(WORK_NS, ROUND_NS // (1 + len(self._waiting)))
 
     def begin_slice(self) -> bool:
-        """Return True if a connection may go on in this turn, without waiting for another one."""
+        """Return True if a connection may continue in this turn, without waiting for another."""
         if self._waiting or self._begun >= self._slices:
             return False
         self._begun += 1
         return True
 
     async def wait(self, slice_ns: int = 0) -> int:
-        """Wait for the next turn in which this task may go on.
+        """Wait for the next turn in which this task may continue.
 
         Args:
             slice_ns: how long the task's last slice has taken, if it had one.
 
         Returns:
-            The CPU time in nanoseconds that this thread has used meanwhile: 0 if the task went on
-            in the next turn. Elapsed time would count pauses of the machine, too.
+            The CPU time in nanoseconds that this thread has used meanwhile: 0 if the task continued
+            in the next turn. Elapsed time would also count pauses of the machine.
         """
         if slice_ns:
             more = min(slice_ns, _SLICE_NS_MAX) - self._slice_ns
@@ -82,7 +83,7 @@ class Turns:
             self._released += 1
             try:
                 await trio.lowlevel.checkpoint()
-            finally:  # a cancelled task, too, must release the next ones
+            finally:  # even a cancelled task must release the next ones
                 self._resume()
             return 0
         if not self._waiting:
@@ -137,7 +138,7 @@ def current_turns() -> Turns:
 
 
 class Admission:
-    """Decide when one connection goes on, and whether its next request is admitted.
+    """Decide when one connection continues, and whether its next request is admitted.
 
     **Invariant:** a request that arrives while no earlier one of its connection is unanswered is
     never refused. So a client that waits for each answer is never refused, however many such
@@ -147,7 +148,7 @@ class Admission:
 
     A refusal sets ``is_deferred``; ``Connection.pause`` clears it. ``has_backlog`` is True after
     the client has sent more than one request at once, or a part of one: its next bytes may then
-    have to wait, too.
+    also have to wait.
 
     Args:
         turn_ms_max: how many milliseconds of other work a pipelined request may wait for.
@@ -180,14 +181,14 @@ class Admission:
         return max(1, self._turns.slice_ns // each_ns) if self._began_ns else 1
 
     def begin_slice(self) -> bool:
-        """Return True if the connection may go on without waiting: once, before it has waited."""
+        """Return True if the connection may go on without waiting: once, before its first wait."""
         if self._began_ns or not self._turns.begin_slice():
             return False
         self._began_ns = time.perf_counter_ns()
         return True
 
     async def wait(self) -> None:
-        """Wait until the connection may go on. This always yields to other tasks."""
+        """Wait until the connection may continue. This always yields to other tasks."""
         took_ns = time.perf_counter_ns() - self._began_ns if self._began_ns else 0
         self._began_ns = 0
         waited_ns = await self._turns.wait(took_ns)

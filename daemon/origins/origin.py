@@ -32,10 +32,10 @@ class SourceDependencies:
 
 
 class Origin(Protocol):
-    """The own log, or a followed cluster.
+    """The daemon's own log, or a followed cluster.
 
     Attributes:
-        services: tasks that run beside the applier until the daemon ends.
+        services: tasks that run next to the applier until the daemon ends.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The own log as the origin of the ACLs: its reader, its writer, its checkpoints."""
+"""The daemon's own log as the origin of the ACLs: its reader, its writer, its checkpoints."""
 
 from __future__ import annotations
 

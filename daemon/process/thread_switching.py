@@ -22,7 +22,7 @@ REST_S_MAX: Final = 0.02
 
 
 class Pace:
-    """Let a thread that works for long rest for as long as it works.
+    """Make a thread that works for long rest for an equal time.
 
     While it works, the loop takes the interpreter back only after ``SWITCH_INTERVAL_S``, several
     times for one request, and still later if the kernel has stopped the thread meanwhile.

@@ -137,7 +137,7 @@ def _read_principals(query: Query, page: SearchPage, *, is_first: bool) -> Itera
     everyone = page.context.everyone_hosts
     if is_first and everyone is not None:
         yield PrincipalRow(None, everyone)
-    found = ((each.id, _properties_of(each.properties)) for each in _subjects(page))
+    found = ((subject.id, _properties_of(subject.properties)) for subject in _subjects(page))
     allowed = ((name, each.hosts, None, each.super_user) for name, each in found)
     # From other hosts than the one that was asked about, they may be allowed.
     nowhere = (NO_HOST, None) if query.host is None else (None, query.host)
@@ -156,7 +156,9 @@ def _make_resource_row(kind: str, found: FoundResource) -> ResourceRow:
     properties = found.properties
     assert properties is not None, "every result has its hosts"
     assert properties.hosts is not None, "every result has its hosts"
-    excepted = tuple(Pattern(each.pattern_type, each.id) for each in properties.exceptions)
+    excepted = tuple(
+        Pattern(exception.pattern_type, exception.id) for exception in properties.exceptions
+    )
     pattern = Pattern(properties.pattern_type, found.id)
     return ResourceRow(kind, pattern, properties.hosts, excepted, properties.exceptions_left_out)
 

@@ -1,9 +1,9 @@
 """``GET /v1/watch``: every change of ACLs after an offset, as server-sent events.
 
 **Invariant:** a watcher gets every change after its offset, once and in order, and none before
-decisions use it; or it is told to list the ACLs again. It keeps a place in the journal and the one
-event that is being sent, so a slow watcher takes no more memory than a quick one. No change is sent
-unless the caller may still see ACLs.
+decisions use it; or it is told to list the ACLs again. It keeps a position in the journal and the
+one event that is being sent, so a slow watcher takes no more memory than a quick one. No change is
+sent unless the caller may still see ACLs.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class AclWatchHandler(AclSurface):
         check_may_list(self._authorizer, caller)
         journal = self._watchers.journal
         after = journal.offset if after is None else after
-        place = journal.find(after)
+        position = journal.find(after)
         principal = caller.principal
         assert principal is not None, "only callers with credentials may list ACLs"
         if not self._watchers.enter(principal):
@@ -82,7 +82,7 @@ class AclWatchHandler(AclSurface):
                 "too many watchers: authorizerd.watch.max.connections is reached for all callers,"
                 " or half of it for this one"
             )
-        watch = _Watch(self._authorizer, caller, self._watchers, after, place)
+        watch = _Watch(self._authorizer, caller, self._watchers, after, position)
         return StreamedResponse(
             write=watch.write,
             close=watch.close,
@@ -98,7 +98,7 @@ class _Watch:
 
     Args:
         after: the offset after which its changes begin.
-        place: that of the first of them in the journal.
+        position: that of the first of them in the journal.
     """
 
     def __init__(
@@ -107,19 +107,19 @@ class _Watch:
         caller: Caller,
         watchers: Watchers,
         after: int,
-        place: int,
+        position: int,
     ) -> None:
         self._authorizer: Final = authorizer
         self._caller: Final = caller
         self._watchers: Final = watchers
         self._journal: Final[AclJournal] = watchers.journal
         self._after: Final = after
-        self._place = place
+        self._position = position
         self._is_suspended = False
         self._ending: Ending = "closed"
 
     def close(self) -> None:
-        """Give the place back, and count why the watch has ended."""
+        """Release the slot, and count why the watch has ended."""
         principal = self._caller.principal
         assert principal is not None, "checked"
         self._watchers.leave(principal, self._ending)
@@ -153,7 +153,7 @@ class _Watch:
                 await self._send_heartbeat(send)
 
     async def _send_heartbeat(self, send: Send) -> None:
-        """Show that the watch is alive, and move the client's place to the newest offset."""
+        """Show that the watch is alive, and move the client's position to the newest offset."""
         journal = self._journal
         if bool(journal.stop_reason) != self._is_suspended:
             return  # there is an event to send
@@ -162,7 +162,7 @@ class _Watch:
             return
         check_may_list(self._authorizer, self._caller)
         # Changes that are not sent yet would be lost if the client resumed after them.
-        if journal.look_up(self._place) is None:
+        if journal.look_up(self._position) is None:
             await send(encode_heartbeat(journal.offset))
 
     async def _wait_for_news(self, seen: int) -> None:
@@ -179,13 +179,13 @@ class _Watch:
                 name = SUSPENDED if self._is_suspended else RESUMED
                 await send(encode_state(name, journal.offset, journal.stop_reason))
                 continue
-            part = None if self._is_suspended else journal.look_up(self._place)
+            part = None if self._is_suspended else journal.look_up(self._position)
             if part is None:
                 continue
             # For each part, since a slow reader may take a batch for minutes.
             check_may_list(self._authorizer, self._caller)
             await send(_encode(part))
-            self._place += 1
+            self._position += 1
             self._watchers.statistics.events_sent += part.is_last
 
     def _has_news(self) -> bool:
@@ -197,13 +197,13 @@ class _Watch:
         journal = self._journal
         if bool(journal.stop_reason) != self._is_suspended:
             return True
-        return not self._is_suspended and journal.look_up(self._place) is not None
+        return not self._is_suspended and journal.look_up(self._position) is not None
 
 
 def _encode(part: JournalPart) -> bytes:
     """Return the event of a part. All watchers share its text."""
     if not part.text:
-        changes = ((each.is_added, each.id, each.acl) for each in part.changes)
+        changes = ((change.is_added, change.id, change.acl) for change in part.changes)
         part.text = encode_changes(part.offset, changes, is_last=part.is_last)
     return part.text
 

@@ -1,8 +1,8 @@
 """Which question is answered next, and how many may wait.
 
-**Invariant:** the callers take turns: before a caller gets another one, every other caller that
-waits has had one. A caller that can be told apart has one question answered at a time, so a place
-is left for others, and it never has all places of those that wait, nor all listings.
+**Invariant:** the callers take turns: before a caller gets another turn, every other caller that
+waits has had one. A caller that can be told apart has one question answered at a time, so a slot
+is left for others, and it never has all slots for those that wait, nor all listings.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class AdmissionControl(Generic[Q]):
         self._listings: Final[list[Q]] = []
 
     def admit(self, question: Q) -> bool:
-        """Let a question wait for its turn; return False if there is no place."""
+        """Queue a question for its turn; return False if there is no slot."""
         caller = question.caller
         waiting = [each for queue in self._waiting.values() for each in queue]
         if not (
-            _has_place(caller, waiting, self.running, WAITING_MAX)
-            and (not question.is_listing or _has_place(caller, self._listings, [], LISTINGS_MAX))
+            _has_slot(caller, waiting, self.running, WAITING_MAX)
+            and (not question.is_listing or _has_slot(caller, self._listings, [], LISTINGS_MAX))
         ):
             return False
         self._waiting.setdefault(caller, deque()).append(question)
@@ -80,7 +80,7 @@ class AdmissionControl(Generic[Q]):
         return None
 
     def finish(self, question: Q) -> None:
-        """Free the place of a listing that is complete, although its client still reads it."""
+        """Free the slot of a listing that is complete, although its client still reads it."""
         self.running.remove(question)
 
     def leave(self, question: Q) -> None:
@@ -99,7 +99,7 @@ class AdmissionControl(Generic[Q]):
                 del self._waiting[question.caller]
 
 
-def _has_place(caller: str | None, held: list[Q], running: list[Q], most: int) -> bool:
+def _has_slot(caller: str | None, held: list[Q], running: list[Q], most: int) -> bool:
     """Return True if there are fewer than ``most``, and the caller has fewer than half of them."""
     own = sum(each.caller == caller for each in (*held, *running))
     return len(held) < most and (caller is None or own < most // 2)

@@ -36,7 +36,7 @@ SHOWN_MAX: Final = 200
 
 
 class ChangedRequest(msgspec.Struct, frozen=True):
-    """A recorded request whose answer would be another one. ``count`` is how often it occurs."""
+    """A recorded request whose answer would change. ``count`` is how often it occurs."""
 
     recorded: Recorded
     count: int
@@ -78,7 +78,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_candidates(text: str) -> tuple[Acl, ...]:
-    """Return the ACLs of a text that somebody has pasted.
+    """Return the ACLs of a pasted text.
 
     Raises:
         QueryError: the text has no format of ``PASTED_FORMATS``, no ACL, or too many; the error

@@ -1,7 +1,7 @@
 """The children of the query process: each is forked to answer one question, and ends.
 
 A child shares the state's memory with its parent until one of them writes to a page of it. Python
-counts references in the objects themselves, so also what only reads copies pages.
+counts references in the objects themselves, so even reading copies pages.
 
 **Invariant:** a child keeps no descriptor but its question's and standard streams, takes no signal
 of its parent's, dies with it, and ends without running anything of its parent's. Whatever happens
@@ -111,7 +111,7 @@ class Question:
         return time.monotonic() >= self.deadline
 
     def kill(self) -> None:
-        """Have the child end at once."""
+        """Kill the child."""
         os.kill(self.child, signal.SIGKILL)
 
     def wait(self) -> int:

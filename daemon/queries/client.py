@@ -54,7 +54,7 @@ class OpenAnswer(Protocol):
         """
 
     def close(self) -> None:
-        """Let the query process know that nothing more is wanted."""
+        """Tell the query process that nothing more is wanted."""
 
 
 class Queries(ABC):
@@ -134,7 +134,7 @@ class _OpenAnswer(OpenAnswer):
     """A question's socket, and for a listing, its file.
 
     Raises:
-        OSError: the query process is away, or has not received what was sent before.
+        OSError: the query process is down, or has not received what was sent before.
     """
 
     answer: Answer

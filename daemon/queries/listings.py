@@ -25,7 +25,7 @@ STALL_SECONDS: Final = 30.0
 def new_check(
     authorizer: DaemonAuthorizer, state: DecisionState, check_right: Callable[[], None]
 ) -> Callable[[], None]:
-    """Return what checks that the caller may still see what ``state`` shows.
+    """Return a check that the caller may still see what ``state`` shows.
 
     Raises (when it is called):
         ForbiddenError, NotReadyError: it may not.
@@ -45,7 +45,7 @@ def stream(
     content_type: str,
     headers: tuple[tuple[bytes, bytes], ...] = (NO_STORE,),
 ) -> StreamedResponse:
-    """Return what sends the lines of an answer, which is closed at the end."""
+    """Return a sender of the lines of an answer, which is closed at the end."""
 
     async def write(send: Send) -> None:
         with trio.move_on_after(LISTING_SECONDS_MAX) as limit:

@@ -64,9 +64,9 @@ class PastState:
     """A state of the past.
 
     Attributes:
-        snapshot: the ACLs of then.
+        snapshot: the ACLs at that moment.
         now: those from which they were made.
-        settings: those of now.
+        settings: the current ones.
         moment: the last batch that the state includes.
         changes: all changes since then, in log order.
     """
@@ -78,7 +78,7 @@ class PastState:
     changes: tuple[PastChange, ...]
 
     def describe(self, question: Question) -> AsOfAnswer:
-        """Return what an answer says about its moment, and since when the answer is another one.
+        """Return what an answer says about its moment, and when the answer changed afterwards.
 
         Raises:
             InvalidQuestionError: the principal is ``User:*``.
@@ -130,7 +130,7 @@ class PastReader:
         self._has_read = False
 
     def encode_notes(self) -> bytes:
-        """Return what was noted of the log; empty if nothing was read."""
+        """Return the notes on the log; empty if nothing was read."""
         return self._index.encode() if self._has_read else b""
 
     def adopt_notes(self, notes: bytes) -> None:
@@ -205,7 +205,7 @@ class PastReader:
             # The log may have grown since.
             changes = [change for change in history.changes if change.offset <= now.offset]
             found = find_answer_changes(now, settings, question, changes)
-        # Each change turns the answer round.
+        # Each change reverses the answer.
         is_last = is_allowed(now, settings, question)
         allowed = not found[-1].allowed if found else is_last
         return AnswersSince(history.begin, allowed, found)
@@ -217,7 +217,7 @@ class PastReader:
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """Raise errors of the log as those that callers are told, without paths of files."""
+    """Translate errors of the log into those for callers, without file paths."""
     try:
         yield
     except TooManyChangesError as error:

@@ -4,7 +4,7 @@ It takes the daemon's changes like a worker, and questions from the decision por
 answered by a child (``children``). The loop itself does nothing that takes long.
 
 **Invariant:** a question is answered by a state that includes the offset that its caller has seen.
-The process ends with the daemon. A caller that has gone frees its place.
+The process ends with the daemon. A caller that has gone frees its slot.
 """
 
 from __future__ import annotations
@@ -125,14 +125,14 @@ class QueryProcess:
         while goes_on:
             wait_ms = WATCH_SECONDS * 1000 if self._admission.running else None
             for descriptor, _ in self._poll.poll(wait_ms):
-                # A handler before it may have ended what this one is about.
+                # An earlier handler may have ended the subject of this one.
                 handler = self._handlers.get(descriptor)
                 goes_on = goes_on and (handler is None or handler())
             self._check_memory()
             self._start_next()
 
     def _watch(self, descriptor: int, events: int, handler: Callable[[], bool]) -> None:
-        """Have ``handler`` called at these events; it returns False to end the loop."""
+        """Register ``handler`` for these events; it returns False to end the loop."""
         self._handlers[descriptor] = handler
         self._poll.register(descriptor, events)
 
@@ -210,7 +210,7 @@ class QueryProcess:
         self._unwatch(question.link.fileno())
         self._ended.time += question.is_late
         if question.child:
-            question.kill()  # its end frees the place
+            question.kill()  # its end frees the slot
         else:
             self._admission.leave(question)
             question.close()

@@ -38,7 +38,7 @@ _SURFACES: Final[dict[str, tuple[str, Needs]]] = {
 class QuestionHandler(HttpSurface):
     """Answer requests with one question.
 
-    What is about the past is counted as such.
+    Questions about the past are counted as such.
 
     Args:
         path: ``EXPLAIN_PATH`` or ``HISTORY_PATH``.

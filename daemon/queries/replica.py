@@ -47,7 +47,7 @@ class Replica:
     ``states`` are the newest ones, none until the whole state has arrived.
 
     Args:
-        judge: returns by the rules of which releases the ACLs of an image are judged.
+        judge: returns the releases whose rules judge the ACLs of an image.
     """
 
     def __init__(self, judge: Callable[[ClusterImage], ReleaseInForce]) -> None:

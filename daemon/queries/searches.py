@@ -46,7 +46,7 @@ def find_next_page(
     identity = msgspec.msgpack.encode((question.caller, question.query))
     token, state_id = None, b""
     limit = PAGE_LIMIT_MAX if question.limit is None else question.limit
-    # Clients that loop send the empty token of the last page, too: it begins a new search.
+    # Clients that loop also send the empty token of the last page: it begins a new search.
     if question.token:
         token = tokens.decode(question.token, identity)
         if question.limit not in (None, token.limit):

@@ -1,4 +1,4 @@
-"""The watchers of one process: who has a place, and what happened to them.
+"""The watchers of one process: who has a slot, and what happened to them.
 
 **Invariant:** there are never more watchers than ``authorizerd.watch.max.connections``, and never
 more than half of them are one principal's, so that one caller cannot keep all others out.
@@ -41,7 +41,7 @@ class WatchStatistics:
 
 
 class Watchers:
-    """The places of watchers, and the journal that they follow.
+    """The slots of watchers, and the journal that they follow.
 
     Args:
         connections_max: the maximum number of watchers; with 0, nobody may watch.
@@ -55,7 +55,7 @@ class Watchers:
         self._by_principal: Counter[str] = Counter()
 
     def enter(self, principal: str) -> bool:
-        """Take a place for a watcher; return False if there is none for this principal."""
+        """Take a slot for a watcher; return False if there is none for this principal."""
         statistics = self.statistics
         if (
             statistics.watchers_open >= self._connections_max
@@ -68,7 +68,7 @@ class Watchers:
         return True
 
     def leave(self, principal: str, ending: Ending) -> None:
-        """Give a watcher's place back, and count why it has ended."""
+        """Release a watcher's slot, and count why it has ended."""
         statistics = self.statistics
         statistics.watchers_open -= 1
         name = f"watchers_ended_{ending}"

@@ -1,1 +1,1 @@
-"""Sources of the ACLs: at present, the daemon's own log."""
+"""Sources of the ACLs: the daemon's own log, a quorum of controllers, or brokers."""

@@ -84,7 +84,7 @@ def claim_copy_directory(
 
 
 def _claim(log_dir: Path, mark: CopyMark, storage: Storage, *, is_new: bool) -> str:
-    """Let the directory have a mark with a secret, and return the secret."""
+    """Make sure that the directory has a mark with a secret, and return the secret."""
     secret = mark.secret or token_urlsafe()
     with naming(log_dir):
         if is_new:

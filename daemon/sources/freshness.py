@@ -2,7 +2,7 @@
 
 **Invariant:** each state decides until a deadline. Only an answer of the cluster moves it, by the
 time at which that answer was true. Each reader of the state compares the clock, so no timer has to
-run in time. After a fault, decisions never go on.
+run in time. After a fault, decisions never resume.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Freshness:
         status.stale_max_s = stale_max_ms / 1000
 
     async def begin(self, *, decides: bool) -> None:
-        """Begin to count the time.
+        """Start to count the time.
 
         Args:
             decides: True if the state may decide before the first contact.

@@ -1,4 +1,4 @@
-"""Connections to the nodes of the followed cluster: TLS, log-in, and why they fail.
+"""Connections to the nodes of the followed cluster: TLS, authentication, and why they fail.
 
 **Invariant:** no password is sent to a node whose certificate is not verified, if the security
 protocol has TLS. No error contains a password.
@@ -58,7 +58,7 @@ class NodeOpener:
         The node is closed with ``aclose``, and replaced at its ``renewal_time``.
 
         Raises:
-            UnusableNodeError: the log-in, a certificate or the security protocol does not fit.
+            UnusableNodeError: the credentials, a certificate or the security protocol do not fit.
             ConnectionFailedError: the node cannot be reached, or did not answer in time.
         """
         address = Address(host, port)
@@ -97,7 +97,7 @@ class NodeOpener:
         return found or error
 
     async def _check_log_in(self, node: Node) -> None:
-        """Raise RequestFailedError if the node requires a log-in.
+        """Raise RequestFailedError if the node requires authentication.
 
         Otherwise it would close the connection at the first request, without a reason.
         """
@@ -160,7 +160,7 @@ class _Contexts:
     def _stores_stamp(self) -> _Stamp:
         """Return what changes if a store's file is replaced or written."""
         stores = (self._settings.keystore, self._settings.truststore)
-        return tuple(_file_stamp(each.location) for each in stores if each and each.location)
+        return tuple(_file_stamp(store.location) for store in stores if store and store.location)
 
 
 def _file_stamp(path: str) -> tuple[int, int, int] | None:

@@ -110,7 +110,9 @@ def format_log_directory(
 
 def _describe_not_added(credentials: Sequence[CredentialAdded]) -> str:
     """Return what to do about credentials that were not written, empty if there are none."""
-    users = ", ".join(dict.fromkeys(escape_unprintable(each.user) for each in credentials))
+    users = ", ".join(
+        dict.fromkeys(escape_unprintable(credential.user) for credential in credentials)
+    )
     return users and (
         f": no credential was added for {users}. Start the daemon, and add it with `kafka-configs"
         " --alter --entity-type users --entity-name USER --add-config 'MECHANISM=[password=...]'`"

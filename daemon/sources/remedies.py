@@ -31,7 +31,7 @@ _KEYS: Final[Mapping[SourceKind, Mapping[str, str]]] = {
 _REMEDIES: Final[Mapping[Cause, str]] = {
     Cause.LOG_IN_REQUIRED: "change {protocol} to that protocol, and set {mechanism} and {jaas}",
     Cause.LOG_IN_UNEXPECTED: (
-        "the listener has no log-in: change {protocol} to PLAINTEXT or SSL, or name another"
+        "the listener has no authentication: change {protocol} to PLAINTEXT or SSL, or name another"
         " listener in {servers}"
     ),
     Cause.MECHANISM: "set {mechanism} to one of the enabled mechanisms",
@@ -43,7 +43,7 @@ _REMEDIES: Final[Mapping[Cause, str]] = {
     Cause.UNKNOWN_CA: "set {ssl}.truststore.location to the CA that issued the certificate",
     Cause.WRONG_HOST: (
         "connect to a host of the certificate ({servers}, and advertised.listeners of the nodes),"
-        " or issue another one for this host"
+        " or issue one for this host"
     ),
     Cause.CERTIFICATE_INVALID: "replace the node's certificate",
     Cause.CLIENT_CERTIFICATE_REQUIRED: "set {ssl}.keystore.location to a key and its certificate",
@@ -83,7 +83,7 @@ def remedy(kind: SourceKind, cause: Cause | None) -> str:
 _COMMAND: Final = "kafka-acls --{verb} --cluster --operation {operations} --allow-principal {user}"
 _WORTH: Final[Mapping[SourceKind, str]] = {
     SourceKind.QUORUM: (
-        "; with this right, the user reads topics and acts as anybody, while"
+        "; with this right, the user reads topics and acts as anyone, while"
         " authorizerd.source=brokers needs DESCRIBE alone"
     ),
     SourceKind.BROKERS: "",
@@ -124,7 +124,7 @@ def _describe_lack(right: Operation, user: str | None) -> str:
 
 
 def _write_command(verb: str, user: str | None, operations: Set[Operation]) -> str:
-    names = sorted(each.name.title().replace("_", "") for each in operations)
+    names = sorted(operation.name.title().replace("_", "") for operation in operations)
     return _COMMAND.format(
         verb=verb,
         operations=" --operation ".join(names),

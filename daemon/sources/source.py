@@ -31,7 +31,8 @@ class Source(Protocol):
     async def run(self, applier: trio.MemorySendChannel[Message]) -> None:
         """Pass on changes; close ``applier`` in any case.
 
-        The own log's source returns after CaughtUp. A follower runs until it is cancelled.
+        The source of the daemon's own log returns after CaughtUp. A follower runs until it is
+        cancelled.
         """
 
 

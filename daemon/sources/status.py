@@ -26,7 +26,7 @@ class SourceStatus:
             the first answer. Inclusive, unlike Kafka's.
         read_offset: the last offset that was passed on to the applier, -1 before the first.
         contact_time: the clock's time of the last answer that confirmed the state; None before it.
-        lag_since: trio's time since when committed records are missing here; None if none are.
+        lag_since: trio's time from which committed records are missing here; None if none are.
         leader_id: the id of the node that is read from: the leader, or the pinned broker.
         errors: failed exchanges by reason: an error code's name, a ``Cause``'s, or ``connection``,
             ``garbage`` or ``snapshot``; or ``other``, once there are ``REASONS_MAX``.
@@ -34,8 +34,8 @@ class SourceStatus:
         fault: why decisions have stopped until an operator acts, empty if nothing is wrong.
         fault_offset: the log offset at which ``fault`` was found, or -1.
         copy_fault: why the local copy cannot be written, empty if it can.
-        deadline: the clock's time until which the last contact lets decisions go on.
-        stale_max_s: how long decisions go on after a contact, in seconds.
+        deadline: the clock's time until which the last contact lets decisions continue.
+        stale_max_s: how long decisions continue after a contact, in seconds.
         clock: that of ``contact_time`` and ``deadline``.
     """
 

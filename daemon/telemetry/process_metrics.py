@@ -57,10 +57,10 @@ PROCESS_METRICS: Final = (
         help="Watches that have ended, by reason.",
         advice=(
             "`slow`, `expired`: clients read too slowly; raise `authorizerd.watch.journal.bytes`. "
-            "`forbidden`: a token or DESCRIBE was taken away."
+            "`forbidden`: a token or the right to read was removed."
         ),
         read=lambda scrape: {
-            each: getattr(scrape.watch, f"watchers_ended_{each}") for each in _WATCH_ENDINGS
+            ending: getattr(scrape.watch, f"watchers_ended_{ending}") for ending in _WATCH_ENDINGS
         },
     ),
     MetricFamily(

@@ -1,7 +1,7 @@
 """The daemon's readiness, as reported on the admin and metrics ports and to the service manager.
 
 **Invariant:** the daemon is ready once the ACLs are loaded, every endpoint is open, and the workers
-listen, and only while not every decision is refused.
+listen. It is not ready while it refuses every decision.
 """
 
 from __future__ import annotations

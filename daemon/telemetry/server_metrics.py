@@ -89,7 +89,7 @@ def _of_every_port(kind: str, *, open_advice: str, ended_advice: str) -> tuple[M
             kind,
             "connections_never_established",
             unit="connections",
-            help="Connections that timed out before a log-in (including the TLS handshake), a"
+            help="Connections that timed out before authentication (including the TLS handshake), a"
             " hello or an answered request.",
             advice="Clients or probes connect and send nothing, or are too slow to log in.",
         ),
@@ -150,7 +150,7 @@ SERVER_METRICS: Final = (
         "requests_bad",
         unit="requests",
         help="Requests rejected because they are invalid HTTP or too large.",
-        advice="A client has a bug, or somebody probes the port.",
+        advice="A client has a bug, or someone probes the port.",
     ),
     _http(
         "requests_failed",
@@ -196,17 +196,17 @@ SERVER_METRICS: Final = (
     ),
     _kafka(
         "logins_failed",
-        unit="log-ins",
-        help="Failed log-ins, for any reason.",
-        advice="If there are many, a client uses an old password, or somebody guesses passwords.",
+        unit="authentications",
+        help="Failed authentications, for any reason.",
+        advice="If there are many, a client uses an old password, or someone guesses passwords.",
     ),
     MetricFamily(
         name="authorizerd_kafka_logins_total",
         labels=("listener", "mechanism", "result"),
-        unit="log-ins",
-        help="Log-ins on new connections, by SASL mechanism and result.",
-        advice="Before you disable a mechanism, check that nobody uses it. Log-ins with a mechanism"
-        " that the listener does not enable count only in"
+        unit="authentications",
+        help="Authentications on new connections, by SASL mechanism and result.",
+        advice="Before you disable a mechanism, check that nobody uses it. Authentications with a"
+        " mechanism that the listener does not enable count only in"
         " `authorizerd_kafka_logins_failed_total`.",
         condition=_SASL,
         read=partial(_count_logins, "logins"),
@@ -214,7 +214,7 @@ SERVER_METRICS: Final = (
     MetricFamily(
         name="authorizerd_kafka_reauthentications_total",
         labels=("listener", "mechanism", "result"),
-        unit="log-ins",
+        unit="authentications",
         help="Re-authentications on open connections, by SASL mechanism and result.",
         advice="A failure means that the user was removed, or that the password has changed.",
         condition=_SASL,

@@ -51,7 +51,7 @@ SOURCE_METRICS: Final = (
     _family(
         name="authorizerd_source_stale_max_seconds",
         unit="seconds",
-        help="Time for which decisions go on without contact (authorizerd.source.stale.max.ms).",
+        help="Time for which decisions continue without contact (authorizerd.source.stale.max.ms).",
         advice="Compare with `authorizerd_source_contact_age_seconds`.",
         read=_of_status(lambda status: status.stale_max_s),
     ),

@@ -55,7 +55,7 @@ STATE_METRICS: Final = (
         ),
         unit="1",
         help="Version of the daemon, and a hash of its modules.",
-        advice="Daemons with another `build` run other code; `authorizerd --version` shows both.",
+        advice="Daemons with a different `build` run different code: see `authorizerd --version`.",
         read=lambda scrape: {(read_version(), read_build()): 1},
     ),
     MetricFamily(
@@ -106,7 +106,9 @@ STATE_METRICS: Final = (
         unit="releases",
         help="1 for a Kafka release whose rules are in force; for several while they are mixed.",
         advice="If the sum stays above 1, `authorizerd doctor` names what keeps releases mixed.",
-        read=lambda scrape: {each: each in scrape.release.rules.releases for each in Release},
+        read=lambda scrape: {
+            release: release in scrape.release.rules.releases for release in Release
+        },
     ),
     MetricFamily(
         name="authorizerd_kafka_release_newer",

@@ -180,7 +180,7 @@ def _take_watchdog_seconds(environment: MutableMapping[str, str]) -> float:
     """Return the watchdog's period in seconds, infinite if there is none."""
     microseconds = environment.pop("WATCHDOG_USEC", "")
     pid = environment.pop("WATCHDOG_PID", "")
-    # This process must not feed the watchdog of another one.
+    # This process must not feed another process's watchdog.
     if not microseconds or (pid and pid != str(os.getpid())):
         return math.inf
     if not _TIME.fullmatch(microseconds):

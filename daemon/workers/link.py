@@ -173,7 +173,7 @@ class WorkerLink:
         await self._done.wait_until(lambda done: done >= number)
 
     def kill(self, reason: str) -> None:
-        """Have the worker killed; ``run`` then returns the reason."""
+        """Kill the worker; ``run`` then returns the reason."""
         self._reason = reason
         self._alive.cancel()
 

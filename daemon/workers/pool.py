@@ -163,7 +163,7 @@ class WorkerPool:
                 await self._applier.send(message)
 
     def fail(self) -> None:
-        """Let no worker decide any more: the daemon could not apply a change.
+        """Stop decisions in all workers, because the daemon could not apply a change.
 
         Workers that were sent this change cannot complete it, so they are replaced. New ones must
         not get it: they begin with the state before it, without decisions.
@@ -173,7 +173,7 @@ class WorkerPool:
         self._stop_decisions(STOPPED)
 
     def _stop_decisions(self, reason: str) -> None:
-        """Let all current and future workers stop deciding."""
+        """Stop decisions in all current and future workers."""
         self._stop_reason = STOPPED if self._has_failed else reason
         for link in self._links:
             link.order(lambda number: StopDecisions(number, self._stop_reason))
@@ -339,7 +339,7 @@ class WorkerPool:
         _logger.info("all %d workers listen", self._count)
 
     async def drain(self) -> None:
-        """Let every worker answer its requests and end; replace none from now on."""
+        """Have every worker answer its requests and end; start no new ones."""
         self._is_draining = True
         for link in self._links:
             link.order_drain(Drain)

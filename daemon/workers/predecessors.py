@@ -2,7 +2,7 @@
 
 **Invariant:** a daemon begins only when no worker of an earlier one answers any more. While such a
 worker lives, it keeps the directory's lock, which it has inherited. If it does not end although its
-daemon has, it is stopped; then its lease passes before the new daemon begins.
+daemon has, it is suspended; its lease expires before the new daemon begins.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _logger = logging.getLogger("authorizerd")
 class WorkersLock:
     """The lock of a log directory that all its daemons' workers share, until they end.
 
-    The daemon itself has it, too, and each worker inherits ``descriptor``. ``flock`` belongs to the
+    The daemon itself also has it, and each worker inherits ``descriptor``. ``flock`` belongs to the
     open file, so the kernel unlocks it only when the last of these processes has ended.
     """
 

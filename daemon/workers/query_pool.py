@@ -1,6 +1,6 @@
 """The query process as the daemon sees it: a pool of one process, for which nothing waits.
 
-**Invariant:** no acknowledgement and no decision waits for the query process. While it is away,
+**Invariant:** no acknowledgement and no decision waits for the query process. While it is down,
 each question is refused at once.
 """
 

@@ -1,6 +1,6 @@
 """The desired state file of kafka-gitops: services and users with roles, and their own ACLs.
 
-kafka-gitops removes every ACL that its state file does not say, so the scope is everything. The
+kafka-gitops removes every ACL that its state file lacks, so the scope is everything. The
 exception is a file for Confluent Cloud, whose principals are the ids of service accounts: there the
 scope is only the principals that the file names. A file with topics only has no ACLs and no scope.
 

@@ -300,7 +300,7 @@ def _users(place: str, value: values.Value, keys: tuple[str, ...]) -> Iterator[_
 
 
 def _access_control(place: str, value: values.Value) -> tuple[str, values.Value]:
-    """Return the list of principals of a role, which may be beside its artefacts."""
+    """Return the list of principals of a role, which may be next to its artefacts."""
     if not isinstance(value, dict):
         return place, value
     optional = ("access_control", "artefacts", "artifacts")

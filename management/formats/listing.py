@@ -1,6 +1,6 @@
 """The output of ``kafka-acls --list``, ``authorizerd acls --list`` and ``rpk security acl list``.
 
-Lines of a log before the first resource are passed over: kafka-acls prints them on the same output.
+Log lines before the first resource are skipped: kafka-acls prints them on the same output.
 
 Only the order of what is written differs from kafka-acls, which iterates over hash tables. Here
 patterns are sorted by resource type code, name and pattern type; ACLs by principal, host, operation

@@ -1,8 +1,8 @@
 """What every format reads and writes, and the losses in between.
 
-**Invariant:** nothing is lost in silence. What a text says and ACLs cannot is a ``Loss`` of the
-reading; an ACL that a format cannot say is a ``Loss`` of the writing, and is not in the text.
-Reading a written text returns all other ACLs, and no more.
+**Invariant:** nothing is lost in silence. Whatever in a text ACLs cannot express is a ``Loss`` of
+the reading; an ACL that a format cannot express is a ``Loss`` of the writing, and is not in the
+text. Reading a written text returns all other ACLs, and no more.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the place. Aliases and merge keys count as copies of what they stand for, so a f
 become a value that fills the memory.
 
 Why are lines not kept while a text is parsed? Most texts have no error, and a line for each value
-would make reading slower. So ``add_position`` parses a text once more, up to the place.
+would make reading slower. So ``add_position`` parses a text again, up to the position.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Three kinds of JSON are read: a plan and a state (``terraform show -json``), and a configuration
 (``*.tf.json``) without expressions, which is also what is written. A plan says which ACLs there
-are after it; those that it deletes are in the scope, too, and Terraform manages no others.
+are after it; those that it deletes are also in the scope, and Terraform manages no others.
 
 Source: Terraform's JSON output format 1; Mongey/terraform-provider-kafka 0.13;
 confluentinc/terraform-provider-confluent 2; HCL's JSON syntax and templates.
@@ -184,7 +184,7 @@ class _Found:
 
 
 def _cluster_of(resource: _Resource) -> str:
-    """Return what tells two clusters apart, as far as a resource says it."""
+    """Return the cluster's identity, as far as a resource names it."""
     clusters = resource.values.get("kafka_cluster")
     cluster = clusters[0] if isinstance(clusters, list) and clusters else clusters
     identity = cluster.get("id") if isinstance(cluster, dict) else None

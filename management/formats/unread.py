@@ -1,4 +1,4 @@
-"""Texts that are not read as ACLs, with the step that makes a text that is, and Kubernetes' others.
+"""Texts that are not read as ACLs, each with what to do, and other resources of Kubernetes.
 
 ``NEXT_STEPS`` is the one list of them: errors and docs/acl-formats.md have it.
 
@@ -127,7 +127,7 @@ _PLACEHOLDER: Final = re.compile(r"\$\{[^{}]*\}|\{\{[^{}]*\}\}")
 
 def find_step(text: str) -> NextStep | None:
     """Return the kind of a text that could not be read; None if it is unknown."""
-    return next((each for each in NEXT_STEPS if each.mark.search(text)), None)
+    return next((next_step for next_step in NEXT_STEPS if next_step.mark.search(text)), None)
 
 
 def decode_text(data: bytes) -> str:

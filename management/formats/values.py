@@ -66,7 +66,7 @@ def spell(code: Code) -> str:
 
 
 _NAME_CHARACTERS_MAX: Final = 100
-"""Of a key that we name. YAML's keys have at most 1,024 characters."""
+"""The maximum length of a key that an error names. YAML's keys have at most 1,024 characters."""
 
 
 def keep_writable(
@@ -242,7 +242,7 @@ def _describe_unknown(name: str, codes: type[Code]) -> str:
     if similar is not None:
         meant = codes(known[similar]).name
         return f"{found} (did you mean {meant}?)"
-    names = ", ".join(each.name for each in codes if each.name not in _IN_FILTERS)
+    names = ", ".join(code.name for code in codes if code.name not in _IN_FILTERS)
     return f"{found}: expected one of {names}"
 
 

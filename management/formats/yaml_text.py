@@ -22,7 +22,7 @@ _WORDS: Final = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", 
 
 def write_yaml(*documents: Node) -> str:
     """Return the text of documents that ``parse_yaml_documents`` reads back."""
-    return "---\n".join("".join(f"{line}\n" for line in _lines(each)) for each in documents)
+    return "---\n".join("".join(f"{line}\n" for line in _lines(document)) for document in documents)
 
 
 def _lines(node: Node) -> Iterator[str]:

@@ -161,7 +161,7 @@ def encode_plan(plan: Plan) -> bytes:
 def _lay_out(value: Any, indent: str) -> str:  # noqa: ANN401 - a JSON value
     """Return JSON in which only a list or object of single values is on one line."""
     items = list(value.values() if isinstance(value, dict) else value if _is_list(value) else ())
-    if not any(isinstance(each, dict) or _is_list(each) for each in items):
+    if not any(isinstance(item, dict) or _is_list(item) for item in items):
         text = json.dumps(value, ensure_ascii=False)
         # A reviewer must see every character. So those that change the order of text are escaped.
         return text if text.isprintable() else json.dumps(value)

@@ -87,9 +87,9 @@ def check_entry(entry: Managed, place: str = "manages") -> None:
 def _check_resource(entry: Managed, place: str) -> None:
     name = entry.resource_name
     if entry.resource_type is None and not (name is None and entry.resource_name_prefix is None):
-        raise PlanError(place, "expected resource_type beside the name of a resource")
+        raise PlanError(place, "expected resource_type as well as the name of a resource")
     if name is None and entry.pattern_type is not None:
-        raise PlanError(place, "expected resource_name beside pattern_type")
+        raise PlanError(place, "expected resource_name as well as pattern_type")
     if entry.resource_type == ResourceType.CLUSTER.name and name not in (None, CLUSTER_NAME):
         raise PlanError(
             f"{place}.resource_name", f"expected {CLUSTER_NAME} for CLUSTER, found '{name}'"

@@ -3,7 +3,7 @@
 **Invariant:** the digest depends on the bindings only. So it is the same for a log, a daemon and a
 broker, although a listing has no ids and a log grows without changes of ACLs. A state is recognized
 only if it is exactly the one after the first changes of the plan, in its order, and no other
-change. So a plan that was interrupted goes on from there.
+change. So an interrupted plan continues from there.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_raced(self) -> bool:
-        """Whether somebody else has changed an ACL."""
+        """Whether someone else has changed an ACL."""
         return bool(self.created or self.deleted)
 
 
@@ -107,11 +107,11 @@ NO_CHANGE: Final = Comparison(unseen=(), created=(), deleted=())
 def compare(
     before: Mapping[bytes, Acl], request: AclRequest, after: Mapping[bytes, Acl]
 ) -> Comparison:
-    """Tell the changes of a request from those of others, in listings by derived ids."""
+    """Separate a request's changes from those of others, in listings by derived ids."""
     own = {derive_id(acl): acl for acl in request.acls}
     unseen = (acl for acl_id, acl in own.items() if (acl_id in after) is not request.is_creation)
     # A creation of the request may have been deleted again, and the other way round: that is an
-    # unseen change, and not also one of somebody else.
+    # unseen change, and not also one of someone else.
     created = (acl for acl_id, acl in after.items() if not (acl_id in before or acl_id in own))
     deleted = (acl for acl_id, acl in before.items() if not (acl_id in after or acl_id in own))
     return Comparison(unseen=tuple(unseen), created=tuple(created), deleted=tuple(deleted))

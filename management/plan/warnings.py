@@ -68,10 +68,10 @@ def find_widening(
         return
     examples = islice(
         (
-            _describe(each)
-            for each in islice(_make_questions(denials, after), _TRIED_MAX)
+            _describe(question)
+            for question in islice(_make_questions(denials, after), _TRIED_MAX)
             if any(
-                is_allowed(then, settings, each) and not is_allowed(now, settings, each)
+                is_allowed(then, settings, question) and not is_allowed(now, settings, question)
                 for now, then in zip(list_releases(before), list_releases(after), strict=True)
             )
         ),
@@ -188,7 +188,7 @@ def _find_lost_administrators(proposal: Proposal, caller: str | None) -> Iterato
             "super user is known"
         )
     unless = "" if proposal.settings.super_users is not None else _UNLESS_SUPER_USER
-    yield from _shorten(f"{each}{unless}" for each in _describe_losses(before, after, caller))
+    yield from _shorten(f"{loss}{unless}" for loss in _describe_losses(before, after, caller))
     if not covers(after.everyone, before.everyone):
         yield "principals without ACLs of their own lose ALTER on the cluster"
 

@@ -43,7 +43,7 @@ def find_remedy(
         return ()
     proof = _Proof(snapshot, settings, assertion)
     changes = _search(proof, verdict, removes=True)
-    if len(changes) == 1 or not any(each.is_allowed for each in verdict.findings):
+    if len(changes) == 1 or not any(finding.is_allowed for finding in verdict.findings):
         return changes
     denials = _search(proof, verdict, removes=False)
     return min(filter(None, (changes, denials)), key=len, default=())
@@ -93,10 +93,10 @@ class _Proof:
         return apply_changes(
             self._snapshot,
             [
-                AclAdded(derive_id(each.acl), each.acl)
-                if each.adds
-                else AclRemoved(self._find_id(each.acl))
-                for each in changes
+                AclAdded(derive_id(change.acl), change.acl)
+                if change.adds
+                else AclRemoved(self._find_id(change.acl))
+                for change in changes
             ],
         )
 
@@ -111,9 +111,9 @@ def _propose(
     snapshot: AclSnapshot, assertion: Assertion, finding: Finding, *, removes: bool
 ) -> list[AclChange]:
     names = next(
-        each
-        for each in assertion.names
-        if each == finding.names or (each.is_prefix and finding.names.text.startswith(each.text))
+        name
+        for name in assertion.names
+        if name == finding.names or (name.is_prefix and finding.names.text.startswith(name.text))
     )
     matching = matching_acls(judged_by(snapshot, finding), finding.question)
     allows = [acl for acl in matching if is_grant(acl)]

@@ -9,7 +9,7 @@
     hosts      = addresses | "any host"
 
 The items of a list are separated by a comma, ``and`` or ``or``. TYPE is ``topic``, ``group`` and so
-on, also in the plural. Names without a type are those of topics, and are not words of a language:
+on, also in the plural. Names without a type are those of topics, and must not be words of English:
 "bob may not WRITE anything" is an error, since it would hold if no topic is named "anything". A
 quoted word is never a keyword, and a ``*`` in quotes is part of a name.
 
@@ -76,13 +76,13 @@ class Token(NamedTuple):
 def split(sentence: str) -> list[Token]:
     """Return the tokens of a sentence. In quotes, a doubled quote stands for one."""
     tokens: list[Token] = []
-    place = 0
-    while place < len(sentence):
-        found = _TOKEN.match(sentence, place)
+    position = 0
+    while position < len(sentence):
+        found = _TOKEN.match(sentence, position)
         if found is None:
             reason = "expected a closing quote, and then a space, a comma or the end"
-            raise SentenceError(reason, place, len(sentence))
-        place = found.end()
+            raise SentenceError(reason, position, len(sentence))
+        position = found.end()
         quoted = found["quoted"]
         if quoted:
             text = quoted[1:-1].replace(quoted[0] * 2, quoted[0])
@@ -242,7 +242,7 @@ def _read_principals(cursor: Cursor, groups: Groups) -> tuple[str, ...]:
         return (read_principal(text),) if token.is_quoted else read_principals(text, groups)
 
     listed = cursor.take_list("a principal", read)
-    return tuple(dict.fromkeys(principal for some in listed for principal in some))
+    return tuple(dict.fromkeys(principal for principals in listed for principal in principals))
 
 
 def _check_whole(token: Token) -> None:

@@ -137,5 +137,5 @@ def _quote(text: str) -> str:
 
 
 def _join(words: Iterable[str], last: str) -> str:
-    *some, end = words
-    return f"{', '.join(some)}{last}{end}" if some else end
+    *first, end = words
+    return f"{', '.join(first)}{last}{end}" if first else end

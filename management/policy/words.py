@@ -34,7 +34,7 @@ class Names(msgspec.Struct, frozen=True):
 
 
 class Each(msgspec.Struct, frozen=True, tag=True):
-    """Each of these principals, and nobody else is spoken of."""
+    """Each of these principals; nothing is said about others."""
 
     principals: tuple[str, ...]
 
@@ -63,8 +63,8 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         is_allowed: whether ``who`` may; False only with ``Each``.
         operations: codes that the resource type supports.
-        hosts: addresses as Kafka compares them. Empty: access is asserted from every host, and its
-            absence from every host, too.
+        hosts: addresses as Kafka compares them. Empty: access, or its absence, is asserted from
+            every host.
     """
 
     who: Who
@@ -79,7 +79,7 @@ GROUP_SIGN: Final = "$"
 SUPER_USERS: Final = "$super_users"
 COUNT_MAX: Final = 1_000_000
 SUGGESTED_CHARACTERS_MAX: Final = 64
-"""No known word resembles a longer one, and comparing it would take long."""
+"""Longer words are not compared: it would take long, and no known word resembles them."""
 
 Groups: TypeAlias = Mapping[str, tuple[str, ...]]
 """Named groups of principals, without the ``$`` that refers to one."""

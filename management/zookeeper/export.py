@@ -108,7 +108,7 @@ def find_oversized(pattern: Pattern, acls: Sequence[Acl], target: Target) -> lis
         f"the {len(acls)} ACLs of {pattern_path(pattern)} need a request of {size} bytes, more "
         f"than jute.maxbuffer, {target.request_bytes_max}"
     )
-    return [Loss(each, reason) for each in acls]
+    return [Loss(acl, reason) for acl in acls]
 
 
 def _reasons(acl: Acl, target: Target) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _reasons(acl: Acl, target: Target) -> Iterator[str]:
 
 def find_lost_denials(losses: Iterable[Loss]) -> list[Loss]:
     """Return the losses that would give access: those of all ACLs but ALLOW."""
-    return [each for each in losses if each.acl is not None and not is_grant(each.acl)]
+    return [loss for loss in losses if loss.acl is not None and not is_grant(loss.acl)]
 
 
 class DumpedZnode(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -77,7 +77,7 @@ def read_acls(pattern: paths.Pattern, data: bytes | None) -> tuple[Acl, ...]:
     except DECODING_ERRORS as error:
         reason = describe_decoding_error(error)
         raise AclTextError(path, f"expected the JSON of ACLs: {reason}") from None
-    return tuple(dict.fromkeys(_read_entry(path, pattern, each) for each in entries))
+    return tuple(dict.fromkeys(_read_entry(path, pattern, entry) for entry in entries))
 
 
 def _read_entry(path: str, pattern: paths.Pattern, entry: _Entry) -> Acl:
@@ -97,9 +97,7 @@ def write_acls(acls: Iterable[Acl]) -> bytes:
 
     The caller has checked that Kafka has names for their codes.
     """
-    entries = sorted(
-        (each.principal, each.permission_type, each.operation, each.host) for each in acls
-    )
+    entries = sorted((acl.principal, acl.permission_type, acl.operation, acl.host) for acl in acls)
     return _ENCODER.encode(
         _Znode(
             tuple(

@@ -2,9 +2,9 @@
 
 The facts are in the checkpoint's footer, in a field that Kafka's readers skip. They include the
 SHA-256 of all that precedes the footer, which has a CRC itself. So the facts cannot be separated
-from the state. A file beside the backup has the SHA-256 of the whole, as ``sha256sum -c`` reads it.
+from the state. A file next to it has the SHA-256 of the whole, as ``sha256sum -c`` reads it.
 
-**Invariant:** a backup gets its name only once it, its facts and the file beside it are durable.
+**Invariant:** a backup gets its name only once it, its facts and the checksum file are durable.
 
 Source: KIP-630; KIP-482 (readers skip the tagged fields that they do not know).
 """
@@ -104,7 +104,7 @@ def count_contents(cluster: ClusterImage, acls: Mapping[bytes, Acl]) -> Contents
         acls=len(acls),
         acls_digest=combine_ids(map(derive_id, acls.values())).hex(),
         topics=len(cluster.topics),
-        partitions=sum(len(each.partitions) for each in cluster.topics.values()),
+        partitions=sum(len(topic.partitions) for topic in cluster.topics.values()),
         configs=sum(map(len, cluster.configs.values())),
         scram_credentials=len(cluster.credentials),
         features=dict(sorted(cluster.features.items())),
@@ -114,7 +114,7 @@ def count_contents(cluster: ClusterImage, acls: Mapping[bytes, Acl]) -> Contents
 def write_backup(
     state: LogState, path: Path, now_ms: int, storage: Storage = PRIVATE_NEW_DISK
 ) -> Backup:
-    """Write the state of a log to ``path``, which must not exist, and the checksum beside it.
+    """Write the state of a log to ``path``, which must not exist, and the checksum next to it.
 
     Raises:
         BackupError: the log has records that the backup would lose, or there is such a file.

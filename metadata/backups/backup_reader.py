@@ -104,7 +104,7 @@ def _locate(path: Path, storage: Storage) -> Checkpoint:
 
 
 def _check_file(path: Path, storage: Storage) -> str:
-    """Return the file's SHA-256, once it agrees with the file beside it, if there is one."""
+    """Return the file's SHA-256, once it agrees with the checksum file, if there is one."""
     beside = checksum_path(path)
     try:
         if not storage.size(path):

@@ -1,4 +1,4 @@
-"""Restore a backup: build a new log beside the old one, prove it, and exchange the two.
+"""Restore a backup: build a new log next to the old one, verify it, and swap the two.
 
 Everything happens inside the log directory, because it may be the mount point of a volume, and
 because its lock must hold throughout. The new log is built in ``restore-TIME``, a log directory of

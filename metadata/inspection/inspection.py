@@ -92,7 +92,9 @@ class Inspection:
         yield from inspect_properties(self._log_dir, self._storage)
         # Impossible offsets are left out: the inspection of names has reported them.
         segments = [each for each in files.segments if each.base_offset <= OFFSET_MAX]
-        self._pending = [each for each in files.checkpoints if each.end_offset <= OFFSET_MAX]
+        self._pending = [
+            checkpoint for checkpoint in files.checkpoints if checkpoint.end_offset <= OFFSET_MAX
+        ]
         self._base_offsets = frozenset(segment.base_offset for segment in segments)
         for segment in segments:
             yield from self._of_checkpoints_to(segment.base_offset)

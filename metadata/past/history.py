@@ -145,7 +145,7 @@ def _find_acls(log: PastLog, offset: int, ids: set[bytes]) -> dict[bytes, Acl]:
     """
     found = _search_acls(log, offset, ids, lambda each: _may_change(each, ids)) if ids else {}
     if ids - found.keys():
-        # Other encodings of a record are valid, too.
+        # Other encodings of a record are also valid.
         found = _search_acls(log, offset, ids, lambda _: True)
     absent = ids - found.keys()
     if absent:

@@ -228,7 +228,7 @@ class PastLog:
                 if (newest is not None and last > newest) or (end is not None and last >= end):
                     break
                 # Why not end at the first later time? A clock that was set back repeats times. The
-                # last state with such a time is meant.
+                # last state with such a time is the right one.
                 is_until = log_batch.placed.batch.max_timestamp_ms <= time_ms
                 if is_until and not log_batch.is_checkpoint and last >= start:
                     found = last
@@ -251,7 +251,9 @@ class PastLog:
 
     def _batches_from(self, offset: int, begin: IndexedBatch | None = None) -> Iterator[LogBatch]:
         self._check_reached(AsOf(offset=offset), offset)
-        below = tuple(each for each in self._checkpoints if each.end_offset <= offset + 1)
+        below = tuple(
+            checkpoint for checkpoint in self._checkpoints if checkpoint.end_offset <= offset + 1
+        )
         files = LogFiles(self._files.segments, below, self._files.was_shut_down_cleanly)
         # The log's owner may be writing to it: leave its page cache alone.
         try:
@@ -274,7 +276,9 @@ class PastLog:
         """Return the error for a damaged file, which says what else can be read."""
         for checkpoint in self._checkpoints:
             end = checkpoint.end_offset
-            after = [each.path for each in self._files.segments if each.base_offset <= end][-1:]
+            after = [
+                segment.path for segment in self._files.segments if segment.base_offset <= end
+            ][-1:]
             if end > error.offset and error.path not in (checkpoint.path, *after):
                 hint = f"{error}; the past can be read from offset {end - 1} on"
                 return PastDamagedError(hint, end - 1)
@@ -291,7 +295,7 @@ def _usable_checkpoints(files: LogFiles) -> tuple[Checkpoint, ...]:
     if not files.segments:
         return files.checkpoints[-1:]
     base = files.segments[0].base_offset
-    return tuple(each for each in files.checkpoints if each.end_offset >= base)
+    return tuple(checkpoint for checkpoint in files.checkpoints if checkpoint.end_offset >= base)
 
 
 def describe_future(offset: int, newest: int) -> str:

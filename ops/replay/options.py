@@ -72,7 +72,7 @@ def resolve_output(text: str, *, is_local: bool, overwrite: bool) -> str:
 
 def _check_writable(text: str, path: Path) -> None:
     """Check the directory, or the first one above it that exists."""
-    found = next(each for each in (path, *path.parents) if os.path.lexists(each))
+    found = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
     place = text if found == path else str(found)
     if not os.path.isdir(found):
         raise PathError(f"--out: {place}: not a directory")

@@ -17,7 +17,7 @@ _JAAS: Final = "sasl.jaas.config"
 
 
 def read_client_settings(command_config: Path | None) -> dict[str, str]:
-    """Return the properties for TLS and the log-in; without a file, there are none.
+    """Return the properties for TLS and authentication; without a file, there are none.
 
     Raises:
         PathError: the file cannot be read, or is not a properties file.

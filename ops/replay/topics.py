@@ -20,7 +20,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         servers: ``HOST:PORT[,HOST:PORT…]``.
-        settings: Kafka's client properties for TLS and the log-in. They may contain passwords.
+        settings: Kafka's client properties for TLS and authentication. They may contain passwords.
     """
 
     servers: str
@@ -44,7 +44,7 @@ def parse_topic(text: str, settings: dict[str, str]) -> Topic:
     """
     found = _ADDRESS.fullmatch(text)
     if found is None:
-        shown = "an address with a log-in, which belongs in --command-config"
+        shown = "an address with credentials, which belong in --command-config"
         if "@" not in text:
             shown = repr(text)
         raise ValueError(f"expected kafka://HOST:PORT[,HOST:PORT…]/TOPIC, found {shown}")

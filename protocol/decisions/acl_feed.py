@@ -80,7 +80,7 @@ class BeginEvent(msgspec.Struct, frozen=True):
 
 
 class StateEvent(msgspec.Struct, frozen=True):
-    """Decisions are suspended or go on, or the watch ends; ``offset`` is the newest one now."""
+    """Decisions are suspended or resume, or the watch ends; ``offset`` is the newest one now."""
 
     offset: int
     reason: str
@@ -138,7 +138,7 @@ def encode_state(name: str, offset: int, reason: str = "") -> bytes:
 
 
 def encode_heartbeat(offset: int | None) -> bytes:
-    """Return what shows that the watch is alive. With an offset, clients resume from there."""
+    """Return a heartbeat. With an offset, clients resume from there."""
     return _encode_comment("heartbeat", id=offset)
 
 
@@ -147,7 +147,7 @@ def _encode_event(name: str, data: bytes, *, id: int | None = None) -> bytes:
 
     Args:
         data: one line of text.
-        id: the place from which a client resumes after this event; None keeps its previous place.
+        id: the position from which a client resumes after this event; None keeps the previous one.
     """
     assert not re.search(rb"[\r\n]", data), "a line break would end the field"
     return b"%bevent: %b\ndata: %b\n\n" % (_encode_id(id), name.encode(), data)
@@ -159,7 +159,7 @@ def _encode_retry(milliseconds: int) -> bytes:
 
 
 def _encode_comment(text: str, *, id: int | None = None) -> bytes:
-    """Return a block that clients do not see as an event. With ``id``, it moves their place."""
+    """Return a block that clients do not see as an event. With ``id``, it moves their position."""
     return b": %b\n%b\n" % (text.encode(), _encode_id(id))
 
 

@@ -108,7 +108,7 @@ def check_names(parameters: dict[str, str], expected: tuple[str, ...]) -> None:
     """Check that a query has only these parameters.
 
     Raises:
-        QueryError: it has another one.
+        QueryError: it has a different one.
     """
     for name in parameters:
         if name not in expected:

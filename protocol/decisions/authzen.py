@@ -130,7 +130,7 @@ class _Options(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Batch(Evaluation, omit_defaults=True):
-    """What a request with many evaluations has besides them: defaults for their absent fields."""
+    """The outer object of a batch: defaults for the absent fields of its evaluations."""
 
     options: _Options | None = None
 

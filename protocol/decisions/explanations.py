@@ -38,8 +38,8 @@ class QuestionAnswer(msgspec.Struct, frozen=True):
 class MatchingAclAnswer(msgspec.Struct, frozen=True):
     """An ACL that matches the question.
 
-    ``implied`` says whether its operation is another one that implies the one asked, ``decides``
-    whether it is the rule of the decision, and ``text`` what it means.
+    ``implied`` says whether its operation is a different one that implies the one asked,
+    ``decides`` whether it is the rule of the decision, and ``text`` what it means.
     """
 
     acl: NamedAcl
@@ -90,7 +90,7 @@ class NearMissAnswer(msgspec.Struct, frozen=True):
 class ChangeAnswer(msgspec.Struct, frozen=True):
     """An ACL to add or to remove.
 
-    ``kafka_acls`` is the line of a shell, or null if kafka-acls cannot express the ACL. It begins
+    ``kafka_acls`` is a shell command, or null if kafka-acls cannot express the ACL. It begins
     with ``authorizerd acls`` for an ACL whose principal has no colon, which kafka-acls cannot
     remove.
     """
@@ -106,7 +106,7 @@ class ExplanationAnswer(msgspec.Struct, frozen=True):
     ``smallest_change`` gives the other answer. It is null if no single change does: ``changes`` is
     then the shortest sequence, or empty if there is none, for the reason in ``no_change``.
     ``depends_on_host`` is true if the host is unknown and only some hosts are denied: ask again
-    with a host, since the changes are for more hosts than one.
+    with a host, since the changes are for more than one host.
     ``releases`` are the Kafka releases by whose rules it was decided: each of them allows what is
     allowed. ``as_of`` is present if an earlier moment was asked about.
     """
@@ -202,8 +202,10 @@ def _make_settings(explanation: Explanation) -> SettingsAnswer:
         applies=default.applies and not explanation.is_super_user,
         acl_count=default.acl_count,
         patterns=tuple(
-            PatternAnswer(PatternType.read(each.pattern_type).name, each.name, each.acl_count)
-            for each in default.patterns
+            PatternAnswer(
+                PatternType.read(pattern.pattern_type).name, pattern.name, pattern.acl_count
+            )
+            for pattern in default.patterns
         ),
         text=describe_settings(explanation),
     )

@@ -12,8 +12,8 @@ class ReleaseHosts(msgspec.Struct, frozen=True, gc=False, rename={"excepted": "e
     """From where something is allowed.
 
     ``except`` and ``only`` have addresses, and ranges of addresses such as ``10.0.0.0/8``. The
-    narrowest one that has a host decides: in ``only``, it is allowed; in ``except``, it is not. A
-    host outside all of them is allowed if ``any`` is true.
+    narrowest one that contains a host decides: in ``only``, it is allowed; in ``except``, it is
+    not. A host outside all of them is allowed if ``any`` is true.
     """
 
     any: bool
@@ -30,8 +30,8 @@ class Hosts(ReleaseHosts, frozen=True, gc=False, rename={"excepted": "except"}):
     """From where something is allowed.
 
     ``except`` and ``only`` have addresses, and ranges of addresses such as ``10.0.0.0/8``. The
-    narrowest one that has a host decides: in ``only``, it is allowed; in ``except``, it is not. A
-    host outside all of them is allowed if ``any`` is true.
+    narrowest one that contains a host decides: in ``only``, it is allowed; in ``except``, it is
+    not. A host outside all of them is allowed if ``any`` is true.
 
     While the Kafka releases that may judge differ, these are the hosts from which any of them
     allows it, and ``releases`` has those of each.

@@ -209,7 +209,7 @@ def token_in_query(query: str) -> str | None:
     Percent signs are not decoded, since no character of a token needs one.
 
     Raises:
-        OpaError: there are several tokens. A proxy may have checked another one than the first.
+        OpaError: there are several tokens. A proxy may have checked a different one than the first.
     """
     if not query:
         return None

@@ -1,7 +1,7 @@
-"""The tokens with which a search goes on at its next page.
+"""The tokens with which a search continues at its next page.
 
-A token contains where to go on, so the daemon keeps nothing between two pages, and any worker can
-answer the next one. It names the state of the ACLs that the pages before have shown.
+A token contains where to continue, so the daemon keeps nothing between two pages, and any worker
+can answer the next one. It names the state of the ACLs that the pages before have shown.
 
 **Invariant:** a token counts only for the same search by the same caller, and only if this daemon
 has made it. So pages never mix two states or two searches.
@@ -128,7 +128,7 @@ def check_state(token: PageToken, state: bytes) -> None:
     """Check that a token belongs to the state ``state``.
 
     Raises:
-        AuthZenError: it belongs to another one.
+        AuthZenError: it belongs to a different one.
     """
     if token.state != state:
         raise AuthZenError(_EXPIRED)

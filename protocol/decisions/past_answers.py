@@ -1,7 +1,7 @@
 """The JSON of answers about the past: ``context.as_of``, and the history of ACLs.
 
 **Invariant:** an answer about the past has ``as_of`` in its context, so nobody takes it for an
-answer about now.
+answer about the present.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NowAnswer(msgspec.Struct, frozen=True):
 class AsOfAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The moment that an answer is about. Its settings are always today's.
 
-    ``now`` is present if the newest answer is another one.
+    ``now`` is present if the newest answer differs.
     """
 
     offset: int
@@ -49,7 +49,7 @@ class AsOfAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AnswerChangeAnswer(msgspec.Struct, frozen=True):
-    """An answer, since when it holds, and the change that led to it; null for the first one."""
+    """An answer, when it began to hold, and the change that led to it; null for the first one."""
 
     decision: bool
     offset: int

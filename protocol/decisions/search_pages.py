@@ -221,7 +221,7 @@ def _list_rules(snapshot: AclSnapshot, query: Query) -> tuple[Rules, Rules]:
 
 def _has_ranges(snapshot: AclSnapshot, query: Query) -> bool:
     """Return True if rules that may matter are for ranges of addresses."""
-    return any(each.ranges is not NO_RANGES for each in _list_rules(snapshot, query))
+    return any(rule.ranges is not NO_RANGES for rule in _list_rules(snapshot, query))
 
 
 def _may_need_host(snapshot: AclSnapshot, query: Query) -> bool:
@@ -231,7 +231,7 @@ def _may_need_host(snapshot: AclSnapshot, query: Query) -> bool:
     """
     if query.host is not None or query.list_hosts:
         return False
-    return any(len(each.hosts) for each in _list_rules(snapshot, query))
+    return any(len(rule.hosts) for rule in _list_rules(snapshot, query))
 
 
 def _everything(resource_type: int, operation: int) -> PatternAccess:

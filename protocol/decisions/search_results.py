@@ -133,7 +133,7 @@ class ResourcePage:
     def _is_long(self) -> bool:
         """Return True if the page is to end because of its names.
 
-        It goes on after a long name, with which no request could ask for the next page.
+        It continues after a long name, with which no request could ask for the next page.
         """
         if self._characters <= PAGE_CHARACTERS_MAX:
             return False

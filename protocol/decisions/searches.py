@@ -59,7 +59,7 @@ class PageRequest(msgspec.Struct, gc=False):
 
     token: str | None = None
     # The standard permits 0, but its pages would be empty, and never end. It permits any large
-    # number, too, and fewer results than that.
+    # number, and fewer results than that.
     limit: Annotated[int, Meta(ge=1, le=2**53)] | None = None
 
 
@@ -153,23 +153,23 @@ Found: TypeAlias = FoundSubject | FoundResource | FoundAction
 
 
 class SearchContext(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """Facts that the results alone do not tell.
+    """Facts that the results alone do not show.
 
     Attributes:
         offset: the log offset of the ACLs that were searched.
-        as_of: the earlier moment that the search asked about. Names of topics are those of now.
+        as_of: the earlier moment that the search asked about. Names of topics are the current ones.
         reason: why nothing can be found.
         everyone: of subjects: every principal that is not listed may do it, except those in
             ``everyone_except``; ``everyone_except_left_out`` is how many more there are.
         everyone_hosts: of subjects, with ``list_hosts``: the hosts from which every principal may
             do it that is neither listed nor in ``everyone_except``, which is complete then.
         other_types: of subjects, with ``list_hosts``: how many principals of other types, which
-            this page leaves out, may do it, too.
+            this page leaves out, may also do it.
         everything: of resources: the subject is a super user, who may do everything.
         unlisted: of resources: names that no ACL matches are allowed, because
             allow.everyone.if.no.acl.found is set.
-        patterns_left_out: of resources: how many patterns are left out, because the name that
-            equals the pattern itself is not allowed.
+        patterns_left_out: of resources: how many patterns are left out, because the pattern's
+            own name is not allowed.
         some_hosts: of subjects and actions, without a host: how many this page leaves out because
             they are allowed from some hosts only. Ask again with ``context.host`` to see those that
             are allowed from it.

@@ -84,7 +84,7 @@ class ChunkedBody:
             raise RefusedError(431, "trailers too large")
         if found < 0:
             return None
-        # The empty line at the end is counted, too.
+        # The empty line at the end also counts.
         if buffer.count(_LINE_END, start, end) > self._limits.headers_max + 1:
             raise RefusedError(431, "too many trailers")
         if not _TRAILERS.fullmatch(buffer, start, end):

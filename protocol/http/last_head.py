@@ -63,7 +63,7 @@ class LastHead(NamedTuple):
 
 
 def remember_head(text: bytes, read: ReadHead, bytes_max: int) -> LastHead | None:
-    """Return what recognizes such a head again; None for one that is rare, or has other secrets.
+    """Return a pattern that recognizes such a head again; None if it is rare, or has other secrets.
 
     Args:
         bytes_max: a size within which no head exceeds a limit.

@@ -1,6 +1,6 @@
 """The rights of callers: what the settings of the daemon let a principal ask.
 
-**Invariant:** no right implies another one.
+**Invariant:** no right implies another.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class StreamedResponse(msgspec.Struct, frozen=True, kw_only=True):
         write: sends the body. Its exceptions cut the body off and close the connection. It is not
             called for HEAD, or if the connection ends before.
         close: called exactly once, at the end, also if ``write`` is not called.
-        is_live: True if the body goes on until the peer or the server ends it. A draining server
+        is_live: True if the body continues until the peer or the server ends it. A draining server
             then cancels ``write`` between two parts and completes the body.
         stall_seconds: how long a peer may take to accept one part.
     """

@@ -139,7 +139,7 @@ def read_results(
 def _check_patterns(
     version: int, items: Iterable[Acl | AclFilter], allowed: tuple[int, ...]
 ) -> None:
-    if version == 0 and any(each.pattern_type not in allowed for each in items):
+    if version == 0 and any(item.pattern_type not in allowed for item in items):
         raise ValueError("version 0 of the ACL requests supports only literal patterns")
 
 

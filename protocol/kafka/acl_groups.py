@@ -113,10 +113,10 @@ class AclGroups:
         while shards:
             key, shard = shards.popitem()
             groups = iter(shard.items())
-            while some := [*islice(groups, _GROUPS_PER_STEP)]:
-                yield from self._write_groups(*_codes_of(key), some, output)
+            while chunk := [*islice(groups, _GROUPS_PER_STEP)]:
+                yield from self._write_groups(*_codes_of(key), chunk, output)
                 yield
-            del shard, groups, some  # freeing them is a step of its own
+            del shard, groups, chunk  # freeing them is a step of its own
             yield
 
     def _write_groups(

@@ -95,7 +95,7 @@ class ErrorTexts:
 
 
 class DescribeAclsRequest(msgspec.Struct, frozen=True):
-    """Ask for the ACLs that a filter matches. The offset is ``ANY_OFFSET`` to ask for it, too."""
+    """Ask for the ACLs that a filter matches. With the offset ``ANY_OFFSET``, also ask for it."""
 
     filter: Annotated[AclFilter, Shape(_FilterFields, AclFilter, is_part=True)]
     offset: Annotated[int | None, OffsetType(is_question=True), Only(tag=OFFSET_TAG)] = None

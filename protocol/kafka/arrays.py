@@ -111,9 +111,9 @@ def _write_items(item: Type, values: Items[Any], output: Output) -> Steps[None]:
         output.repeat(write(values.item), len(values))
     elif in_steps is None:
         remaining = iter(values)
-        while some := [write(value) for value in islice(remaining, ITEMS_PER_STEP)]:
-            output.add(b"".join(some))
-            if output.ends_step(len(some)):
+        while chunk := [write(value) for value in islice(remaining, ITEMS_PER_STEP)]:
+            output.add(b"".join(chunk))
+            if output.ends_step(len(chunk)):
                 yield
     else:
         small: list[bytes] = []

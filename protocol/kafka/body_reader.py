@@ -5,7 +5,7 @@ reader is as lenient as Kafka's: any negative length means null, tags may be in 
 unknown tags are skipped. It is also as strict: a string has at most 32,767 bytes, and an array has
 at most as many items as bytes are left.
 
-It is stricter in two ways. Kafka replaces invalid UTF-8 by U+FFFD, and so creates an ACL for
+It is stricter in two ways. Kafka replaces invalid UTF-8 with U+FFFD, and so creates an ACL for
 another name; this reader rejects it. This reader also limits the number of items per message, over
 all nested arrays, and the number of tags per structure.
 
@@ -165,10 +165,10 @@ class BodyReader(WireReader):
     def byte_range(self, what: str) -> tuple[int, int]:
         """Return the bounds of a byte string, which is not copied."""
         start = self.position
-        place = self.nullable_byte_range(what)
-        if place is None:
+        bounds = self.nullable_byte_range(what)
+        if bounds is None:
             raise DecodeError(f"{what}: expected bytes, found null", start)
-        return place
+        return bounds
 
     def nullable_byte_range(self, what: str) -> tuple[int, int] | None:
         size = self.unsigned_varint(what) - 1 if self.flexible else self.int32(what)
@@ -238,9 +238,9 @@ class BodyReader(WireReader):
 
         The bounds and steps of the message also apply to this part.
         """
-        place = self.position, self.end
+        bounds = self.position, self.end
         self.position, self.end = start, end
-        return place
+        return bounds
 
     def end_structure(self) -> None:
         """Skip the tagged fields, known or not, if the message is flexible."""

@@ -193,10 +193,10 @@ class _End:
                 continue
             if field.name in values:
                 raise DecodeError(f"tag {tag}: expected at most one, found another", start)
-            place = reader.enter(start, end)
+            bounds = reader.enter(start, end)
             values[field.name] = field.type.read(reader, field.name)
             reader.expect_end(f"tag {tag}")
-            reader.enter(*place)
+            reader.enter(*bounds)
         return values
 
     def write(self, value: object) -> bytes:

@@ -140,18 +140,18 @@ def unreadable_request(error: DecodeError) -> EnvelopeError:
     return EnvelopeError(ErrorCode.UNSUPPORTED_VERSION, f"inner request: {error}")
 
 
-def _open_principal(body: bytes | bytearray, place: _Range | None) -> str:
+def _open_principal(body: bytes | bytearray, bounds: _Range | None) -> str:
     code = ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
-    if place is None:
+    if bounds is None:
         raise EnvelopeError(code, "the principal is missing")
     try:
-        return decode_principal(body, *place)
+        return decode_principal(body, *bounds)
     except DecodeError as error:
         raise EnvelopeError(code, str(error)) from error
 
 
-def _open_address(body: bytes | bytearray, place: _Range) -> str:
-    start, end = place
+def _open_address(body: bytes | bytearray, bounds: _Range) -> str:
+    start, end = bounds
     if end - start not in _ADDRESS_SIZES:
         raise EnvelopeError(
             ErrorCode.INVALID_REQUEST,
@@ -162,9 +162,9 @@ def _open_address(body: bytes | bytearray, place: _Range) -> str:
     return host
 
 
-def _open_request(body: bytes | bytearray, place: _Range) -> KafkaRequest:
+def _open_request(body: bytes | bytearray, bounds: _Range) -> KafkaRequest:
     """Cut the inner request out of ``body`` and return it. Its own body is not decoded yet."""
-    data = cut_in_place(body, *place)
+    data = cut_in_place(body, *bounds)
     if not isinstance(data, bytearray):
         data = bytearray(data)
     # Another API has its own error, whatever follows the fields that every header has.

@@ -87,20 +87,20 @@ def decode_envelope(request: InnerRequest, body: bytes | bytearray) -> EnvelopeA
         DecodeError: the bytes are not such an answer.
     """
     reader = BodyReader(body, flexible=True)
-    place = reader.nullable_byte_range("response_data")
+    bounds = reader.nullable_byte_range("response_data")
     error_code = reader.int16("error_code")
     reader.end_structure()
     reader.expect_end("Envelope")
     if error_code:
         return EnvelopeAnswer(error_code=error_code)
-    if place is None:
+    if bounds is None:
         raise DecodeError("response_data: expected bytes, found null", 0)
-    reader = BodyReader(body, flexible=False, position=place[0], end=place[1])
+    reader = BodyReader(body, flexible=False, position=bounds[0], end=bounds[1])
     correlation_id = reader.int32("correlation id")
     if correlation_id != request.correlation_id:
         raise DecodeError(
-            f"correlation id: expected {request.correlation_id}, found {correlation_id}", place[0]
+            f"correlation id: expected {request.correlation_id}, found {correlation_id}", bounds[0]
         )
     reader.flexible = has_response_tags(request.api_key, request.api_version)
     reader.end_structure()
-    return EnvelopeAnswer(error_code=0, body=cut_in_place(body, reader.position, place[1]))
+    return EnvelopeAnswer(error_code=0, body=cut_in_place(body, reader.position, bounds[1]))

@@ -76,7 +76,7 @@ class FetchPosition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class FetchAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a Fetch. An answer with an error may have a leader and its endpoint, too.
+    """The answer to a Fetch. An answer with an error may also have a leader and its endpoint.
 
     Attributes:
         error_code: the error of the whole answer, or else that of the partition.
@@ -109,7 +109,7 @@ class FetchAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a FetchSnapshot. An answer with an error may have a leader, too.
+    """The answer to a FetchSnapshot. An answer with an error may also have a leader.
 
     Attributes:
         error_code: the error of the whole answer, or else that of the partition.
@@ -195,7 +195,10 @@ def decode_fetch(version: int, body: bytes | bytearray) -> FetchAnswer:
     return replace(
         found,
         error_code=answer.error_code or found.error_code,
-        endpoints={each.node_id: (each.host, _port(each.port)) for each in answer.node_endpoints},
+        endpoints={
+            node_endpoint.node_id: (node_endpoint.host, _port(node_endpoint.port))
+            for node_endpoint in answer.node_endpoints
+        },
         records=cut_in_place(body, *records),
         throttle_ms=answer.throttle_time // timedelta(milliseconds=1),
     )
@@ -253,7 +256,10 @@ def decode_fetch_snapshot(version: int, body: bytes | bytearray) -> SnapshotAnsw
         found,
         error_code=answer.error_code or found.error_code,
         data=cut_in_place(body, *data),
-        endpoints={each.node_id: (each.host, each.port) for each in answer.node_endpoints},
+        endpoints={
+            node_endpoint.node_id: (node_endpoint.host, node_endpoint.port)
+            for node_endpoint in answer.node_endpoints
+        },
         throttle_ms=answer.throttle_time // timedelta(milliseconds=1),
     )
 

@@ -139,7 +139,7 @@ def count_items(api_key: RequestedKey, version: int, body: bytes | bytearray) ->
     An unauthorized request can thus be answered without decoding it.
 
     Raises:
-        DecodeError: the bytes cannot contain that many items. Kafka closes the connection, too.
+        DecodeError: the bytes cannot contain that many items. Kafka also closes the connection.
     """
     assert api_key in _BULK_APIS
     message, flexible = MESSAGES[api_key].request, _is_flexible(api_key, version)

@@ -113,7 +113,7 @@ def response_header(request: KafkaRequest) -> bytes:
 
 
 def frame_token(token: bytes) -> bytes:
-    """Return the frame of a SASL token that answers another one, after SaslHandshake version 0."""
+    """Return the frame of a SASL token that answers another, after SaslHandshake version 0."""
     return frame(token)
 
 
@@ -163,7 +163,7 @@ def read_request(request: bytearray) -> KafkaRequest:
             )
         # Replacing invalid UTF-8, as Kafka does, is safe here: no decision uses the client id.
         client_id = request[_HEAD.size : body_start].decode("utf-8", "replace")
-    # This includes unknown versions of ApiVersions, since their headers are read, too.
+    # This includes unknown versions of ApiVersions, since their headers are also read.
     if api.is_flexible(version):
         reader = BodyReader(request, flexible=True, position=body_start)
         reader.end_structure()

@@ -132,7 +132,7 @@ _STRINGS: Final[Mapping[tuple[bool, bool], Type]] = {
     (True, False): Type(BodyReader.string, compact_string, 1),
     (True, True): Type(BodyReader.nullable_string, compact_nullable_string, 1),
 }
-"""By whether the message is flexible, and the string nullable."""
+"""Keyed by whether the message is flexible, and the string nullable."""
 _BYTES: Final[Mapping[tuple[str, bool], tuple[Read, Callable[..., bytes]]]] = {
     ("bytes", False): (BodyReader.byte_string, byte_string),
     ("bytes", True): (BodyReader.nullable_byte_string, nullable_byte_string),
@@ -210,7 +210,7 @@ class Field(NamedTuple):
 def fields_of(structure: type) -> tuple[Field, ...]:
     """Return the declared fields of all versions, in the order of the wire."""
     hints = get_type_hints(structure, include_extras=True)
-    defaults = {each.name: each.default for each in msgspec.structs.fields(structure)}
+    defaults = {field.name: field.default for field in msgspec.structs.fields(structure)}
     fields = []
     for name, hint in hints.items():
         field_type, only = _parse(hint)
@@ -223,13 +223,13 @@ def _parse(hint: Any) -> tuple[FieldType, Only]:  # noqa: ANN401 - any annotatio
     """Return the type that an annotation gives, and on which versions it depends."""
     if get_origin(hint) is Annotated:
         marks = hint.__metadata__
-        only = next((each for each in marks if isinstance(each, Only)), Only())
-        own = [each for each in marks if not isinstance(each, Only)]
+        only = next((mark for mark in marks if isinstance(mark, Only)), Only())
+        own = [mark for mark in marks if not isinstance(mark, Only)]
         if own and not callable(own[-1]):
             return FieldType(own[-1], is_nullable=NoneType in get_args(hint.__origin__)), only
         return _parse(hint.__origin__)[0]._replace(read_many=own[-1] if own else None), only
     if get_origin(hint) in (UnionType, Union):
-        [hint] = [each for each in get_args(hint) if each is not NoneType]
+        [hint] = [argument for argument in get_args(hint) if argument is not NoneType]
         return _parse(hint)[0]._replace(is_nullable=True), Only()
     if get_args(hint):  # a generic type has the type of its items
         item = _parse(get_args(hint)[0])[0]

@@ -2,7 +2,7 @@
 
 **Invariant:** a record is kept completely or not at all. A record of a later version, or with
 unknown tagged fields, is skipped like records of other types. If it is about credentials, it is
-rejected instead: otherwise a removed credential might still log somebody in.
+rejected instead: otherwise a removed credential might still be accepted.
 
 Source: KIP-631, KIP-900; Kafka 4.3 message definitions.
 """

@@ -27,8 +27,8 @@ RECORDS_PER_SLICE: Final = 128
 _TEXTS_KEPT: Final = 4096
 """The maximum number of cached texts, and of cached entries."""
 _TEXTS_DROPPED: Final = 128
-"""How many of the oldest are dropped at once. Dropping all would block the thread for longer,
-since objects that were created long ago are in no CPU cache."""
+"""The number of oldest changes that are dropped at once. Dropping all would block the thread for
+longer, since objects that were created long ago are in no CPU cache."""
 
 _Entry: TypeAlias = tuple[int, str, str, int, int]
 """The fields of an ACL after its name: pattern type, principal, host, operation, permission."""

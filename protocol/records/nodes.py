@@ -59,6 +59,6 @@ def _read_level(data: bytes, start: int, end: int) -> int:
     with suppress(DecodeError):
         match decode_foreign(data, start, end):
             case BrokerRegistered(features=features) | ControllerRegistered(features=features):
-                levels = {each.name: each.highest for each in features}
+                levels = {feature.name: feature.highest for feature in features}
                 return levels.get(METADATA_VERSION_FEATURE, UNKNOWN_LEVEL)
     return UNKNOWN_LEVEL

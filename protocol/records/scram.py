@@ -59,7 +59,7 @@ def salt_password(mechanism: ScramMechanism, password: str, salt: bytes, iterati
 def make_credential(
     mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Return the credential that checks a log-in with the salted password ``salted``."""
+    """Return the credential that checks authentication with the salted password ``salted``."""
     client_key = hmac.digest(salted, b"Client Key", mechanism.hash_name)
     return ScramCredential(
         salt=salt,

@@ -59,7 +59,7 @@ def test_a_completion_ends_once_and_has_no_result_before() -> None:
 
 
 async def test_items_end_with_the_whole() -> None:
-    """Each has its own value or error. Items read before the end complete, too."""
+    """Each has its own value or error. Items read before the end complete as well."""
     whole: Completion[Sequence[int | Exception]] = Completion()
     items = ItemCompletions(whole, 3)
     early = list(items)

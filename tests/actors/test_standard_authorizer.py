@@ -81,7 +81,7 @@ def test_acls_are_not_listed_while_decisions_are_stopped() -> None:
 
 
 def test_updates_learn_who_asks_for_them() -> None:
-    """A daemon that forwards changes decides by the caller's log-in."""
+    """A daemon that forwards changes decides by how the caller authenticated."""
     asked: list[tuple[object, RequestContext]] = []
 
     class Recorded:

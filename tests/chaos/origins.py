@@ -23,7 +23,7 @@ STALE_SECONDS: Final = 8
 """How long the daemon decides without contact."""
 BEHIND_SECONDS_MAX: Final = STALE_SECONDS + 12.0
 """How long it may decide without a change in the cluster. A broker is in contact although it lacks
-the changes of the last 2 to 4 seconds, and a busy machine takes time, too.
+the changes of the last 2 to 4 seconds, and a busy machine takes time as well.
 """
 
 

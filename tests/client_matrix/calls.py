@@ -44,7 +44,7 @@ class Call(StrEnum):
 
 
 class Protocol(StrEnum):
-    """How a client connects: the security protocol, and the mechanism of its log-in."""
+    """How a client connects: the security protocol, and the mechanism of authentication."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL, client auth none"
@@ -62,7 +62,7 @@ class Protocol(StrEnum):
 
     @property
     def mechanism(self) -> str | None:
-        """The mechanism of the log-in, or None if the protocol has no log-in."""
+        """The mechanism of authentication, or None if the protocol has no authentication."""
         is_sasl = self.security_protocol.startswith("SASL_")
         return self.value.partition(", ")[2] if is_sasl else None
 
@@ -216,7 +216,7 @@ def check_code(code: int) -> None:
 
 
 Open = Callable[[str, Login | None, Tls | None], AdminClient]
-"""Open a client of an address (``host:port``), with or without a log-in, with or without TLS."""
+"""Open a client of an address (``host:port``), with or without authentication and TLS."""
 
 
 def report_each(

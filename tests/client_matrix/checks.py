@@ -30,7 +30,7 @@ SEEN, HIDDEN = "seen", "hidden"
 """A DESCRIBER may describe the topic and the group named SEEN, but not those named HIDDEN."""
 
 NAME: Final = "bob"
-"""The user of all log-ins."""
+"""The user of every connection."""
 ITERATIONS: Final = 4096
 SCRAM_MECHANISMS: Final = tuple(mechanism.text for mechanism in ScramMechanism)
 

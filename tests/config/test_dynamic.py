@@ -82,7 +82,7 @@ def test_plug_in_cannot_claim_keys_of_kafka_or_with_our_prefix() -> None:
 
 
 def test_reloadable_keys_of_audit_and_callers_are_guarded() -> None:
-    """Future ones are, too."""
+    """Future ones are as well."""
     assert {name for name in SUPER_USER_ONLY_KEYS if name.startswith("authorizerd.")} == {
         "authorizerd.audit.level",
         "authorizerd.audit.required",

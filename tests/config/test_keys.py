@@ -112,5 +112,5 @@ def test_misspelt_key_is_reported_with_a_suggestion(name: str, meant: str) -> No
     ],
 )
 def test_other_kafka_key_is_not_reported_as_a_typo(name: str) -> None:
-    """A server.properties may serve a broker, too."""
+    """A server.properties may serve a broker as well."""
     assert describe_ignored_key(name) == name

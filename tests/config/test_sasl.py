@@ -27,7 +27,7 @@ def test_scram_needs_no_users() -> None:
 
 
 def test_kafkas_login_line_for_scram_is_accepted() -> None:
-    """Its options are for the broker's own log-ins, so the daemon does not use them."""
+    """Its options are for the broker's own connections, so the daemon does not use them."""
     line = f"{PREFIX}scram-sha-256.sasl.jaas.config={SCRAM_LOGIN}"
     configuration = configure(LISTENER, SCRAM, line)
     assert configuration.ignored_keys == ()

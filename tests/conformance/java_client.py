@@ -164,7 +164,7 @@ class JavaClient(AdminClient):
 
 
 def java_settings(login: Login | None, tls: Tls | None) -> dict[str, str]:
-    """Return the configuration of Kafka's clients for a log-in and for TLS."""
+    """Return the configuration of Kafka's clients for authentication and for TLS."""
     settings = {"security.protocol": security_protocol(login, tls)}
     if login is not None:
         settings |= {

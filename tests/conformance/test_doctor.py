@@ -49,7 +49,7 @@ def check_rights(folder: Path, cluster: Cluster) -> None:
     assert "more in the cluster than it needs: ALTER" in lines
     code, lines = examine(folder, brokers_source(cluster, "admin"))
     assert code == 0
-    assert "CLUSTER_ACTION, it reads topics and acts as anybody). Do: remove the user from" in lines
+    assert "CLUSTER_ACTION, it reads topics and acts as anyone). Do: remove the user from" in lines
 
 
 def check_places(folder: Path, cluster: Cluster) -> None:

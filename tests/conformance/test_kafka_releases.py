@@ -179,7 +179,7 @@ def test_daemons_allow_what_every_release_allows(
         assert ask_broker(cluster, second) == new
         scene.check_one(scene.by_brokers, new, "4.4")
         for controller in cluster.controllers:
-            # A controller judges the requests that it gets, so it counts, too.
+            # A controller judges the requests that it gets, so it counts as well.
             scene.check_one(scene.by_quorum, old & new, "4.3 or 4.4")
             cluster.restart_with(controller.node_id, newest_rig)
         scene.check(new, "4.4")

@@ -1,4 +1,4 @@
-"""SCRAM log-ins and re-authentication: Kafka and the daemon give the same answers."""
+"""SCRAM authentication and re-authentication: Kafka and the daemon give the same answers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Client:
             self.send(tokens.final(challenge))
 
     def use(self) -> None:
-        """Send a request that needs a log-in."""
+        """Send a request that needs authentication."""
         self.ask(ApiKey.DESCRIBE_CLUSTER, 0, include_cluster_authorized_operations=False)
 
     def close(self) -> None:

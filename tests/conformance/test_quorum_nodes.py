@@ -202,7 +202,7 @@ async def test_every_protocol_and_mechanism_can_fetch(
 
 
 async def test_errors_name_the_leader(secured: Secured, node: Node) -> None:
-    """An answer without an error names it, too."""
+    """An answer without an error names it as well."""
     first = await fetch(node, 0)
     assert first.error_code == ErrorCode.FENCED_LEADER_EPOCH
     epoch = first.leader_epoch

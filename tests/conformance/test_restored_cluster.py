@@ -36,7 +36,7 @@ def single(rig: Rig, tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_longer_log_of_the_same_epoch_stops_decisions(single: Cluster, tmp_path: Path) -> None:
-    """Kafka finds no fault in the daemon's Fetch: the offset and the epoch are in its log, too."""
+    """Kafka finds no fault in the daemon's Fetch: its log also has the offset and the epoch."""
     single.create(acl(topic="kept"))
     metadata = single.members[FIRST_CONTROLLER].metadata_dir
     single.stop(FIRST_CONTROLLER)

@@ -268,7 +268,7 @@ def test_user_who_owns_nothing_cannot_add(zookeeper: ZooKeeper, broker: ZooKeepe
 
 def test_wrong_password_is_rejected(zookeeper: ZooKeeper) -> None:
     with (
-        pytest.raises(ZooKeeperError, match="rejects the log-in") as caught,
+        pytest.raises(ZooKeeperError, match="rejects the credentials") as caught,
         session_of(zookeeper, sasl=Login("kafka", "wrong-secret")) as session,
     ):
         session.get("/kafka-acl")

@@ -243,7 +243,7 @@ async def test_document_names_the_credentials_in_force(
 
 @pytest.mark.parametrize("path", [ACLS_PATH, WATCH_PATH])
 async def test_port_that_trusts_everyone_describes_that_it_lists_no_acls(path: str) -> None:
-    """It does not know who calls. The document for all settings has the listing, too."""
+    """It does not know who calls. The document for all settings has the listing as well."""
     place = Place(None)
     accepted = place.callers.accepted_schemes()
     description = ApiDescription(describe_port(DECISION_API, accepted))

@@ -143,7 +143,7 @@ def test_user_of_a_plain_log_in_is_the_principal(tmp_path: Path) -> None:
         wrong = admin_as("admin", "wrong")
         with pytest.raises(KafkaException):
             wrong.describe_acls(ANYTHING, request_timeout=3).result(5)
-        wait_until(lambda: failed_logins(daemon) >= 1, "the failed log-in is counted")
+        wait_until(lambda: failed_logins(daemon) >= 1, "the failed authentication is counted")
         code, errors = daemon.stop()
     assert code == 0
     assert "secret" not in errors

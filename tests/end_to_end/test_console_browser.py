@@ -98,7 +98,7 @@ class Visitor:
         page.on("dialog", lambda dialog: self.faults.append(dialog.message))
 
     def _note(self, kind: str, text: str) -> None:
-        # The browser reports each status of 400 and above as an error, too.
+        # The browser reports each status of 400 and above as an error as well.
         if kind in ("error", "warning") and "responded with a status" not in text:
             self.faults.append(text)
 
@@ -229,7 +229,7 @@ def test_console_works_without_script(browser: Browser, daemon: DaemonProcess) -
     page.goto("/console/live")
     assert page.get_by_role("button", name="Pause").count() == 0
     page.get_by_role("link", name="Reload").click()
-    page.get_by_role("heading", name="Decisions a second").wait_for()
+    page.get_by_role("heading", name="Decisions per second").wait_for()
     page.goto(PAGES["ACLs"])
     page.get_by_role("columnheader", name="Operation").get_by_role("link").click()
     page.wait_for_url("**sort=operation**")

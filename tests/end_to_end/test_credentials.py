@@ -530,7 +530,7 @@ def connect_as(place: Place, listener: str, mechanism: str, user: str) -> KafkaC
 def test_listener_applies_the_clients_own_rights(
     place: Place, listener: str, mechanism: str
 ) -> None:
-    """Without log-in and certificate, everybody is ANONYMOUS, who has no right."""
+    """Without authentication and certificate, everybody is ANONYMOUS, who has no right."""
     connection = connect_as(place, listener, mechanism, MALLORY)
     refused = connection.describe()
     assert isinstance(refused, ApiError)

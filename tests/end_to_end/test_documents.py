@@ -58,7 +58,7 @@ def find_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FindDaemon
 
 
 def of_language(language: str) -> pytest.MarkDecorator:
-    """Select these blocks, but no file for a client, such as one with its log-in."""
+    """Select these blocks, but no file for a client, such as one with authentication."""
     blocks = [
         block
         for block in RUN

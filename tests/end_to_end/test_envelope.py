@@ -64,7 +64,7 @@ def outer(code: int) -> bytes:
 async def connected(
     service: KafkaService, token: bytes, name: str = "CONTROLLER"
 ) -> AsyncIterator[Client]:
-    """Serve a listener with log-ins; yield a client that has logged in."""
+    """Serve a SASL listener; yield a client that has logged in."""
     listener = KafkaListener(
         name=name,
         handlers=service.handlers,

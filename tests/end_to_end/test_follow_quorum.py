@@ -116,7 +116,7 @@ def test_snapshot_is_fetched_in_pieces(tmp_path: Path, kafka: str) -> None:
 
 
 def test_snapshot_that_disappears_is_replaced(quorum: QuorumThread, tmp_path: Path) -> None:
-    """Kafka 4.3.1 hides the reason, and a leader may change in the middle, too."""
+    """Kafka 4.3.1 hides the reason, and a leader may change in the middle as well."""
     quorum.do(ScriptedQuorum.append, *map(added, range(3, 300)))
     quorum.do(ScriptedQuorum.take_snapshot)
     quorum.do(lambda each: setattr(each, "snapshot_bytes_max", 100))

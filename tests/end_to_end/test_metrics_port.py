@@ -94,7 +94,7 @@ def test_metrics_port_answers_no_decisions(port: HTTPConnection) -> None:
 def test_no_answer_contains_a_name_a_path_or_a_secret(
     daemon: DaemonProcess, port: HTTPConnection
 ) -> None:
-    """The marker is in ACLs, users, passwords, tokens, paths, decisions and failed log-ins."""
+    """The marker is in ACLs, users, passwords, tokens, paths, decisions and failed logins."""
     listener = daemon.ready["listeners"]["SASL_PLAINTEXT"]
     client = KafkaConnection(listener, USER, PASSWORD)
     assert client.create(acl(f"User:{USER}", "READ", topic=f"{MARKER}-topic")) == [None]

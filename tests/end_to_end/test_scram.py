@@ -1,4 +1,4 @@
-"""Log-ins of real clients with SCRAM, with the users that the log was formatted with."""
+"""SCRAM authentication of real clients, with the users that the log was formatted with."""
 
 from __future__ import annotations
 
@@ -142,7 +142,8 @@ def test_wrong_users_and_passwords_fail(
     with pytest.raises(KafkaException):
         admin.describe_acls(ANYTHING, request_timeout=1).result(5)
     wait_until(
-        lambda: logins(scram_daemon, mechanism, "failed") > failed, "the failed log-in is counted"
+        lambda: logins(scram_daemon, mechanism, "failed") > failed,
+        "the failed authentication is counted",
     )
 
 

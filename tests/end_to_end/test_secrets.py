@@ -279,7 +279,7 @@ def break_configuration(installation: Installation, log_dir: Path) -> None:
 
 
 def fail_to_log_in(installation: Installation, listener: str) -> None:
-    """Follow a listener that refuses the log-in, and keep what doctor and the daemon print."""
+    """Follow a listener that refuses authentication, and keep what doctor and the daemon print."""
     folder = installation.folder
     config = installation.follower("quorum", listener) | {"authorizerd.log.level": "DEBUG"}
     path = write_config(folder, folder / "follower", config)
@@ -350,7 +350,7 @@ def test_no_secret_is_in_any_output(tmp_path: Path) -> None:
     installation.call("restore", "restore", "--json", backup, "--log-dir", tmp_path / "restored")
     assert b"acls_digest" in installation.outputs["restore"]
     assert len(installation.outputs) > 15
-    assert b"log-in failed" in installation.outputs["log"]
+    assert b"failed authentication from" in installation.outputs["log"]
     assert installation.find(ignored=(*_inputs(tmp_path),)) == {}
 
 

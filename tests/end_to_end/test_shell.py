@@ -47,7 +47,7 @@ def test_daemon_shows_its_acls(
     assert main(["shell", "--bootstrap-server", address, "cat", "/image/acls/byId/*"]) == 0
     printed = capsys.readouterr()
     assert sorted(printed.out.splitlines()) == sorted(map(str, ACLS))
-    assert printed.err.startswith("authorizerd: brokers do not tell all; ids of ACLs")
+    assert printed.err.startswith("authorizerd: brokers do not report everything; ids of ACLs")
 
 
 def test_daemon_refuses_acls_without_a_right(

@@ -63,7 +63,7 @@ class HttpClient(Connected[HTTPConnection]):
 
 
 class Evaluations(HttpClient):
-    """AuthZEN's single questions; one in five asks for an explanation, too."""
+    """AuthZEN's single questions; one in five asks for an explanation as well."""
 
     name, pause_seconds = "evaluation", 0.03
 

@@ -258,7 +258,7 @@ class _WatchedLog(logging.Handler):
 def _watched() -> Iterator[_WatchedLog]:
     """Watch the log, and let an input that does not end raise HangError.
 
-    The signal interrupts regular expressions, too.
+    The signal interrupts regular expressions as well.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:

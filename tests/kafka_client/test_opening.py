@@ -1,4 +1,4 @@
-"""A new connection to a node: its log-in, and how long it lasts."""
+"""A new connection to a node: authentication, and how long it lasts."""
 
 import math
 from datetime import timedelta

@@ -110,7 +110,7 @@ def test_optional_extension_is_ignored(extension: str) -> None:
     [
         (b"", "malformed"),
         (b"v", "malformed"),
-        (b"e=other-error", "the server rejects the log-in: other-error"),
+        (b"e=other-error", "the server rejects authentication: other-error"),
         (b"v=", "signature is wrong"),
         (b"v=AAAA", "signature is wrong"),
         (b"v=AAA", "invalid base64"),

@@ -206,7 +206,7 @@ class Cluster:
 
         Raises:
             OSError: nothing listens there.
-            RigError: the log-in was refused.
+            RigError: authentication was refused.
         """
         password = self.settings.node.users[user]
         return Admin(self.members[node_id].address, user, password, client_host)

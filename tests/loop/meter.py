@@ -208,7 +208,7 @@ class CollectionMeter(Meter):
 
     def _collected(self, phase: str, info: object) -> None:
         if phase == "start":
-            # Not ``gc.get_count``: it counts tuples whose memory Python keeps for others, too.
+            # Not ``gc.get_count``: it counts tuples whose memory Python keeps for others as well.
             self._seen += sum(len(gc.get_objects(number)) for number in range(3))
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:

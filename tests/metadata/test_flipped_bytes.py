@@ -87,7 +87,7 @@ def test_every_flipped_bit_of_a_log_is_found(log_dir: Path) -> None:
 
 
 def test_every_flipped_byte_of_a_log_with_checkpoints_is_found(log_dir: Path) -> None:
-    """check-log reads older segments and checkpoints, too."""
+    """check-log reads older segments and checkpoints as well."""
     write_sound_log(log_dir, checkpoints=True, clean=True)
     check_flips(log_dir, (0x01,))
 

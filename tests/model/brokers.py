@@ -210,7 +210,7 @@ def drop_connections(broker: Broker) -> None:
 
 
 def heal(broker: Broker) -> None:
-    """End every failure of a broker; its connections end, too."""
+    """End every failure of a broker; its connections end as well."""
     broker._faults.clear()
     drop_connections(broker)
     broker.is_isolated = broker.is_stuck = False

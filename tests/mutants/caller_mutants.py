@@ -9,10 +9,10 @@ from tests.mutants.mutant import Mutant
 CALLER_MUTANTS: Final = (
     # Decision ports
     Mutant(
-        name="one caller's searches and questions about the past take all places",
+        name="one caller's searches and questions about the past take all slots",
         file="daemon/queries/admission.py",
-        text="_has_place(caller, waiting, self.running, WAITING_MAX)",
-        becomes="_has_place(None, waiting, self.running, WAITING_MAX)",
+        text="_has_slot(caller, waiting, self.running, WAITING_MAX)",
+        becomes="_has_slot(None, waiting, self.running, WAITING_MAX)",
         found_by="tests/daemon/queries/test_admission.py::test_one_caller_cannot_take_all_places",
     ),
     Mutant(

@@ -11,14 +11,14 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="connections are unbounded",
         file="daemon/net/accepting.py",
-        text="places.taken < limits.unreserved_max",
-        becomes="places.taken >= 0",
+        text="slots.taken < limits.unreserved_max",
+        becomes="slots.taken >= 0",
         found_by="tests/daemon/kafka/test_listener_limits.py::test_connections_above_the_limit_are_closed",
     ),
     Mutant(
         name="silent connections block new ones",
         file="daemon/net/accepting.py",
-        text="                and places.evict(newcomer.network)\n",
+        text="                and slots.evict(newcomer.network)\n",
         becomes="                and limits is None\n",
         found_by="tests/daemon/net/test_connection_server.py::test_newcomer_replaces_the_oldest_silent_connection",
     ),
@@ -32,12 +32,12 @@ CONNECTION_MUTANTS: Final = (
     Mutant(
         name="one address may have any number of connections",
         file="daemon/net/accepting.py",
-        text="places.count(source) >= limits.of_address(address)",
-        becomes="places.count(source) < 0",
+        text="slots.count(source) >= limits.of_address(address)",
+        becomes="slots.count(source) < 0",
         found_by="tests/daemon/net/test_connection_server.py::test_one_address_has_no_more_connections_than_its_limit",
     ),
     Mutant(
-        name="a network with many connections takes the places of others",
+        name="a network with many connections takes the slots of others",
         file="daemon/net/open_connections.py",
         text="most >= len(self._strangers.get(network, ())):",
         becomes="most >= 0:",

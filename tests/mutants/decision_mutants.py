@@ -18,8 +18,8 @@ DECISION_MUTANTS: Final = (
     Mutant(
         name="by resource type, a range with a network interface allows",
         file="acl/by_resource_type.py",
-        text="(each.hosts[text], is_certain(text))",
-        becomes="(each.hosts[text], True)",
+        text="(rule.hosts[text], is_certain(text))",
+        becomes="(rule.hosts[text], True)",
         found_by="tests/acl/test_host_ranges.py::test_range_with_an_interface_denies_and_does_not_allow",
     ),
     Mutant(
@@ -302,10 +302,10 @@ DECISION_MUTANTS: Final = (
         name="anyone may ask about the past of others",
         file="daemon/decisions/authzen.py",
         text=(
-            'are those of now."""\n'
+            'current rights apply."""\n'
             "        self._check(requester, EVALUATIONS, question.principal)\n"
         ),
-        becomes='are those of now."""\n',
+        becomes='current rights apply."""\n',
         found_by="tests/daemon/decisions/test_past_requests.py::test_question_about_the_past_needs_the_right_to_read",
     ),
     Mutant(

@@ -24,7 +24,7 @@ SETTING_MUTANTS: Final = (
     Mutant(
         name="an error shows what a provider gave",
         file="config/key_values.py",
-        text="    if place.is_provided and not",
+        text="    if entry.is_provided and not",
         becomes="    if False and not",
         found_by="tests/config/test_providers.py::test_no_error_shows_the_text_of_a_provider",
     ),

@@ -127,8 +127,8 @@ STATE_MUTANTS: Final = (
     Mutant(
         name="every answer of a plug-in except False allows",
         file="actors/plugged_values.py",
-        text="[each is True for each in",
-        becomes="[each is not False for each in",
+        text="[answer is True for answer in",
+        becomes="[answer is not False for answer in",
         found_by="tests/actors/test_plugged_authorizer.py::test_invalid_answers_are_denials",
     ),
     Mutant(
@@ -214,10 +214,10 @@ STATE_MUTANTS: Final = (
     Mutant(
         name="story: one frame is decided by several states",
         file="daemon/decisions/stream_server.py",
-        text="            decisions += self._decide(state, these)\n",
+        text="            decisions += self._decide(state, turn)\n",
         becomes=(
             "            state = self._server.authorizer.current_state()\n"
-            "            decisions += self._decide(state, these)\n"
+            "            decisions += self._decide(state, turn)\n"
         ),
         found_by="tests/model/test_stories.py::test_every_invariant_holds_in_every_story",
     ),

@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--writes", choices=WRITES, default="as-self")
     parser.add_argument("--folder", type=Path, default=ROOT / ".run" / "soak")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the daemons and the disks end, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the daemons and the disks end as well
     arguments.folder.mkdir(parents=True, exist_ok=True)
     sys.stdout.write(f"seed {arguments.seed}, load of the machine {os.getloadavg()}\n")
     sys.stdout.flush()

@@ -145,7 +145,7 @@ class RefusedChanges(Connected[KafkaConnection]):
     """Changes of a super user that are invalid, too many, or change nothing.
 
     Attributes:
-        large_share: the part of the exchanges that exceed the limits of a request, too.
+        large_share: the part of the exchanges that exceed the limits of a request as well.
     """
 
     name, pause_seconds, has_worker = "refused change", 0.5, False
@@ -180,7 +180,7 @@ class RefusedChanges(Connected[KafkaConnection]):
         self._check([error for _, error in sent], found)
 
     def _delete(self) -> None:
-        """Send invalid filters, and filters that match nothing; describe by an invalid one, too."""
+        """Send invalid filters, and filters that match nothing; also describe by an invalid one."""
         sent: list[tuple[AclFilter, ApiError | None]] = [
             (each, _refusal(text)) for each, text in INVALID_FILTERS
         ]

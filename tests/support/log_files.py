@@ -30,7 +30,7 @@ from tests.support.acls import acl as new_acl
 EPOCH = 1
 TIME_MS = 1_792_000_000_000
 METADATA_VERSION = FeatureLevel(METADATA_VERSION_FEATURE, 30)
-"""4.3-IV0: Kafka 4.3 reads the files, too."""
+"""4.3-IV0: Kafka 4.3 reads the files as well."""
 
 _CONTROL_RECORDS = {
     ControlType.LEADER_CHANGE: leader_change(1),

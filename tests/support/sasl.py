@@ -1,4 +1,4 @@
-"""Settings, credentials and tokens of SASL log-ins."""
+"""Settings, credentials and tokens of SASL authentication."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ScramTokens:
 
 
 def log_in(connection: KafkaConnection, mechanism: str, user: str, password: str) -> Any:  # noqa: ANN401 - an entity
-    """Return the last answer to a log-in, or to one again."""
+    """Return the last answer to authentication, or to re-authentication."""
     chosen = connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=mechanism)
     if chosen.error_code or mechanism not in MECHANISMS:
         return chosen

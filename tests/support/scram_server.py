@@ -40,7 +40,7 @@ class ScramServer:
             self._challenge,
             self._sign,
         )
-        """A node's answers to the three requests of a log-in."""
+        """A node's answers to the three requests of an authentication."""
 
     def _challenge(self, request: KafkaRequest) -> SimpleNamespace:
         self._server.set_client_first(_token(request))

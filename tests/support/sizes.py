@@ -1,6 +1,6 @@
 """How much the tests of random and large inputs try: little in ``make test``, all with ``WHOLE=1``.
 
-``make test-whole`` runs them whole every night. A mutant's test is whole, too.
+``make test-whole`` runs them whole every night. A mutant's test is whole as well.
 """
 
 from __future__ import annotations

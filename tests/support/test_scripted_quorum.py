@@ -141,7 +141,7 @@ async def test_new_leader_has_no_high_watermark(quorum: ScriptedQuorum) -> None:
 async def test_fetch_waits_for_news(
     nursery: trio.Nursery, autojump_clock: MockClock, kafka: str, waits: bool
 ) -> None:
-    """From version 18 on, a higher watermark is news, too."""
+    """From version 18 on, a higher watermark is news as well."""
     quorum = ScriptedQuorum(nursery, kafka=kafka)
     quorum.elect(1)
     node = await connect(quorum, 1)

@@ -25,7 +25,7 @@ BROKER = b'{"version":2,"brokerid":1,"timestamp":"1","kraftControllerEpoch":-1}'
 
 @contextmanager
 def running_cluster() -> Iterator[ScriptedZooKeeper]:
-    """Run a ZooKeeper with the znodes that brokers of 3.9 create, without log-ins."""
+    """Run a ZooKeeper with the znodes that brokers of 3.9 create, without authentication."""
     with running_zookeeper() as server:
         for path in list_parents(Target().oldest):
             server.put(path)

@@ -85,8 +85,8 @@ def _log_batches(added: Iterable[AclAdded]) -> Iterator[_Batch]:
     yield [(None, _version())], False
     rest = iter(added)
     for first in rest:
-        some = chain((first,), islice(rest, ACLS_PER_REQUEST - 1))
-        yield [(None, encode_value(acl)) for acl in some], False
+        request = chain((first,), islice(rest, ACLS_PER_REQUEST - 1))
+        yield [(None, encode_value(acl)) for acl in request], False
 
 
 def _checkpoint_batches(added: Iterable[AclAdded]) -> Iterator[_Batch]:

@@ -284,7 +284,7 @@ def measure_connections(run: Run) -> Iterator[Row]:
     acls, workers, connections = run.pick((1_000_000, 8, 10_000), (2000, 1, 20))
     place, seconds = run.new_place("connections"), run.pick(20.0, 0.2)
     write_set(acls, place)
-    # More than are opened: a process may get more than its part, and probes need some, too.
+    # More than are opened: a process may get more than its part, and probes also need some.
     most = str(2 * connections)
     limits = {
         "authorizerd.workers": str(workers),

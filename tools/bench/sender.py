@@ -35,7 +35,7 @@ NUMBER: Final = b"##########"
 _RECEIVE_BYTES: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 10.0
 _RETRY_NS: Final = 50_000_000
-"""How long a connection rests after a refusal. Requests that are due meanwhile are refused, too."""
+"""How long a connection rests after a refusal. Requests that are due meanwhile are also refused."""
 _RESTING, _LOST = "waiting after a refusal", "no connection"
 
 
@@ -250,7 +250,7 @@ class _Sender:
 
     def _pump(self, connection: _Connection) -> None:
         connection.pump()
-        # A connection that could not send all is also told when it can go on.
+        # A connection that could not send all is also told when it can continue.
         is_blocked = bool(connection.sending) and connection.is_secured
         if is_blocked != connection.is_blocked:
             connection.is_blocked = is_blocked

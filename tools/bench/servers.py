@@ -2,7 +2,7 @@
 
 **Invariant:** the sides of a comparison get the same questions, warm-ups, rates and samples, in
 turn, and no side is timed before it has given the expected answers. Questions are distinct: each
-load goes on with the question after the last one that the server was asked.
+load continues with the question after the last one that the server was asked.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class Server:
         before = cpu_seconds(self.process_id)
         rate = measure_rate(self.plan(questions, load, seconds))
         used = cpu_seconds(self.process_id) - before
-        # Those that were in flight at the end may have been answered, too.
+        # Those that were in flight at the end may also have been answered.
         self._asked += (rate.requests + rate.refused + load.connections) * load.each
         # A quick run may use less than one clock tick of CPU time.
         per_cpu = rate.requests * load.each / used if used else 0.0

@@ -38,7 +38,7 @@ EVALUATION: Final = {
 ADDED: Final = "--add --allow-principal User:alice --operation Read --topic orders"
 DAEMONS: Final = (1, 2)
 CONSOLE: Final = {"authorizerd.console": "true"}
-"""On loopback and without tokens, it needs no log-in."""
+"""On loopback and without tokens, it needs no login."""
 ALLOWED_SECONDS_MAX: Final = 10.0
 
 
@@ -107,7 +107,7 @@ def _describe_trials(cluster: Cluster, daemons: Sequence[DaemonProcess]) -> str:
     """Return what a reader can try while everything runs."""
     admin = cluster.client_config(ADMIN)
     servers = f"--bootstrap-server {cluster.bootstrap_servers} --command-config {admin}"
-    consoles = "\n".join(f"  http://{each.admin_http}/console/" for each in daemons)
+    consoles = "\n".join(f"  http://{daemon.admin_http}/console/" for daemon in daemons)
     question = "--principal User:alice --operation read --topic orders"
     return f"""
 All of them run until Ctrl-C. Try:

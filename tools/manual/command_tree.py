@@ -57,7 +57,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:
         check_text(action.help or "")
         if isinstance(action, argparse._SubParsersAction):
-            texts = {each.dest: each.help or "" for each in action._choices_actions}
+            texts = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name in [name for name in action.choices if not texts.get(name)]:
                 del action.choices[name]
             for name, inner in action.choices.items():
@@ -89,7 +89,11 @@ def each_command(
     """Yield each command's words, as one text, and its arguments."""
     yield (
         parser.prog,
-        [each for each in parser._actions if not isinstance(each, argparse._SubParsersAction)],
+        [
+            action
+            for action in parser._actions
+            if not isinstance(action, argparse._SubParsersAction)
+        ],
     )
     for inner in _subcommands(parser).values():
         yield from each_command(inner)

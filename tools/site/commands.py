@@ -30,14 +30,14 @@ def _sections(parser: argparse.ArgumentParser, summary: str) -> Iterator[str]:
     if summary:
         yield f"{summary[0].upper()}{escape(summary[1:])}.\n"
     below = None
-    for each in parser._actions:
-        if isinstance(each, argparse._SubParsersAction):
-            below = each
-        elif each.help != argparse.SUPPRESS:
-            yield _item(each)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            below = action
+        elif action.help != argparse.SUPPRESS:
+            yield _item(action)
     yield ""
     if below is not None:
-        summaries = {each.dest: each.help or "" for each in below._choices_actions}
+        summaries = {choice.dest: choice.help or "" for choice in below._choices_actions}
         for name, inner in below.choices.items():
             yield from _sections(inner, summaries[name])
 

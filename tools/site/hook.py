@@ -36,7 +36,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let the page's links lead to the files' places in the site."""
+    """Make the page's links point to where the site has the files."""
     return rewrite_links(markdown, to_project(page.file.src_uri))
 
 

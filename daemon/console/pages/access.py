@@ -129,7 +129,7 @@ class AccessPage:
         self._make_query: Final = make_query
 
     async def __call__(self, visit: Visit) -> Shown:
-        """Show the form; with a question in the query, the table, too."""
+        """Show the form; with a question in the query, also the table."""
         fields = visit.parameters
         context: dict[str, Any] = {"table": None, "facts": None, "failure": ""}
         status = 200

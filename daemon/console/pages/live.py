@@ -1,4 +1,4 @@
-"""The page *Live*: decisions a second, denials by principal, lag, purgatory and overload."""
+"""The page *Live*: decisions per second, denials by principal, lag, purgatory and overload."""
 
 from __future__ import annotations
 

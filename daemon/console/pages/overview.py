@@ -13,7 +13,7 @@ from authorizerd.daemon.telemetry.readiness import Readiness
 
 
 class OverviewPage:
-    """Show the daemon's state, which the admin port shows as /readyz and /metrics, too."""
+    """Show the daemon's state, which the admin port also shows as /readyz and /metrics."""
 
     def __init__(
         self,

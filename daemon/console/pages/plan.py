@@ -52,7 +52,7 @@ class PlanPage:
         if self._audit_file is None or self._audit_file in STANDARD_STREAMS:
             self._audit_file = None
             self._note = "Set authorizerd.audit.log to a file to see the effect on requests here."
-        elif any(each is not Masking.NONE for each in masks):
+        elif any(mask is not Masking.NONE for mask in masks):
             self._audit_file = None
             self._note = "The audit log masks names, so its requests cannot be judged."
 

@@ -32,7 +32,7 @@ class QuestionPage:
         self._answer: Final = answer
 
     async def __call__(self, visit: Visit) -> Shown:
-        """Show the form; with a question in the query, its answer, too."""
+        """Show the form; with a question in the query, also its answer."""
         fields = visit.parameters
         answer, failure, status = None, "", 200
         if fields:

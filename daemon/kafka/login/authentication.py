@@ -1,9 +1,9 @@
-"""The state machine of one connection's log-ins, without any I/O.
+"""The state machine of one connection's authentication, without any I/O.
 
-**Invariant:** the client first chooses a mechanism, and then sends its tokens. A failed log-in ends
-the connection. A request out of turn ends it too, usually without an answer. A connection never
-changes its principal or its mechanism: a client can only log in again as the same user (KIP-368),
-and only if sessions are limited.
+**Invariant:** the client first chooses a mechanism, and then sends its tokens. Failed
+authentication ends the connection. A request out of turn ends it too, usually without an answer. A
+connection never changes its principal or its mechanism: a client can only log in again as the same
+user (KIP-368), and only if sessions are limited.
 
 Source: KIP-43, KIP-152, KIP-368; Kafka 4.3 SaslServerAuthenticator, KafkaChannel.
 """
@@ -56,16 +56,16 @@ _TOKEN_EXPECTED: Final = frozenset((_State.REQUEST_EXPECTED, _State.RAW_TOKEN_EX
 
 
 class SaslExchange:
-    """The state of one connection's log-ins.
+    """The state of one connection's authentication.
 
     ``mechanism`` is the one that the client chose last, and ``failure`` the reason of a failed
-    log-in, for the log: it names the user that the client claims to be. Times are in seconds of a
-    monotonic clock.
+    authentication, for the log: it names the user that the client claims to be. Times are in
+    seconds of a monotonic clock.
 
     Args:
-        settings: how clients log in; None if the listener has no log-in.
-        peer: the principal from the client's certificate, for a listener without log-in; None
-            means ANONYMOUS.
+        settings: how clients log in; None if the listener has no authentication.
+        peer: the principal from the client's certificate, for a listener without authentication;
+            None means ANONYMOUS.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SaslExchange:
 
     @property
     def principal(self) -> str | None:
-        """The client's principal; None before a log-in has succeeded, and during another one."""
+        """The client's principal; None before authentication, and during re-authentication."""
         return self._principal if self._state is _State.LOGGED_IN else None
 
     @property
@@ -116,7 +116,7 @@ class SaslExchange:
 
     @property
     def is_reauthentication(self) -> bool:
-        """True from the start of a second or later log-in until it has succeeded."""
+        """True from the start of a second or later authentication until it has succeeded."""
         return self._principal is not None and self._state is not _State.LOGGED_IN
 
     @property
@@ -140,15 +140,15 @@ class SaslExchange:
             return ErrorCode.ILLEGAL_SASL_STATE
         if self._state is _State.UNAUTHENTICATED:
             if self._has_answered_versions:
-                raise OutOfTurnError("a second ApiVersions before log-in")
+                raise OutOfTurnError("a second ApiVersions before authentication")
             self._has_answered_versions = True
         return ErrorCode.NONE
 
     def choose_mechanism(self, mechanism: str, version: int, now: float) -> SaslHandshakeAnswer:
-        """Answer a SaslHandshake, which begins a log-in.
+        """Answer a SaslHandshake, which begins authentication.
 
         Raises:
-            OutOfTurnError: a raw token is expected, or the log-in has failed.
+            OutOfTurnError: a raw token is expected, or authentication has failed.
             SessionExpiredError: see ``check_session``.
         """
         if self._state is _State.REQUEST_EXPECTED:
@@ -162,7 +162,7 @@ class SaslExchange:
             self._reauthentication_began_at = now
         elif self._state is not _State.UNAUTHENTICATED:
             raise OutOfTurnError("a second SaslHandshake")
-        assert self._settings is not None, "without log-ins, no session ends"
+        assert self._settings is not None, "without authentication, no session ends"
         mechanisms = self._settings.mechanisms
         if mechanism not in mechanisms:
             self._fail("unsupported SASL mechanism")
@@ -221,7 +221,7 @@ class SaslExchange:
 
     def _check(self, token: bytes, now: float) -> SaslAuthenticateAnswer:
         assert self._login is not None, "a mechanism has been chosen"
-        if len(token) > LOGIN_BYTES_MAX:  # after a log-in, requests may be larger
+        if len(token) > LOGIN_BYTES_MAX:  # after authentication, requests may be larger
             raise InvalidCredentialsError("the token is too large")
         answer = self._login.answer(token)
         if self._login.user is None:
@@ -256,7 +256,7 @@ class SaslExchange:
 
 
 def _quote(name: str) -> str:
-    """Return a name that anybody may have sent: bounded, in quotes, on one line."""
+    """Return a name that anyone may have sent: bounded, in quotes, on one line."""
     cut = "…" if len(name) > _NAME_CHARACTERS_SHOWN_MAX else ""
     return f"{name[:_NAME_CHARACTERS_SHOWN_MAX]!r}{cut}"
 

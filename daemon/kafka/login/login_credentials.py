@@ -1,8 +1,8 @@
-"""The SCRAM credentials that log-ins are checked against: those in the log, and made-up ones.
+"""The SCRAM credentials that clients are checked against: those in the log, and made-up ones.
 
-**Invariant:** an unknown user gets a made-up credential, with which every log-in fails. It is the
-same after each restart, and it is computed for every look-up, of known users too. So neither an
-answer nor the time that it takes reveals which users exist. Two followers of one cluster make up
+**Invariant:** an unknown user gets a made-up credential, with which authentication always fails. It
+is the same after each restart, and it is computed for every look-up, of known users too. So neither
+an answer nor the time that it takes reveals which users exist. Two followers of one cluster make up
 different credentials.
 
 Source: RFC 5802, section 5.1 (the salt of unknown users); Kafka 4.3 ScramFormatter, whose salts and
@@ -31,7 +31,7 @@ _SECRET_BYTES: Final = 32
 
 
 class Candidate(NamedTuple):
-    """A credential to check a log-in against; if ``is_known`` is False, the log-in must fail."""
+    """A credential to check a client against; if ``is_known`` is False, the check must fail."""
 
     credential: ScramCredential
     is_known: bool
@@ -66,11 +66,11 @@ class LoginCredentials:
     def look_up(self, user: str, mechanism: ScramMechanism) -> Candidate:
         """Return the user's credential, or a made-up one.
 
-        A credential that Kafka would refuse to use counts as missing, too.
+        A credential that Kafka would refuse to use also counts as missing.
         """
         made_up = self._make_up(user, mechanism)
         known = self._image.newest.credentials.get((user, mechanism))
-        # Also a made-up credential is examined, so that the work is the same.
+        # A made-up credential is examined as well, so that the work is the same.
         is_usable = _is_usable(made_up if known is None else known, mechanism)
         if known is None or not is_usable:
             return Candidate(made_up, is_known=False)

@@ -19,7 +19,7 @@ _NOBODYS_DIGEST: Final = bytes(32)  # no known password has this digest
 
 
 class PlainExchange:
-    """One log-in; ``user`` is None until it has succeeded, ``claimed`` the name that was sent."""
+    """One authentication; ``claimed`` is the name that was sent, ``user`` is set on success."""
 
     def __init__(self, users: PlainUsers) -> None:
         self._users = users
@@ -30,7 +30,7 @@ class PlainExchange:
         """Check the client's only message; the answer is empty.
 
         Raises:
-            AuthenticationError: the log-in has failed.
+            AuthenticationError: authentication has failed.
         """
         self.claimed = read_claimed_user(message)
         self.user = authenticate_plain(message, self._users)

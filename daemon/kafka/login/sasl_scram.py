@@ -1,7 +1,8 @@
 """SASL/SCRAM on the server's side: the answers to the client's two messages, without any I/O.
 
-**Invariant:** for any bytes, an exchange returns an answer or raises AuthenticationError. A log-in
-of an unknown user gets the same answers as one with a wrong password, and does the same work.
+**Invariant:** for any bytes, an exchange returns an answer or raises AuthenticationError.
+Authentication of an unknown user gets the same answers as one with a wrong password, and does the
+same work.
 
 Why not scramp? It rejects salts below 12 bytes, which Kafka's tools can write, and extensions
 with long names, which Kafka ignores. It also prepares user names (SASLprep), so that several names
@@ -62,7 +63,8 @@ class _Challenge(NamedTuple):
 
 
 class ScramExchange:
-    """One log-in; ``user`` is None until it has succeeded, ``claimed`` the name that was sent.
+    """One authentication; ``user`` is None until it has succeeded, ``claimed`` the name that was
+    sent.
 
     Args:
         look_up: returns the credential of a user, or a made-up one.
@@ -86,7 +88,7 @@ class ScramExchange:
         """Return the answer to the client's next message; the second one sets ``user``.
 
         Raises:
-            AuthenticationError: the log-in has failed; the exchange must not be used again.
+            AuthenticationError: authentication has failed; the exchange must not be used again.
         """
         if self._challenge is None:
             self._challenge = self._read_first(message)

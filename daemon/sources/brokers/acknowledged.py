@@ -47,7 +47,7 @@ class Acknowledged:
     @property
     def high_watermark(self) -> int:
         """The high watermark that a broker needs to have them all, as far as known; or -1."""
-        known = (each.high_watermark or -1 for each in self._changes.values())
+        known = (change.high_watermark or -1 for change in self._changes.values())
         return max((self._forgotten_high_watermark, *known))
 
     def add(self, key: int, now: float) -> None:
@@ -69,20 +69,22 @@ class Acknowledged:
 
     def note_commit(self, high_watermark: int, asked: float) -> None:
         """Note a high watermark that was asked for at ``asked``, after these changes."""
-        for each in self._changes.values():
-            if each.high_watermark is None and each.made_at <= asked:
-                each.high_watermark = high_watermark
+        for change in self._changes.values():
+            if change.high_watermark is None and change.made_at <= asked:
+                change.high_watermark = high_watermark
 
     def note_applied(self, log_end: int, since: float) -> None:
         """Note that the broker's answers have everything below ``log_end`` from ``since`` on."""
-        for each in self._changes.values():
-            if each.high_watermark is not None and each.high_watermark <= log_end:
-                each.covered_at = since if each.covered_at is None else min(each.covered_at, since)
+        for change in self._changes.values():
+            if change.high_watermark is not None and change.high_watermark <= log_end:
+                change.covered_at = (
+                    since if change.covered_at is None else min(change.covered_at, since)
+                )
 
     def restart(self) -> None:
         """Forget what was applied: another broker answers from now on."""
-        for each in self._changes.values():
-            each.covered_at = None
+        for change in self._changes.values():
+            change.covered_at = None
 
     def count_lacking(self, shown: Collection[int], asked: float) -> int:
         """Return how many changes a listing lacks that was asked for at ``asked``."""

@@ -159,13 +159,13 @@ class Exchange:
         """Return the response to a call.
 
         Raises:
-            _BrokenError: the connection broke, or its log-in ends.
+            _BrokenError: the connection broke, or its session ends.
             RequestFailedError: the node does not serve the API.
         """
         node = self._node
         assert node is not None, "the machine connects first"
         if trio.current_time() >= node.renewal_time:
-            raise _BrokenError("the log-in of the connection ends")
+            raise _BrokenError("the session of the connection ends")
         try:
             return await node.request(call, self._settings.request_timeout_ms)
         except ConnectionFailedError as error:
@@ -179,7 +179,7 @@ class Exchange:
     def _explain(self, error: ApiError) -> str:
         match error.code:
             case ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                # The broker's text names the connection, so it would be another one each time.
+                # The broker's text names the connection, so it would differ each time.
                 advice = missing_right(SourceKind.BROKERS, self._user)
                 return f"DescribeAcls: {error.name}: {advice}"
             case ErrorCode.SECURITY_DISABLED:
@@ -190,7 +190,7 @@ class Exchange:
 
 
 def _read_brokers(metadata: MetadataAnswer) -> tuple[Target, ...]:
-    return tuple(Target(each.host, each.port, each.node_id) for each in metadata.brokers)
+    return tuple(Target(broker.host, broker.port, broker.node_id) for broker in metadata.brokers)
 
 
 def _digest(body: bytes | bytearray) -> bytes:

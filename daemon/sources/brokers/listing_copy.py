@@ -129,7 +129,7 @@ class ListingCopy:
 
         After the first listing, also report that the applier has caught up.
 
-        If the disk fails, the copy stays behind, and the daemon goes on.
+        If the disk fails, the copy stays behind, and the daemon continues.
 
         Raises:
             CopyConflictError: the copy is of another cluster.

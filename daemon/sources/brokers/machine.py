@@ -48,7 +48,7 @@ from authorizerd.daemon.sources.brokers.pauses import JITTER, Pauses
 SETTLE_SECONDS: Final = 1.0
 """How long a broker may take to apply what is in its log: two of its fetches, and more."""
 CATCH_UP_SECONDS: Final = 10.0
-"""How long a new broker may lag before another one is tried."""
+"""How long a new broker may lag before another is tried."""
 CATCH_UP_POLL_SECONDS: Final = 0.5
 TRIES_MAX: Final = 3
 """Failures or late answers in a row after which another broker is tried."""
@@ -135,7 +135,7 @@ class Machine:
         self._pauses.become_eager()
 
     def forget_old_changes(self, now: float) -> None:
-        """Forget acknowledged changes that no listing must show which is asked for from now on."""
+        """Forget acknowledged changes that listings asked for from now on need not show."""
         self._acknowledged.forget_old(now)
 
     def _run(self) -> _Script[None]:
@@ -167,7 +167,7 @@ class Machine:
             self._untried = self._random.sample(opened.brokers, len(opened.brokers))
             return
         if not self._untried:
-            others = [each for each in opened.brokers if each.broker_id != target.broker_id]
+            others = [broker for broker in opened.brokers if broker.broker_id != target.broker_id]
             self._untried = self._random.sample(others, len(others))
         self._acknowledged.restart()
         pin = yield from self._await_broker(target.broker_id, opened.brokers)
@@ -343,5 +343,5 @@ def _hides_brokers(quorum: Quorum, brokers: Sequence[Target]) -> bool:
 
     A proxy may give the brokers other ids.
     """
-    is_named = any(each.broker_id in quorum.log_ends for each in brokers)
+    is_named = any(broker.broker_id in quorum.log_ends for broker in brokers)
     return quorum.high_watermark >= 0 and not is_named

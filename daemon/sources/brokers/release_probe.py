@@ -4,7 +4,7 @@ A connection to each broker stays open, and its process cannot change meanwhile.
 while the connection lives, also if the next one is slow.
 
 **Invariant:** a broker that cannot be reached is one of an unknown level. So is one that the
-cluster names no longer, as while it restarts, for ``FORGOTTEN_SECONDS``.
+cluster no longer names, for ``FORGOTTEN_SECONDS``: it may be restarting.
 
 Source: KIP-584; Kafka 4.3 BrokerFeatures.
 """
@@ -34,7 +34,7 @@ FIRST_LOOK_SECONDS: Final = 10.0
 LOOK_SECONDS: Final = 1.0
 """How long a later look waits for brokers that are slow."""
 ASK_SECONDS: Final = 10.0
-"""Time limit of one answer, with the connection and the log-in."""
+"""Time limit of one answer, with the connection and authentication."""
 FORGOTTEN_SECONDS: Final = 600.0
 
 

@@ -134,7 +134,7 @@ class BrokersSource:
 
     @property
     def metadata_version(self) -> int:
-        """The cluster's level, as its brokers tell it; -1 if they do not."""
+        """The cluster's level, as its brokers report it; -1 if they do not."""
         return UNKNOWN_LEVEL if self._probe is None else self._probe.finalized
 
     async def confirm(self, created: Sequence[Acl], deleted: Sequence[AclFilter]) -> bool:
@@ -268,7 +268,7 @@ class BrokersSource:
         await self._forget_pending()
         if action.problem:
             self.status.last_error = action.problem
-            # Offsets change each time; the brokers of a cluster mostly differ by a number, too.
+            # Offsets change each time; the brokers of a cluster also mostly differ by a number.
             if self._failures.is_due(_NUMBER.sub("", action.problem)):
                 _logger.warning("following the cluster, retrying: %s", action.problem)
         with trio.move_on_after(action.seconds):

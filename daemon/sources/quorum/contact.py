@@ -30,13 +30,13 @@ from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from authorizerd.protocol.kafka.fetch import FetchAnswer, SnapshotAnswer
 
 OLD_EPOCH_SECONDS: Final = 60.0
-"""If a node claims to lead an older epoch for so long, it is not merely a deposed leader.
+"""If a node claims to lead an older epoch for this long, it is not merely a deposed leader.
 
 A deposed leader resigns within seconds, because no majority fetches from it.
 """
 
 ELECTION_QUESTIONS: Final = 10
-"""How often a node is asked for the new leader before another one is."""
+"""How often a node is asked for the new leader before another is asked."""
 
 FREE_REDIRECTIONS: Final = 3
 """How many nodes in a row may name another leader before the daemon waits between them."""
@@ -232,7 +232,9 @@ class Contact:
             found = f"{found} for {OLD_EPOCH_SECONDS:.0f} s"
             if answer.leader_epoch < self.proven_epoch:
                 raise RestoredClusterError(f"{self.target}: {found}")
-            self.count(name, f"{found}, and nobody who leads the newer one: it is forgotten")
+            self.count(
+                name, f"{found}, and no node leads the newer one: going back to the older epoch"
+            )
             self.route.go_back(answer.leader_epoch)
             self.route.learn(answer.leader_id, answer.leader_epoch, answer.endpoints)
             self._claims.clear()
@@ -240,7 +242,7 @@ class Contact:
         return self.give_up(name, found)
 
     def _redirect(self, code: int, *, is_new: bool) -> Wait | None:
-        """Go on with the leader that the node named, or wait for an election."""
+        """Continue with the leader that the node named, or wait for an election."""
         if self.route.is_electing and code != ErrorCode.BROKER_NOT_AVAILABLE:
             return self._await_election(code)
         if not is_new and self.route.leader in (None, self.target):

@@ -8,7 +8,7 @@ class GarbageError(Exception):
 
 
 class PermanentFaultError(Exception):
-    """Following cannot go on until an operator acts. The text names the remedy."""
+    """Following cannot continue until an operator acts. The text names the remedy."""
 
 
 class RestoredClusterError(PermanentFaultError):

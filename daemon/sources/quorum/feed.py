@@ -75,7 +75,7 @@ class Feed:
     def is_complete(self, offset: int) -> bool:
         """Return True if no metadata transaction was open after the batch that ends at ``offset``.
 
-        An offset before the end of the last transaction counts as incomplete, too.
+        An offset before the end of the last transaction also counts as incomplete.
         """
         return offset > self._open_offset
 

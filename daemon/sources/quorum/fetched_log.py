@@ -157,7 +157,7 @@ class FetchedLog:
     def go_back(self, end_offset: int) -> bool:
         """Drop everything that is not committed, since the leader's log contradicts it.
 
-        The next Fetch then shows whether the leader contradicts what is committed, too.
+        The next Fetch then shows whether the leader also contradicts what is committed.
 
         Args:
             end_offset: where the leader's log ends or begins, for the error.

@@ -99,7 +99,8 @@ class Link:
         cluster_id: str | None,
         is_behind: bool,
     ) -> Event:
-        """Send a request and return its answer, or that of a new connection if a log-in is due.
+        """Send a request and return its answer, or that of a new connection if authentication is
+        due.
 
         Args:
             cluster_id: the id that the cluster must have; empty or None if it is not known.

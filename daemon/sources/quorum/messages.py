@@ -22,7 +22,7 @@ class TimePassed:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A node answered ApiVersions and the log-in. ``fetch_version`` is the version to fetch in."""
+    """A node answered ApiVersions and accepted us. ``fetch_version`` is the version to fetch in."""
 
     fetch_version: int
 
@@ -42,7 +42,7 @@ class ConnectionLost:
 
 @dataclass(frozen=True, slots=True)
 class ClusterAnswered:
-    """A node named its cluster's id. It is empty if the node does not tell it."""
+    """A node named its cluster's id. It is empty if the node does not report it."""
 
     cluster_id: str
 
@@ -124,7 +124,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBarriers:
-    """Let barriers up to ``ticket`` pass, once everything passed on so far is applied."""
+    """Release barriers up to ``ticket``, once everything passed on so far is applied."""
 
     ticket: int
 

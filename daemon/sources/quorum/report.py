@@ -41,7 +41,7 @@ class ContactReport:
             _logger.warning("following the cluster, retrying: %s", text)
 
     def note_hidden_cluster(self, *, has_copy: bool) -> None:
-        """Log that the controllers do not tell the cluster's id to this principal.
+        """Log that the controllers do not report the cluster's id to this principal.
 
         Args:
             has_copy: True if a copy is continued, which might be another cluster's.

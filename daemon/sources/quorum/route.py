@@ -22,7 +22,7 @@ NODES_MAX: Final = 64
 UNKNOWN: Final = -1
 
 LEADER_FAILURES_MAX: Final = 2
-"""After so many failures in a row, a leader that others still name counts as down."""
+"""After this many failures in a row, a leader that others still name counts as down."""
 
 FIRST_SECONDS: Final = 0.05
 SECONDS_MAX: Final = 1.0

@@ -1,4 +1,4 @@
-"""One snapshot that is fetched in pieces, which need not end where a batch ends.
+"""One snapshot that is fetched in chunks, which need not end where a batch ends.
 
 Source: KIP-630; Kafka 4.3 KafkaRaftClient.handleFetchSnapshotResponse.
 """

@@ -163,7 +163,7 @@ class QuorumSource:
         return True
 
     async def _ask_leader(self) -> None:
-        """Let barriers pass sooner than by the usual Fetch. One answer serves all that wait."""
+        """Release barriers sooner than the usual Fetch does. One answer serves all that wait."""
         async with self._probe.lock:
             probe = self._machine.begin_probe()
             if probe is None:

@@ -148,10 +148,10 @@ def judge_removed(removals: Sequence[Removals], reason: str) -> Steps[list[Excep
     """Return, in chunks, the results of a deletion whose answer is missing: none counts as done."""
     errors: dict[Removals, Exception] = {}
     judged: list[Exception] = []
-    for each in removals:
-        if each not in errors:
-            errors[each] = unknown(reason, _describe(each))
-        judged.append(errors[each])
+    for removal in removals:
+        if removal not in errors:
+            errors[removal] = unknown(reason, _describe(removal))
+        judged.append(errors[removal])
         yield
     return judged
 

@@ -16,7 +16,7 @@ from authorizerd.kafka_client.address import Address
 from authorizerd.kafka_client.connection import Node, OpenNode
 
 AGE_SECONDS_MAX: Final = 30.0
-"""The maximum age of a connection, so that new certificates and log-ins are soon used."""
+"""The maximum age of a connection, so that new certificates and credentials are soon used."""
 IDLE_MAX: Final = 16
 
 

@@ -6,7 +6,7 @@ the log shows no trace of it. An item succeeds only after everything that the cl
 by then is applied here, and by every worker.
 
 Why look at the log after NOT_CONTROLLER? A controller that loses its role while a change waits to
-be committed answers so, too, and the change may still be committed. But then another epoch has
+be committed also answers so, and the change may still be committed. But then another epoch has
 begun, so what is not visible after a confirmation never will be.
 
 Source: KIP-590; Kafka 4.3 QuorumController (renounce), AclMutator.
@@ -89,7 +89,7 @@ class Means:
 
     Args:
         request_timeout_ms: how long a node may take to answer.
-        no_right: what to tell if the daemon's own principal lacks ALTER on the cluster; empty if
+        no_right: the text if the daemon's own principal lacks ALTER on the cluster; empty if
             the caller's right is checked.
         applied_everywhere: returns once every other deciding process has applied what is published.
     """
@@ -226,7 +226,7 @@ class Delivery:
             case Deletions(items=filters) if after is not None and self._before is not None:
                 removals = await finish_in_turns(find_removed(self._before, after, filters))
                 judged = await finish_in_turns(judge_removed(removals, reason))
-                return any(each.gone for each in removals), judged
+                return any(removal.gone for removal in removals), judged
         return True, None
 
     async def _expire(self) -> None:

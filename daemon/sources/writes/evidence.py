@@ -71,8 +71,8 @@ def _count(
 ) -> Steps[None]:
     if not index.count:
         return
-    for some in scan_acls(before, AclFilter()):
-        for acl_id, acl in some:
+    for chunk in scan_acls(before, AclFilter()):
+        for acl_id, acl in chunk:
             for number in index.look_up(acl):
                 matched[number] += 1
                 gone[number] += acl_id not in after.acls

@@ -162,7 +162,7 @@ def new_updates(
     timeout_ms: Callable[[], int],
     applied_everywhere: Callable[[], Awaitable[None]],
 ) -> RefusedUpdates | ForwardedUpdates:
-    """Return what handles the changes that clients send.
+    """Return the handler of the changes that clients send.
 
     Args:
         is_super_user: returns True if ``super.users`` of this daemon has a principal.

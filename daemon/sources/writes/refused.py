@@ -55,7 +55,7 @@ class RefusedUpdates:
         return reject_cluster_change()
 
     def close(self) -> None:
-        """Let ``run`` end."""
+        """End ``run``."""
         self._closed.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -79,7 +79,7 @@ def reject_cluster_change() -> Completion[T]:
 
 
 def _explain(settings: FollowSettings) -> str:
-    servers = ", ".join(str(Address(each.host, each.port)) for each in settings.servers)
+    servers = ", ".join(str(Address(server.host, server.port)) for server in settings.servers)
     if settings.kind is SourceKind.QUORUM:
         where, modes = "a broker of the cluster, or to a controller", "as-self or forward"
     else:

@@ -85,7 +85,7 @@ class NotController:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The request was rejected as a whole. Nothing was done, and a repetition is rejected, too."""
+    """The request was rejected as a whole. Nothing was done, and a repetition is also rejected."""
 
     error: ApiError
 

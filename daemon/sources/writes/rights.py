@@ -56,7 +56,7 @@ class ForwardingRights:
         if caller.authentication not in _PROOFS and not is_anonymous:
             return f"{principal} is not forwarded: this daemon has not authenticated the caller"
         kinds = (
-            (Privileged.ANONYMOUS, is_anonymous, "the principal of callers without a log-in"),
+            (Privileged.ANONYMOUS, is_anonymous, "the principal of callers without authentication"),
             (
                 Privileged.SUPER_USERS,
                 self._is_super_user(principal),

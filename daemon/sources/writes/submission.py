@@ -1,7 +1,8 @@
 """Send a change to one node, once, and say what is known about it afterwards.
 
 **Invariant:** ``send`` sends a request at most once, and only if its caller has the right then.
-After NotSent, Rejected and Denied, it has changed nothing. After NotController, only the log tells.
+After NotSent, Rejected and Denied, it has changed nothing. After NotController, only the log shows
+it.
 
 Source: KIP-140, KIP-590; Kafka 4.3 ControllerApis, RequestChannel (shouldReturnNotController).
 """

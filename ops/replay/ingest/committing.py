@@ -37,7 +37,7 @@ from authorizerd.replay.spark.files import (
 from authorizerd.replay.text import encode_json
 
 COMMITS_KEPT: Final = 5
-"""Readers that opened the table up to this many commits ago can go on reading it."""
+"""Readers that opened the table up to this many commits ago can keep reading it."""
 
 _RUN: Final = re.compile(r"run=(([0-9]{8})-[0-9a-f]+)")
 _NO_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}

@@ -1,7 +1,8 @@
 """Tell which rows of a run the table has already.
 
 A file's content is the multiset of its rows, each of which has a hash. So a copy of a file has the
-same content, whatever its name and packing, and a log that has grown begins with its earlier one.
+same content, whatever its name and compression, and a log that has grown begins with its earlier
+one.
 
 **Invariant:** a row is left out only if the table, or another file of the run, has the whole
 content to which it belongs. Equal lines of two different logs are two events.

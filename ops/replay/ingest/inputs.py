@@ -91,7 +91,7 @@ def check_sources(files: Iterable[Input], topics: Iterable[str]) -> None:
     name would become one content with them, so that neither is recognized.
 
     Raises:
-        JobError: there is another table, a log or a topic beside a table.
+        JobError: there is another table, a log or a topic besides a table.
     """
     uris = [file.uri for file in files]
     tables = dict.fromkeys(found[1] for found in map(_TABLE_FILE.fullmatch, uris) if found)
@@ -99,7 +99,7 @@ def check_sources(files: Iterable[Input], topics: Iterable[str]) -> None:
     table, *others = (*tables, *others) if tables else ("",)
     if others:
         raise JobError(
-            f"--input: {table}: expected no other source beside a table, found {others[0]}: its "
+            f"--input: {table}: expected no other source besides a table, found {others[0]}: its "
             "lines may be in the table, and would count twice. Ingest one after the other"
         )
 

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--command-config",
         type=parse_file,
         metavar="FILE",
-        help="for a kafka:// input: Kafka's client properties, for TLS and the log-in",
+        help="for a kafka:// input: Kafka's client properties, for TLS and authentication",
     )
     _add_reading_arguments(parser)
 

@@ -1,6 +1,6 @@
-"""Read packed files as streams of bytes, on any file system of Spark.
+"""Read compressed files as streams of bytes, on any file system of Spark.
 
-**Invariant:** a task holds a few rows of a packed file, never the whole file. The rows give its
+**Invariant:** a task holds a few rows of a compressed file, never the whole file. The rows give its
 exact bytes; if some are missing, the file counts as damaged.
 """
 
@@ -51,7 +51,7 @@ def packed_files(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[tuple[str, 
     columns = (
         [batch[name].to_pylist() for name in ("file", "size", "packed")] for batch in batches
     )
-    rows = chain.from_iterable(zip(*each, strict=True) for each in columns)
+    rows = chain.from_iterable(zip(*column, strict=True) for column in columns)
     for (file, size), of_file in groupby(rows, itemgetter(0, 1)):
         # The last row of a file may lack its line feed: the size tells.
         unpacked = _PackedFile((packed + b"\n" for _, _, packed in of_file), size)

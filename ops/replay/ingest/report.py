@@ -125,27 +125,27 @@ def lacks_field(ingested: Ingested) -> bool:
 
 def add_up(figures: Sequence[Ingested], tuples: int) -> Ingested:
     """Return the totals of several ingests, which have ``tuples`` distinct tuples together."""
-    first = [each.first_at for each in figures if each.first_at is not None]
-    last = [each.last_at for each in figures if each.last_at is not None]
+    first = [figure.first_at for figure in figures if figure.first_at is not None]
+    last = [figure.last_at for figure in figures if figure.last_at is not None]
     reasons, levels = Counter[str](), Counter[str]()
-    for each in figures:
-        reasons.update(each.reasons)
-        levels.update(each.levels)
+    for figure in figures:
+        reasons.update(figure.reasons)
+        levels.update(figure.levels)
     return Ingested(
-        accepted=all(each.accepted for each in figures),
-        lines=sum(each.lines for each in figures),
-        blank_lines=sum(each.blank_lines for each in figures),
-        explanations=sum(each.explanations for each in figures),
-        events=sum(each.events for each in figures),
-        set_aside=sum(each.set_aside for each in figures),
-        allowed_events=sum(each.allowed_events for each in figures),
-        denied_events=sum(each.denied_events for each in figures),
+        accepted=all(figure.accepted for figure in figures),
+        lines=sum(figure.lines for figure in figures),
+        blank_lines=sum(figure.blank_lines for figure in figures),
+        explanations=sum(figure.explanations for figure in figures),
+        events=sum(figure.events for figure in figures),
+        set_aside=sum(figure.set_aside for figure in figures),
+        allowed_events=sum(figure.allowed_events for figure in figures),
+        denied_events=sum(figure.denied_events for figure in figures),
         reasons=by_frequency(reasons),
         tuples=tuples,
         first_at=min(first, default=None),
         last_at=max(last, default=None),
-        time_zone=", ".join(dict.fromkeys(each.time_zone for each in figures)),
-        inputs=tuple(dict.fromkeys(text for each in figures for text in each.inputs)),
+        time_zone=", ".join(dict.fromkeys(figure.time_zone for figure in figures)),
+        inputs=tuple(dict.fromkeys(text for figure in figures for text in figure.inputs)),
         levels=by_frequency(levels),
     )
 

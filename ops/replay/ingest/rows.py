@@ -62,7 +62,7 @@ def parse_lines(lines: DataFrame, layout: LineLayout) -> DataFrame:
     is_long = sql.octet_length(line) > LINE_BYTES_MAX
     cut = sql.when(is_long, sql.substring(line, 1, LINE_BYTES_MAX + 1)).otherwise(line)
     others = [field for field in lines.schema.fields if field.name != "line"]
-    more = (f"{each.name} {each.dataType.simpleString()}" for each in others)
+    more = (f"{other.name} {other.dataType.simpleString()}" for other in others)
     schema = ", ".join([ROWS_SCHEMA, *more])
     read = partial(_read_lines, layout=layout)
     return _with_text(lines.withColumn("line", cut).mapInArrow(read, schema))

@@ -115,7 +115,7 @@ class AclIndex:
     def matching(self, asked: Asked) -> Iterator[int]:
         """Yield the number of each ACL that matches a request of an ordinary user, by any release.
 
-        What a release matches, each later one matches, too.
+        What a release matches, each later one also matches.
         """
         return (self.numbers[acl] for acl in matching_acls(self.states[-1], question_of(asked)))
 

@@ -84,7 +84,7 @@ def _write(spark: SparkSession, plan: LoadPlan, report: LoadReport) -> None:
 
 
 def _pack_again(spark: SparkSession, plan: LoadPlan, planned: PlannedLoad) -> list[LaneResult]:
-    """Return the planned lanes, which a failed sending stage does not; none if this fails, too."""
+    """Return the planned lanes, which a failed sending stage does not; none if this also fails."""
     try:
         with _time_limit(spark):
             return run_lanes(msgspec.structs.replace(plan, dry_run=True), planned)

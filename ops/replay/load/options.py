@@ -57,9 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(option, metavar=metavar, **_describe(field, text))
     for option, choices, text in _CHOICES:
         parser.add_argument(option, choices=choices, **_describe(option.strip("-"), text))
-    for each in NUMBERS:
-        described = _describe(each.field, each.help)
-        parser.add_argument(f"--{each.option}", type=each.type, metavar=each.unit, **described)
+    for number in NUMBERS:
+        described = _describe(number.field, number.help)
+        parser.add_argument(
+            f"--{number.option}", type=number.type, metavar=number.unit, **described
+        )
     tls = parser.add_argument_group("TLS", _TLS_NOTE)
     for option, text in _TLS:
         tls.add_argument(option, type=parse_path, metavar="FILE", help=text)

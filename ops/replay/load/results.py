@@ -38,7 +38,7 @@ def planned_report(
     not_asked: dict[str, int],
 ) -> LoadReport:
     """Return the report of the plan whose lanes have these results; none if they are not known."""
-    lanes = sorted((each.planned for each in results), key=lambda lane: lane.lane)
+    lanes = sorted((result.planned for result in results), key=lambda lane: lane.lane)
     return LoadReport(
         run_id=plan.run_id,
         target=plan.target,
@@ -82,7 +82,7 @@ def with_results(planned: LoadReport, results: Iterable[LaneResult], plan: LoadP
     measured |= {"errors": errors.total() + counts["unanswered"], RATE: served_per_s}
     reasons = list(_invalid_reasons(lanes, histograms["send_lag"], plan.max_send_lag_ms))
     offered = sum(each.offered for each in timeline.values())
-    mismatches = (each for lane in lanes for each in lane.first_mismatches)
+    mismatches = (mismatch for lane in lanes for mismatch in lane.first_mismatches)
     return msgspec.structs.replace(
         planned,
         **counts,
@@ -101,7 +101,10 @@ def with_results(planned: LoadReport, results: Iterable[LaneResult], plan: LoadP
         last_offset=max((e.last_offset for e in lanes if e.last_offset >= 0), default=None),
         latency=Latencies(**{name: percentiles(each) for name, each in histograms.items()}),
         timeline=[_second_report(number, each) for number, each in timeline.items()],
-        thresholds=[judge(each, measured[each.figure]) for each in parse_thresholds(plan.fail_on)],
+        thresholds=[
+            judge(threshold, measured[threshold.figure])
+            for threshold in parse_thresholds(plan.fail_on)
+        ],
         death=_death(lanes),
     )
 
@@ -135,10 +138,10 @@ def _second_report(number: int, second: Second) -> SecondReport:
 def _invalid_reasons(
     lanes: Sequence[LaneResult], send_lag: Histogram, send_lag_max_ms: float
 ) -> Iterator[str]:
-    for each in lanes:
-        if each.ended is not None:
-            ended_s = each.finished_ns / 1e9
-            yield f"lane {each.planned.lane} ended after {ended_s:.3f} s: {each.ended}"
+    for lane in lanes:
+        if lane.ended is not None:
+            ended_s = lane.finished_ns / 1e9
+            yield f"lane {lane.planned.lane} ended after {ended_s:.3f} s: {lane.ended}"
     lag_ns = send_lag.percentile_ns(99)
     if lag_ns is not None and lag_ns > send_lag_max_ms * 1e6:
         yield (
@@ -148,7 +151,7 @@ def _invalid_reasons(
 
 
 def _death(lanes: Sequence[LaneResult]) -> Death | None:
-    ended = [each for each in lanes if each.ended is not None]
+    ended = [lane for lane in lanes if lane.ended is not None]
     if not ended:
         return None
     first = min(ended, key=lambda each: each.finished_ns)

@@ -87,7 +87,7 @@ class _Side:
 
     def __init__(self, acls: Iterable[Acl], releases: tuple[Release, ...]) -> None:
         index = AclIndex(acls, AuthorizerSettings(), releases=releases)
-        # What a release matches, each later one matches, too.
+        # What a release matches, each later one also matches.
         self._snapshot = index.states[-1]
         self._by_pattern: dict[tuple[int, bool, str], list[Acl]] = defaultdict(list)
         for acl in index.acls:
@@ -104,5 +104,7 @@ class _Side:
         patterns = {(True, name), *((False, name[:length]) for length in range(len(name) + 1))}
         if not misses_wildcard(name):
             patterns.add((True, WILDCARD))
-        found = (self._by_pattern.get((question.resource_type, *each), []) for each in patterns)
+        found = (
+            self._by_pattern.get((question.resource_type, *pattern), []) for pattern in patterns
+        )
         return sorted(chain.from_iterable(found), key=str)[:OF_RESOURCE_MAX]

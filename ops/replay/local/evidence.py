@@ -94,7 +94,7 @@ def judge_traffic(
             judged += each.events
             differing += 0 if each.agrees else each.events
     details = {
-        kind: [make_detail(one) for one in changes if one.change == kind]
+        kind: [make_detail(change) for change in changes if change.change == kind]
         for kind in (NEWLY_DENIED, NEWLY_ALLOWED)
     }
     denied, allowed = sum_changes(LocalRows(changes))

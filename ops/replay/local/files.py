@@ -2,8 +2,8 @@
 
 **Invariant:** an input selects the files that ``replay ingest`` finds for it, and a file gives the
 same lines. An input that only Spark can find or read raises ``NeedsSparkError``. A file that cannot
-be read to its end raises an error that names it. A log is a copy only if another one begins with
-all of its lines, of which the last may be incomplete: ``x.log`` beside ``x.log.gz``, or before it
+be read to its end raises an error that names it. A log is a copy only if another begins with
+all of its lines, of which the last may be incomplete: ``x.log`` next to ``x.log.gz``, or before it
 grew.
 """
 

@@ -53,7 +53,7 @@ _PLAIN: Final = re.compile(rf"\]? (?={REST})".encode())
 _JSON: Final = re.compile(
     rb'(?s)Z(?="(?!.*(?:\\|"time"|"(?:log|message|line|_raw|result)"[ \t]*:)))'
 )
-"""That of a JSON line, unless it may name its time twice or wrap a line that has another one."""
+"""That of a JSON line, unless it may name its time twice or wrap a line that has another."""
 _ONE_JSON_TIME: Final = b'{"time":"2000-01-01T00:00:00.000Z'
 _MILLISECONDS: Final = {b"%03d" % number: number for number in range(1000)}
 _is_sampled: Final = re.compile(
@@ -149,7 +149,7 @@ class Tallies:
             NeedsSparkError: there are too many distinct requests to keep.
         """
         for line in lines:
-            # A container's timestamp is another one in each line, so no memory would help.
+            # A container's timestamp differs in each line, so no memory would help.
             container = _match_container(line) if line[:1] == b"2" else None
             own = line if container is None else line[container.end() :]
             head, _, rest = own.partition(b"." if own[:1] == b"{" else b",")
@@ -213,8 +213,8 @@ class Tallies:
         """Return the tally of a line with ``size`` bytes."""
         key: Counted
         if isinstance(parsed, Event):
-            one = self._values.setdefault  # equal texts are one object
-            key = Summand._make(one(value, value) for value in _get_summand(parsed))
+            share = self._values.setdefault  # equal texts are share object
+            key = Summand._make(share(value, value) for value in _get_summand(parsed))
         else:
             key = parsed
         tally = self._tallies.get(key)

@@ -69,8 +69,8 @@ def _work(
     find: Find[T, R], split: Split[R], source: type[T], kind: type[R], batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     rows = chain.from_iterable(read_rows(batch, source) for batch in batches)
-    for some in split(find(rows)):
-        yield make_batch(some, kind)
+    for chunk in split(find(rows)):
+        yield make_batch(chunk, kind)
 
 
 def _split(rows: Iterable[R]) -> Iterator[list[R]]:

@@ -62,9 +62,9 @@ class RecordedTuple(NamedTuple):
         """Return the figures of all events; the rule is only that of the allowed ones."""
         allowed, denied = self.allowed, self.denied
         if allowed is None or denied is None:
-            some = allowed or denied
-            assert some is not None, "a tuple has events"
-            return some
+            figures = allowed or denied
+            assert figures is not None, "a tuple has events"
+            return figures
         return Figures(
             allowed.events + denied.events,
             min(allowed.first_ms, denied.first_ms),

@@ -73,9 +73,9 @@ def run_report(parsed: argparse.Namespace) -> int:
     )
     document = {"version": VERSION, "findings": findings, **content}
     lines = []
-    for each in findings:
-        lines += [f"{SYMBOLS[each.state]} {each.about}: {each.text}"]
-        lines += [f"    {note}" for note in each.notes]
+    for finding in findings:
+        lines += [f"{SYMBOLS[finding.state]} {finding.about}: {finding.text}"]
+        lines += [f"    {note}" for note in finding.notes]
     for path, text in ((json_path, encode_json(document)), (page_path, page)):
         _write(path, text)
     lines += [f"wrote {path}: {path.stat().st_size:,} bytes" for path in (page_path, json_path)]

@@ -123,11 +123,11 @@ def _compare(kind: str, was: Any, now: Any) -> Comparison:  # noqa: ANN401 - two
     inputs: list[Change] = []
     figures: list[Change] = []
     for path in after | before:
-        one = Change(
+        change = Change(
             item=(": ".join(path).replace("_", " "),), was=before.get(path), now=after.get(path)
         )
-        if not one.was is one.now is None:
-            (inputs if path[0] in _INPUTS[kind] else figures).append(one)
+        if not change.was is change.now is None:
+            (inputs if path[0] in _INPUTS[kind] else figures).append(change)
     changes = {title: each for title, each in _list_changes(was, now) if each.rows}
     return Comparison(is_equal=was == now, inputs=inputs, figures=figures, changes=changes)
 
@@ -168,7 +168,7 @@ def _list_changes(was: object, now: object) -> Iterator[tuple[str, Changes]]:
 
 
 def _compare_decisions(which: str, was: Changed, now: Changed) -> Iterator[tuple[str, Changes]]:
-    before, after = ({_name(each): each for each in side.details} for side in (was, now))
+    before, after = ({_name(detail): detail for detail in side.details} for side in (was, now))
     rows = _compare_items(
         {item: each.events for item, each in before.items()},
         {item: each.events for item, each in after.items()},
@@ -188,7 +188,7 @@ def _name(each: Detail) -> Item:
 
 
 def _list_uses(usage: UsageReport) -> dict[Item, Value]:
-    young = (each for acls in usage.not_judged.values() for each in acls)
+    young = (acl for acls in usage.not_judged.values() for acl in acls)
     uses: dict[Item, Value] = {astuple(each.acl): "used" for each in usage.used}
     uses |= {astuple(each.acl): "unused" for each in usage.unused}
     return uses | {astuple(each.acl): "not judged" for each in young}
@@ -196,15 +196,18 @@ def _list_uses(usage: UsageReport) -> dict[Item, Value]:
 
 def _list_suggestions(usage: UsageReport) -> dict[Item, Value]:
     listed: dict[Item, Value] = {astuple(acl): "remove" for acl in usage.suggestions.removals}
-    for each in usage.suggestions.narrowings:
-        names = (f"{acl.pattern_type.lower()} {acl.resource_name}" for acl in each.narrower)
-        listed[astuple(each.acl)] = f"narrow to {', '.join(names)}"
+    for narrowing in usage.suggestions.narrowings:
+        names = (f"{acl.pattern_type.lower()} {acl.resource_name}" for acl in narrowing.narrower)
+        listed[astuple(narrowing.acl)] = f"narrow to {', '.join(names)}"
     kept = usage.suggestions.left_out
     return listed | {astuple(each.acl): f"keep: {each.reason}" for each in kept}
 
 
 def _list_verdicts(load: LoadReport) -> dict[Item, Value]:
-    return {(each.threshold,): "held" if each.passed else "failed" for each in load.thresholds}
+    return {
+        (threshold.threshold,): "held" if threshold.passed else "failed"
+        for threshold in load.thresholds
+    }
 
 
 def _compare_items(

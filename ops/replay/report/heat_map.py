@@ -28,8 +28,8 @@ class HeatMap(NamedTuple):
 def make_heat_map(details: Iterable[Detail], fields: Sequence[str]) -> HeatMap:
     """Return the events of principals against ``fields``, which name a column together."""
     cells = [
-        (each.principal, " ".join(getattr(each, field) for field in fields), each.events)
-        for each in details
+        (detail.principal, " ".join(getattr(detail, field) for field in fields), detail.events)
+        for detail in details
     ]
     rows = _rank(((row, number) for row, _, number in cells), ROWS_MAX)
     columns = _rank(((column, number) for _, column, number in cells), COLUMNS_MAX)

@@ -42,7 +42,7 @@ def group_seconds(seconds: Sequence[SecondReport]) -> tuple[int, list[SecondRepo
 
 def _merge(second: int, group: Sequence[SecondReport]) -> SecondReport:
     latencies = ([getattr(each, f"{name}_ms") for each in group] for name in _LATENCIES)
-    worst = [max((ms for ms in each if ms is not None), default=None) for each in latencies]
+    worst = [max((ms for ms in latency if ms is not None), default=None) for latency in latencies]
     offered, served = sum(each.offered for each in group), sum(each.served for each in group)
     return SecondReport(second, offered, served, *worst)
 
@@ -57,7 +57,7 @@ def plot_latency(load: LoadReport) -> Plot | None:
     curves = [
         Curve(
             name,
-            [(each.second + width / 2, getattr(each, f"{name}_ms") or None) for each in groups],
+            [(group.second + width / 2, getattr(group, f"{name}_ms") or None) for group in groups],
         )
         for name in _LATENCIES
     ]
@@ -89,10 +89,10 @@ def plot_rates(load: LoadReport) -> Plot | None:
     is_cut = load.death is None and len(groups) > _GROUPS_MIN
     groups = groups[:-1] if is_cut else groups
     curves = [
-        Curve(name, [(each.second + width / 2, getattr(each, name) / width) for each in groups])
+        Curve(name, [(group.second + width / 2, getattr(group, name) / width) for group in groups])
         for name in ("served", "offered")
     ]
-    highest = max((max(each.offered, each.served) / width for each in groups), default=0)
+    highest = max((max(group.offered, group.served) / width for group in groups), default=0)
     if not highest:
         return None
     return Plot(

@@ -67,7 +67,7 @@ def log_axis(values: Iterable[float], steps: Sequence[float] = _STEPS) -> Axis:
 
 
 def format_tick(value: float) -> str:
-    """Return the number beside a tick."""
+    """Return a tick's label."""
     return f"{value:,.0f}" if value >= 1 and value == int(value) else f"{value:g}"
 
 

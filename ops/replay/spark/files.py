@@ -29,7 +29,7 @@ PATH_NOT_FOUND: Final = "PATH_NOT_FOUND"
 """Spark's name of the error for a path or a glob that matches nothing."""
 
 _LOCAL: Final = re.compile(r"(?s)file:(?://[^/]*)?(.*)")
-"""The path is as it is: Hadoop does not decode ``%20``, and ``?`` and ``#`` belong to it, too."""
+"""The path is as it is: Hadoop does not decode ``%20``, and ``?`` and ``#`` also belong to it."""
 
 
 def escape_glob(uri: str) -> str:

@@ -190,7 +190,7 @@ def check_ages(acl_set: AclSet, *, assume_in_force: bool) -> None:
 
 
 def age_of(dated: DatedAcl, window: Window, *, assume_in_force: bool) -> Age:
-    """Return whether the ACL was in force for the whole window."""
+    """Return how much of the window the ACL is known to have been in force."""
     if dated.added_ms is None:
         return Age.IN_FORCE if assume_in_force else Age.UNKNOWN
     return Age.IN_FORCE if dated.added_ms < window.begins_ms else Age.ADDED_WITHIN

@@ -202,7 +202,7 @@ def find_differences(
 def _describe(number: int, differences: Iterator[Difference]) -> str:
     """Return the number of events, and the first tuple as an example."""
     example = next(differences)
-    events = sum((one.events for one in differences), example.events)
+    events = sum((difference.events for difference in differences), example.events)
     outcome = "decided otherwise" if number == NO_ACL else "newly denied"
     return escape_unprintable(
         f"{format_count(events, 'event')} would be {outcome}, such as those of "

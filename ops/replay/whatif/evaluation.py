@@ -224,23 +224,25 @@ def sum_changes(changes: Rows[Change]) -> tuple[Changed, Changed]:
 
 def find_groups(changes: Iterable[Change]) -> Iterator[Group]:
     """Yield each change once in every group that counts it."""
-    for one in changes:
-        yield Group(one.change, _ALL, "", "", one.events, 1)
-        yield Group(one.change, "principal", one.principal, "", one.events, 1)
-        yield Group(one.change, "resource", one.resource_type, one.resource_name, one.events, 1)
-        yield Group(one.change, "operation", one.operation, "", one.events, 1)
+    for change in changes:
+        yield Group(change.change, _ALL, "", "", change.events, 1)
+        yield Group(change.change, "principal", change.principal, "", change.events, 1)
+        yield Group(
+            change.change, "resource", change.resource_type, change.resource_name, change.events, 1
+        )
+        yield Group(change.change, "operation", change.operation, "", change.events, 1)
 
 
 def find_most_frequent(changes: Iterable[Change]) -> Iterator[Change]:
     """Yield the changes of each kind that a report would list."""
     kept: defaultdict[str, list[Change]] = defaultdict(list)
-    for one in changes:
-        some = kept[one.change]
-        some.append(one)
-        if len(some) > 10 * LISTED_MAX:
-            some[:] = nsmallest(LISTED_MAX, some, key=by_frequency)
-    for some in kept.values():
-        yield from nsmallest(LISTED_MAX, some, key=by_frequency)
+    for change in changes:
+        most = kept[change.change]
+        most.append(change)
+        if len(most) > 10 * LISTED_MAX:
+            most[:] = nsmallest(LISTED_MAX, most, key=by_frequency)
+    for most in kept.values():
+        yield from nsmallest(LISTED_MAX, most, key=by_frequency)
 
 
 def _list(groups: Iterable[Group]) -> _Listed:
@@ -262,13 +264,14 @@ def _make_changed(listed: dict[str, _Listed], details: list[Change]) -> Changed:
         events=total.events,
         tuples=total.tuples,
         by_principal=[
-            PrincipalCount(one.name, one.events, one.tuples) for one in principals.groups
+            PrincipalCount(group.name, group.events, group.tuples) for group in principals.groups
         ],
         by_principal_left_out=principals.left_out,
-        by_resource=[ResourceCount(*one[2:]) for one in resources.groups],
+        by_resource=[ResourceCount(*group[2:]) for group in resources.groups],
         by_resource_left_out=resources.left_out,
         by_operation=[
-            OperationCount(one.name, one.events, one.tuples) for one in listed["operation"].groups
+            OperationCount(group.name, group.events, group.tuples)
+            for group in listed["operation"].groups
         ],
         details=list(map(make_detail, details)),
         details_left_out=total.tuples - len(details),

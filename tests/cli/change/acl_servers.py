@@ -132,7 +132,7 @@ class MemoryServer:
 
 @dataclass
 class Race:
-    """A change by somebody else: ``happened`` once it has changed an ACL."""
+    """A change by someone else: ``happened`` once it has changed an ACL."""
 
     request: AclRequest
     moment: int

@@ -228,8 +228,8 @@ def test_interrupted_command_says_what_was_made(
     assert capsys.readouterr().out.splitlines()[1:] == [
         "2 DENY ACLs created, at offset 12",
         "interrupted: 2 of 12 changes made, 10 left",
-        "not known: whether the last request is applied (4 ALLOW ACLs created)",
-        "Run the same command again: it goes on from the state that it finds.",
+        "not known: whether the last request was applied (4 ALLOW ACLs created)",
+        "Run the same command again: it continues from the state that it finds.",
     ]
 
 
@@ -278,7 +278,7 @@ def test_pipelined_requests_do_not_slip_past_each_other(stage: Stage) -> None:
 async def test_no_race_on_the_daemon_is_applied_to_an_unseen_state(
     shared_daemon: DaemonProcess,
 ) -> None:
-    """100 changes by somebody else, each at a random moment of a plan."""
+    """100 changes by someone else, each at a random moment of a plan."""
     async with open_server(shared_daemon.ready["listeners"]["PLAINTEXT"]) as server:
         tally = await race_often(server, 100, settle_seconds=0)
     assert (tally.races, tally.blind, tally.unreported) == (100, 0, 0)

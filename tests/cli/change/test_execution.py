@@ -332,7 +332,7 @@ async def test_deletion_by_somebody_else_is_noted(plan: Plan) -> None:
     server.faults = [lambda apply: apply(), lambda apply: apply(), overtaken]
     progress = (await execute(plan, server)).progress
     assert progress.ending is Ending.APPLIED
-    assert progress.notes == [f"somebody else deleted it first: {gone}"]
+    assert progress.notes == [f"someone else deleted it first: {gone}"]
 
 
 async def test_deletion_by_a_lost_request_is_not_taken_for_somebody_elses(
@@ -367,13 +367,13 @@ async def test_rejected_request_names_what_somebody_else_has_made(plan: Plan) ->
     server.faults = [overtaken]
     progress = (await execute(plan, server)).progress
     assert (progress.ending, progress.in_doubt) == (Ending.MOVED, None)
-    assert progress.reasons[1:] == [f"made by somebody else: {first}"]
+    assert progress.reasons[1:] == [f"made by someone else: {first}"]
 
 
 async def test_lost_request_is_not_in_doubt_once_a_later_one_is_rejected(
     plan: Plan, autojump_clock: MockClock
 ) -> None:
-    """It expects the offset of before the change, so the server would reject it, too."""
+    """It expects the offset of before the change, so the server would reject it as well."""
     server = MemoryServer.of(BEFORE, compares=True)
 
     def overtaken(apply: Callable[[], Answer]) -> Answer:
@@ -412,7 +412,7 @@ async def test_other_kind_of_server_ends_the_plan(plan: Plan, first: bool) -> No
     server.faults = [fail_over]
     progress = (await execute(plan, server)).progress
     assert progress.ending is Ending.FAILED
-    assert "another server answers than before" in progress.reasons[0]
+    assert "a different server answers now" in progress.reasons[0]
     assert progress.in_doubt is not None
 
 

@@ -31,7 +31,7 @@ topic prefix `payments.`
 -   ALLOW User:bob WRITE from any host
 
 2 ACLs to create (1 DENY, 1 ALLOW), 1 to delete (1 ALLOW, 0 DENY): 2 before, 3 after
-this plan manages ALL ACLs: each one that is not desired is to be deleted, 1 of 2
+this plan manages ALL ACLs: it deletes each one that is not desired, 1 of 2
 as listed by now.txt, with 2 ACLs
 with super.users= (--super-users), allow.everyone.if.no.acl.found unknown; pass --config FILE for \
 the daemon's settings, or --allow-everyone-if-no-acl-found
@@ -194,13 +194,13 @@ def test_file_of_which_nothing_was_read_deletes_nothing(
     (folder / name).write_text(NOTHING_READ[name])
     for flags in ("", "--principal User:bob"):
         assert plan(f"{name} now.txt {flags} --out plan.json") == 1
-        found = "none that can be read: a.b: " if name.startswith("aiven") else "a file that"
+        found = "none that can be read: a.b: " if name.startswith("aiven") else "neither ACLs nor"
         assert f"{name}: expected desired ACLs, found {found}" in capsys.readouterr().err
     assert not (folder / "plan.json").exists()
     assert plan(f"{name} --principal User:bob --accept-losses --out plan.json") == 10
     assert written(folder).changes.deleted == (BOB,)
     assert plan(f"{name} --accept-losses") == 1
-    assert "the desired files manage no ACLs: say by a flag" in capsys.readouterr().err
+    assert "the desired files manage no ACLs: select some by a flag" in capsys.readouterr().err
 
 
 def test_resource_of_which_nothing_was_read_deletes_nothing(
@@ -270,7 +270,7 @@ def test_fault_ends_with_1(words: str, error: str, capsys: pytest.CaptureFixture
     [
         ("", None, "the following arguments are required: DESIRED"),
         ("desired.txt", "", "expected --log-dir DIR, --acls FILE, --config FILE"),
-        ("desired.txt --as-of 3", None, "--as-of: a plan changes the ACLs of now"),
+        ("desired.txt --as-of 3", None, "--as-of: a plan changes the current ACLs"),
         ("desired.txt --principal bob", None, "principal: expected Type:name"),
         ("desired.txt --topic=", None, "resource-name: expected a text, found an empty one"),
         ("desired.txt --resource-pattern-type any", None, "expected the name of a resource"),
@@ -294,7 +294,7 @@ def test_failing_policy_test_breaks_the_plan(
     assert plan("desired.txt --tests tests.yaml --out plan.json") == 3
     out = capsys.readouterr().out
     assert "\nFAIL  bob may WRITE topics beginning with payments.\n" in out
-    assert out.count("      it fails without this plan, too\n") == 1
+    assert out.count("      it also fails without this plan\n") == 1
     assert "\n3 policy tests after this plan: 1 passed, 2 failed, 1 of them because of it\n" in out
     assert out.endswith(
         "written to plan.json, but it would break something: acls apply refuses it without "
@@ -415,7 +415,7 @@ def test_surprises_of_added_acls_are_warnings(
 def test_caller_is_warned_before_it_loses_its_own_right(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The name of the log-in says who the caller is."""
+    """The authenticated name says who the caller is."""
     held = snapshot_of(acl("User:me", "ALTER", cluster=True), acl("User:you", "ALL", cluster=True))
     answer = BrokerAnswer(held, (), {"super.users": "User:root"}, user="me")
     monkeypatch.setattr("authorizerd.cli.broker_acls.read_brokers", lambda *_: answer)

@@ -87,7 +87,7 @@ def test_same_release_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         compare([ALICE], "--to 4.3")
     assert ended.value.code == 2
-    assert "expected another release than that of --from" in capsys.readouterr().err
+    assert "expected a release other than that of --from" in capsys.readouterr().err
 
 
 def test_reports_are_bounded(

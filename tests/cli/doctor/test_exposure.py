@@ -43,7 +43,7 @@ def test_each_reachable_port_in_the_clear_is_a_warning() -> None:
 
 
 def test_reachable_super_user_without_credentials_is_an_error() -> None:
-    risk = ", a super user: anybody may do everything, such as change ACLs"
+    risk = ", a super user: anyone may do anything, such as change ACLs"
     reach = "other machines can reach it, and"
     for users in ("User:admin;User:ANONYMOUS", "User:admin"):
         found = texts(
@@ -97,6 +97,6 @@ def test_ports_with_tls_are_ok_unless_listeners_need_no_credentials() -> None:
         f"ok: authorizerd.decision.stream: {reach}, over TLS",
         f"ok: authorizerd.admin.http: {reach}, over TLS",
         f"warning: listeners: SSL: {reach}, and clients without a certificate are User:ANONYMOUS",
-        f"ok: listeners: SASL_SSL: {reach}, over TLS with a log-in",
+        f"ok: listeners: SASL_SSL: {reach}, over TLS with authentication",
         f"ok: listeners: MTLS: {reach}, over TLS with client certificates",
     ]

@@ -49,7 +49,7 @@ BROKERS = replace(QUORUM, kind=SourceKind.BROKERS)
 FENCED = ErrorCode.FENCED_LEADER_EPOCH
 DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 EXCESS = "warning: source: the daemon's user may do more in the cluster than it needs"
-WORTH = "(with CLUSTER_ACTION, it reads topics and acts as anybody)"
+WORTH = "(with CLUSTER_ACTION, it reads topics and acts as anyone)"
 REMOVE = "Do: remove the ACLs, of this user or of User:* (kafka-acls --remove --cluster --operation"
 DOWN = NodeAnswer(address=SECOND, failure=ConnectionFailedError(f"{SECOND}: refused"))
 
@@ -83,7 +83,7 @@ def shown(findings: list[Finding]) -> list[str]:
             [
                 "error: source: host0:9000: User:us lacks CLUSTER_ACTION on the cluster. Do: grant"
                 " it (kafka-acls --add --cluster --operation ClusterAction --allow-principal"
-                " User:us); with this right, the user reads topics and acts as anybody",
+                " User:us); with this right, the user reads topics and acts as anyone",
             ],
         ),
         (
@@ -199,11 +199,11 @@ OF_FILE = "super.users=User:a\nallow.everyone.if.no.acl.found=false\n"
     [
         (OF_FILE, [Level.OK, Level.WARNING], "super.users=User:a, allow.everyone.if.no.acl.found="),
         ("super.users=", [Level.WARNING, Level.WARNING], "Not set: allow.everyone.if.no.acl.found"),
-        (OF_FILE, [Level.OK, Level.WARNING], "the password for the log-in is sent unencrypted"),
+        (OF_FILE, [Level.OK, Level.WARNING], "the password for authentication is sent unencrypted"),
         (
             "super.users=\nallow.everyone.if.no.acl.found=false\n" + FORWARD,
             [Level.OK, Level.WARNING, Level.WARNING],
-            "the daemon's log-in is as powerful as that of a super user",
+            "the daemon's credential is as powerful as that of a super user",
         ),
         (
             OF_FILE + FORWARD + "authorizerd.writes.forward.privileged=super-users",

@@ -79,7 +79,7 @@ def test_several_arguments_keep_their_order() -> None:
 def test_salt_is_random_by_default() -> None:
     argument = "SCRAM-SHA-256=[name=alice,password=secret]"
     first, second = (each.credential.salt for each in read_scram_arguments([argument, argument]))
-    for salt in (first, second):  # Kafka's form, which unknown users' salts have, too
+    for salt in (first, second):  # Kafka's form, which unknown users' salts have as well
         assert re.fullmatch(rb"[0-9a-z]{20,26}", salt)
     assert first != second
 

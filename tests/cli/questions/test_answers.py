@@ -127,7 +127,7 @@ User:alice may do this:
     (
         "what-can User:alice --operation write",
         3,
-        "User:alice may do nothing of this",
+        "User:alice has none of this access",
     ),
     (
         "what-can User:ops --resource-type CLUSTER",

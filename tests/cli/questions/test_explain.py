@@ -163,5 +163,5 @@ def test_damage_after_the_moment_leaves_only_the_answer_of_now_unknown(
     words = "explain --principal User:alice --operation read --topic orders --as-of 1"
     assert ask(words, "--log-dir", tmp_path) == 3
     printed = capsys.readouterr()
-    assert "it is not known whether today's answer is another one: " in printed.err
+    assert "it is not known whether today's answer is different: " in printed.err
     assert "kafka-acls" in printed.out

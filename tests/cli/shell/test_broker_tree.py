@@ -304,7 +304,7 @@ def test_broker_that_does_not_tell_features_has_no_folder_for_them() -> None:
     broker = Broker(node=KafkaNode)
     assert "features" not in broker.look("ls /image").split()
     assert broker.warnings == [
-        "/image/features is left out: the broker does not tell which features are finalized"
+        "/image/features is left out: the broker does not report which features are finalized"
     ]
 
 

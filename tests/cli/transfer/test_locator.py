@@ -47,7 +47,10 @@ def test_directory_is_a_log_directory(tmp_path: Path) -> None:
         ("http://a:1", "unknown scheme 'http': expected kafka://HOST:PORT"),
         ("kafka://", "expected HOST:PORT after kafka://"),
         ("kafka:///", "expected HOST:PORT after kafka://"),
-        ("kafka://user:secret@a:1", "log-in and TLS are in the file of --command-config"),
+        (
+            "kafka://user:secret@a:1",
+            "credentials and TLS settings belong in the file of --command-config",
+        ),
         ("kafka://a:1/path", "expected kafka://HOST:PORT"),
         ("kafka:/a:1", "expected kafka://HOST:PORT, with two slashes"),
         ("Zookeeper:/user:secret@a:1", "expected zookeeper://HOST:PORT, with two slashes"),

@@ -114,7 +114,7 @@ def new_format(text: str, back: Sequence[Acl] | AclTextError, *losses: Loss) -> 
 
 def test_acl_that_is_not_read_back_is_a_loss(tmp_path: Path) -> None:
     draft = write(tmp_path / "acls", FIRST, SECOND, format=new_format("x", [FIRST]))
-    assert draft.losses == (Loss(SECOND, "odd does not give it back"),)
+    assert draft.losses == (Loss(SECOND, "odd does not reproduce it"),)
     assert draft.new == (FIRST,)
 
 
@@ -174,5 +174,5 @@ def test_each_format_names_what_it_does_not_give_back(name: str, acls: list[Acl]
     """Whatever the names and codes are, its text also says nothing else."""
     with TextTarget(locator(Path("-")), FORMATS[name]).open() as opened:
         draft = opened.draft(AclsFound(tuple(acls)))
-    assert not any("does not give it back" in loss.reason for loss in draft.losses)
+    assert not any("does not reproduce it" in loss.reason for loss in draft.losses)
     assert {*draft.new, *(loss.acl for loss in draft.losses)} >= {*acls}

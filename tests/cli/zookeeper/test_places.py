@@ -59,7 +59,7 @@ def test_log_is_exported_to_zookeeper_and_back(
         0,
         f"read 2 ACLs from {log}\n"
         f"wrote 2 ACLs to {place} (ZooKeeper)\n"
-        "brokers were told by 2 change events\n"
+        "notified the brokers by 2 change events\n"
         f"ACLs that {log} lacks stay: `authorizerd acls plan` also removes\n",
         "",
     )

@@ -161,7 +161,7 @@ def test_rejected_sasl_log_in_is_reported_without_the_password(
     zookeeper.put("/a")
     caplog.set_level(logging.NOTSET)
     with (
-        pytest.raises(ZooKeeperError, match="rejects the log-in") as caught,
+        pytest.raises(ZooKeeperError, match="rejects the credentials") as caught,
         session_with(zookeeper, settings) as session,
     ):
         session.get("/a")

@@ -267,7 +267,7 @@ def test_protocol_of_controllers_is_by_default_that_of_their_name(name: str) -> 
             "controller.listener.names",
             "listener.security.protocol.map has no security protocol for CONTROLLER",
         ),
-        # the log-in
+        # authentication
         (
             secured("SASL_SSL"),
             "sasl.mechanism.controller.protocol",
@@ -281,7 +281,7 @@ def test_protocol_of_controllers_is_by_default_that_of_their_name(name: str) -> 
         (
             secured("SASL_SSL", "sasl.mechanism.controller.protocol=SCRAM-SHA-256"),
             "listener.name.controller.scram-sha-256.sasl.jaas.config",
-            "required for the log-in: set it to a JAAS line with username and password",
+            "required for authentication: set it to a JAAS line with username and password",
         ),
         (
             secured(

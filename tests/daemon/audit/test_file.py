@@ -105,7 +105,7 @@ async def test_a_line_torn_by_another_process_is_ended(tmp_path: Path) -> None:
 
 
 async def test_a_moved_file_is_noticed_without_a_signal(tmp_path: Path) -> None:
-    """Logrotate may create the new file or not. A write without lines creates it, too."""
+    """Logrotate may create the new file or not. A write without lines creates it as well."""
     path, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
     file = AuditFile(str(path), AuditLock())
     await file.write([b"one"])

@@ -59,7 +59,7 @@ def test_one_event_is_one_line(name: str) -> None:
 
 
 def test_every_misleading_character_has_an_escape() -> None:
-    """Those that the next release of Unicode adds, too."""
+    """Those that the next release of Unicode adds as well."""
     wanted = {code for code in range(sys.maxunicode + 1) if category(chr(code)) in ESCAPED}
     assert set(KAFKA_ESCAPES) == wanted
 

@@ -70,7 +70,7 @@ def test_nothing_is_audited_by_default() -> None:
 
 
 async def test_lines_go_to_a_standard_stream(capfd: pytest.CaptureFixture[str]) -> None:
-    """It stays open, because the daemon's own log may go there, too."""
+    """It stays open, because the daemon's own log may go there as well."""
     for target in ("stdout", "stderr", "stdout"):
         await written(opened(target), EVENT)
     said = capfd.readouterr()

@@ -1,4 +1,4 @@
-"""Log-in, rights, methods and headers; tests/end_to_end/test_console.py uses a real daemon."""
+"""Login, rights, methods and headers; tests/end_to_end/test_console.py uses a real daemon."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ async def test_only_tls_has_a_cookie_that_plain_http_cannot_set(tmp_path: Path) 
 async def test_trusted_visitor_sees_which_pages_need_a_log_in(tmp_path: Path) -> None:
     for folder, caller in ((None, ""), (tmp_path, "root")):
         _, page = await ConsolePlace(folder, ALICE).get(EXPLAIN, caller)
-        marked = re.findall(r">([^<]+)</a> <span class=\"muted\">\(needs log-in\)", page)
+        marked = re.findall(r">([^<]+)</a> <span class=\"muted\">\(needs login\)", page)
         assert marked == (["ACLs", "What if"] if folder is None else [])
     for path in (ACLS, PLAN):
         status, page = await ConsolePlace(None, ALICE).get(path)

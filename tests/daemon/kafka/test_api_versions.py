@@ -115,7 +115,7 @@ async def test_client_that_means_another_node_must_rebootstrap(
 async def test_only_a_client_that_has_logged_in_is_sent_elsewhere(
     nursery: trio.Nursery, users: PlainUsers | None
 ) -> None:
-    """The requests are Kafka 4.4.0's. Before the log-in, its server checks no ids either."""
+    """The requests are Kafka 4.4.0's. Before authentication, its server checks no ids either."""
     versions = loaded(cluster_id="another")
     client = await (await start(nursery, users=users, versions=versions)).connect()
     early = await send(client, JAVA_WITH_IDS)

@@ -122,7 +122,7 @@ async def test_clients_are_anonymous_without_log_ins(nursery: trio.Nursery) -> N
 async def test_api_versions_lists_the_served_apis(
     nursery: trio.Nursery, version: int, users: PlainUsers | None, is_controller: bool
 ) -> None:
-    """This holds in every version, with and without log-ins. A controller's listener lists more."""
+    """This holds in every version, with or without SASL. A controller's listener lists more."""
     service = await start(nursery, users=users, is_controller=is_controller)
     client = await service.connect()
     versions = await client.ask(ApiKey.API_VERSIONS, version, **SOFTWARE)

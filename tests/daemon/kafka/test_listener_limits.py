@@ -60,7 +60,7 @@ async def test_client_without_log_in_gives_way(nursery: trio.Nursery) -> None:
 
 
 async def test_idle_connection_is_closed(nursery: trio.Nursery) -> None:
-    """It may idle between requests, within one, or before the log-in."""
+    """It may idle between requests, within one, or before authentication."""
     service = await start(nursery, idle_timeout_ms=50)
     for sent in (b"", to_echo(b"cut")[:-1]):
         client = await service.connect()

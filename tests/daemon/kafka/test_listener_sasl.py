@@ -1,4 +1,4 @@
-"""Log-ins at a Kafka listener."""
+"""SASL authentication at a Kafka listener."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_unsupported_mechanism_gets_the_supported_ones_and_is_closed(
 async def test_request_out_of_turn_closes_the_connection(
     nursery: trio.Nursery, early: bytes, has_handshake: bool
 ) -> None:
-    """It is a request before the log-in, a token before the handshake, or a wrong kind of token."""
+    """It is a request or a token that comes too early, or a wrong kind of token."""
     echo = free_echo()
     service = await start(nursery, echo, users=USERS)
     client = await service.connect()
@@ -146,7 +146,7 @@ async def test_request_out_of_turn_closes_the_connection(
 
 @pytest.mark.parametrize("users", [None, USERS])
 async def test_second_log_in_is_refused(nursery: trio.Nursery, users: PlainUsers | None) -> None:
-    """The error is ILLEGAL_SASL_STATE, even without log-ins. The principal stays the same."""
+    """The error is ILLEGAL_SASL_STATE, even without SASL. The principal stays the same."""
     echo = free_echo()
     client = await (await start(nursery, echo, users=users)).connect()
     if users is not None:
@@ -202,7 +202,7 @@ async def test_scram_logs_in(nursery: trio.Nursery) -> None:
 
 
 async def test_scram_logs_in_with_raw_tokens(nursery: trio.Nursery) -> None:
-    """Each answer is a raw token, too."""
+    """Each answer is a raw token as well."""
     service = await start(
         nursery, sasl=sasl_settings(SHA_256.text), credentials=LoadedCredentials(ALICE)
     )
@@ -304,7 +304,7 @@ async def limited(nursery: trio.Nursery) -> tuple[Service, Client]:
 
 
 def totals(statistics: KafkaStatistics) -> tuple[int, int, int, int]:
-    """Return the counts of log-ins, re-authentications, failures and expired sessions."""
+    """Return the counts of authentications, re-authentications, failures and expired sessions."""
     return (
         statistics.logins.total(),
         statistics.reauthentications.total(),

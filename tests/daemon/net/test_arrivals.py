@@ -160,7 +160,7 @@ async def test_only_some_connections_are_accepted_in_one_turn() -> None:
                 taken.append(stack.enter_context(accepted))
 
         server = Server()
-        taker = Taker(server, server._places, server._arrivals, b"")
+        taker = Taker(server, server._slots, server._arrivals, b"")
 
         async def accept() -> None:
             await taker.accept_all(listener)
@@ -350,7 +350,7 @@ async def test_drain_answers_what_has_arrived_and_ends_the_others(nursery: trio.
 async def test_drain_ends_connections_that_were_accepted_as_it_began(
     nursery: trio.Nursery,
 ) -> None:
-    """Otherwise it would wait for their log-in, which nobody answers any more."""
+    """Otherwise it would wait for an authentication that nobody answers any more."""
     for _ in range(20):  # the order of tasks in a turn of the loop is random
         server = Server(connections_max=10)
         port = await serve_on_loopback(nursery, server)

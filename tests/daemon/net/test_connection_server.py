@@ -91,13 +91,13 @@ async def test_connection_that_asks_while_it_gives_way_keeps_no_place(
     client, *_ = [listener.connect() for _ in range(1 + others)]
     await trio.testing.wait_all_tasks_blocked()
     await client.send_all(PING)  # the server's task has not run since
-    assert server._places.evict(None)
+    assert server._slots.evict(None)
     await trio.testing.wait_all_tasks_blocked()
     assert server.newest is not None
     server.newest.enter(Phase.IDLE)  # as after an answer that a socket took at once
     for _ in range(others):
-        assert server._places.evict(None)
-    assert not server._places.evict(None)
+        assert server._slots.evict(None)
+    assert not server._slots.evict(None)
     assert not caplog.records
 
 

@@ -219,7 +219,7 @@ async def test_inherited_unix_socket_is_not_removed(stack: ExitStack, tmp_path: 
 async def test_unix_sockets_and_ports_must_match_the_configuration(
     stack: ExitStack, tmp_path: Path
 ) -> None:
-    """Another path, an abstract name, or two sockets for one path are mismatches, too."""
+    """Another path, an abstract name, or two sockets for one path are mismatches as well."""
     path = tmp_path / "stream"
     bound = unix(stack, path)
     for wrong in (listening(stack), unix(stack, tmp_path / "other"), unix(stack, f"\0{path}")):

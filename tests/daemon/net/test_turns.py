@@ -79,7 +79,7 @@ async def test_turn_has_as_many_slices_as_fit(
 async def test_wait_reports_the_work_of_this_thread(worked_ns: list[int]) -> None:
     """Nobody waits in the first turn; the last one has waited for all the others.
 
-    Elapsed time would count pauses of the machine, too.
+    Elapsed time would count pauses of the machine as well.
     """
     crowd = Crowd(Turns(), worked_ns, WORK_NS)
     async with trio.open_nursery() as nursery:

@@ -249,7 +249,7 @@ async def test_client_that_stops_reading_is_counted(nursery: trio.Nursery, tmp_p
 async def test_quiet_watch_has_heartbeats_that_move_its_place(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
-    """Records other than ACLs move the offset, too."""
+    """Records other than ACLs move the offset as well."""
     place = AclPlace(tmp_path)
     await place.load(nursery)
     session = await watch(nursery, place)

@@ -165,7 +165,7 @@ def certificate_required(cluster: TlsCluster, authority: Authority) -> tuple[Non
             plain(NO_SASL),
             Cause.LOG_IN_UNEXPECTED,
             "ILLEGAL_SASL_STATE: Unexpected handshake request",
-            "the listener has no log-in: change listener.security.protocol.map",
+            "the listener has no authentication: change listener.security.protocol.map",
         ),
         (
             log_in_missing,

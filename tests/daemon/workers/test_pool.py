@@ -145,7 +145,7 @@ async def test_pool_refuses_once_every_lease_has_passed(
 async def test_all_workers_stop_deciding_with_the_daemon(
     nursery: trio.Nursery, autojump_clock: MockClock
 ) -> None:
-    """A worker that is replaced meanwhile starts without decisions, too."""
+    """A worker that is replaced meanwhile starts without decisions as well."""
     running = await start(nursery)
     await running.pool.feed.send(Suspend("why"))
     await trio.sleep(TIMEOUT_MS / 1000)

@@ -166,7 +166,7 @@ async def _decision_port() -> AsyncIterator[Check]:
 
 @asynccontextmanager
 async def _console() -> AsyncIterator[Check]:
-    """Without a token, a visitor sees only the form that asks for it. No log-in has to wait."""
+    """Without a token, a visitor sees only the form that asks for it. No login has to wait."""
     with tempfile.TemporaryDirectory() as folder, patch.object(sessions, "FAILED_SECONDS", 0):
         place = _Place(Path(folder))
 

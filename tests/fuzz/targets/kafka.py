@@ -1,4 +1,4 @@
-"""The Kafka wire: frames, all requests of all versions, Envelopes, handlers and log-ins."""
+"""The Kafka wire: frames, all requests of all versions, Envelopes, handlers and authentication."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ZooKeeperBroker:
         """Connect as ``admin``.
 
         Raises:
-            OSError, RigError: it does not accept the connection or the log-in.
+            OSError, RigError: it does not accept the connection or the credentials.
         """
         return Admin(self.address, ADMIN, PASSWORD)
 
@@ -58,7 +58,7 @@ def running_zookeeper_broker(
 
     Args:
         user: logs in to ZooKeeper with SASL, and owns the znodes (zookeeper.set.acl=true); None for
-            no log-in and open znodes.
+            no authentication and open znodes.
 
     Raises:
         RigError: it did not become ready.

@@ -51,7 +51,7 @@ def ids(inspection: Inspection) -> set[bytes]:
 
 
 def test_valid_log_is_summarized(tmp_path: Path) -> None:
-    """Control records of the segments are counted, too."""
+    """Control records of the segments are counted as well."""
     write_sound_log(tmp_path, checkpoints=True, clean=True)
     inspection = Inspection(tmp_path)
     assert list(inspection.findings()) == []

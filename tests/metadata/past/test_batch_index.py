@@ -150,4 +150,4 @@ def test_removed_segments_are_forgotten(tmp_path: Path, moment: AsOf) -> None:
     write_checkpoint(tmp_path, 3, [added(1), added(2)])
     first.unlink()
     assert ask(tmp_path, moment, index) == ask(tmp_path, moment, BatchIndex())
-    assert {each.path.exists() for each in index._places} == {True}
+    assert {each.path.exists() for each in index._positions} == {True}

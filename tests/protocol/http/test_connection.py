@@ -112,7 +112,7 @@ def test_pipelined_requests_are_read_in_order(
 
 @given(st.lists(FRAGMENTS, max_size=14).map(b"".join), st.lists(st.integers(0, 500), max_size=6))
 def test_events_do_not_depend_on_the_split(stream: bytes, places: list[int]) -> None:
-    """This holds for invalid bytes and beyond the limits, too."""
+    """This holds for invalid bytes and beyond the limits as well."""
     for limits in (LIMITS, TIGHT):
         whole = [fields(event) for event in events_of([stream], limits)]
         assert [fields(event) for event in events_of(cut(stream, places), limits)] == whole

@@ -53,5 +53,5 @@ def test_response_header_cannot_break_its_line(name: str, value: str) -> None:
     ],
 )
 def test_loopback_hosts_name_only_this_machine(host: bytes, allowed: bool) -> None:
-    """Other names may resolve to it through somebody else's DNS."""
+    """Other names may resolve to it through someone else's DNS."""
     assert (LOOPBACK_HOSTS.fullmatch(host) is not None) == allowed

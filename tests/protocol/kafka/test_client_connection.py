@@ -61,7 +61,7 @@ def test_responses_match_by_correlation_id_in_any_order() -> None:
 
 @pytest.mark.parametrize("content", ["00000005", "ffffffff", "0000", "", "00000000 05 01"])
 def test_invalid_response_is_rejected(content: str) -> None:
-    """A response with an incomplete header is rejected, too."""
+    """A response with an incomplete header is rejected as well."""
     client = KafkaClientConnection(None, BYTES_MAX)
     client.frame_request(ApiKey.DESCRIBE_ACLS, 3, b"")
     client.receive_data(frame(bytes.fromhex(content)))

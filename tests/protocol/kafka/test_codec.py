@@ -233,7 +233,7 @@ def test_damaged_message_is_a_message_or_a_decode_error(
 def test_bytes_after_a_message_are_ignored(
     message: Message, data: st.DataObject, trailing: bytes
 ) -> None:
-    """Kafka 4.3.1 ignores them, too."""
+    """Kafka 4.3.1 ignores them as well."""
     encoded = written_by_kio(data.draw(entities(message.kio)))
     assert message.decode(encoded + trailing) == message.decode(encoded)
 

@@ -221,7 +221,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("api_key", OTHERS)
 def test_other_api_gives_invalid_request(api_key: int) -> None:
-    """The body does not matter. An inner Envelope is rejected, too."""
+    """The body does not matter. An inner Envelope is rejected as well."""
     assert ApiKey.ENVELOPE in OTHERS
     data = inner(api_key, 1, envelope() if api_key == ApiKey.ENVELOPE else b"")
     assert refusal(envelope(data)) is ErrorCode.INVALID_REQUEST

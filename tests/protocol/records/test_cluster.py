@@ -182,7 +182,7 @@ def test_record_with_unknown_tagged_fields_is_skipped(record: ClusterChange) -> 
 
 @pytest.mark.parametrize("record", CREDENTIALS, ids=name_of)
 def test_unknown_form_of_a_credential_is_rejected(record: ClusterChange) -> None:
-    """If it were skipped, a removed credential might still log somebody in."""
+    """If it were skipped, a removed credential might still be accepted."""
     value = encode_value(record)
     name = ClusterRecordType(value[1]).name
     expected = f"unknown fields in a {name} record of version %d"

@@ -114,7 +114,7 @@ def _parsed(line: str, zone: tzinfo) -> Event:
     kind = constant_name(resource_type)
     # Put blanks around each field: a marker may begin or end with the blank next to a field.
     fields = f" {SEPARATOR} ".join(("", before, principal, host, name, request, rule, ""))
-    # Only the daemon names a caller, and it names the rule, too: without one, a name may be cut.
+    # Only the daemon names a caller, and it also names the rule: without one, a name may be cut.
     if any(marker in fields for marker in MARKERS) or (has_caller and not rule):
         raise _SetAsideError(Reason.AMBIGUOUS)
     if " " in host:

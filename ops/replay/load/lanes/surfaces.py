@@ -185,8 +185,8 @@ def _answered(status: int, body: bytes) -> Answer:
         decisions = _decode_decisions(body).evaluations
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise LoadError(f"its answer is not a list of decisions: {error}") from None
-    offsets = (each.context.offset for each in decisions if each.context is not None)
-    codes = bytes(each.code for each in decisions)
+    offsets = (decision.context.offset for decision in decisions if decision.context is not None)
+    codes = bytes(decision.code for decision in decisions)
     return Answer(None, None, max(offsets, default=_NO_OFFSET), codes)
 
 
@@ -202,7 +202,7 @@ _UNWELCOME: Final = {
 
 
 def check_welcome(answer: Answer) -> None:
-    """Check the answer to the greeting's question; "not ready" is an answer, too.
+    """Check the answer to the greeting's question; "not ready" is also an answer.
 
     Raises:
         LoadError: the target rejects this client.

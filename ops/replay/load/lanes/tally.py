@@ -122,7 +122,7 @@ class Tally:
     def record_answer(self, sent: Sent, answer: Answer, now_ns: int) -> None:
         """Add the answer to a frame: one decision per question, unless it is an error.
 
-        An error counts towards the latencies, too: without it, a target that takes long to fail
+        An error also counts towards the latencies: without it, a target that takes long to fail
         would look fast.
         """
         questions = served = len(sent.frame.recorded)

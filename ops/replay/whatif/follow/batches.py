@@ -98,7 +98,7 @@ def take_batch(plan: FollowPlan, batch: DataFrame, number: int) -> None:
             _add(spark, plan, table, sums, parts)
         _write_reports(spark, plan)
     except SPARK_ERRORS as error:
-        # The stream's error shows only the first line of another one.
+        # The stream's error shows only the first line of another error.
         raise JobError(explain(error)) from error
     finally:
         sums.unpersist()

@@ -40,7 +40,7 @@ ORDERS = {"resource_type": "TOPIC", "resource_name": "orders"}
         (
             WHO,
             {"resource_type": "TOPIC", "resource_name": "open", "operation": "READ"},
-            ["Everyone else may, too", "from any host", "User:eve", "from no host"],
+            ["So may everyone else", "from any host", "User:eve", "from no host"],
         ),
         (
             WHO,
@@ -50,7 +50,7 @@ ORDERS = {"resource_type": "TOPIC", "resource_name": "orders"}
                 "operation": "READ",
                 "search": "bob",
             },
-            ["Everyone else may, too", "that the whole table, without a search, does not list"],
+            ["So may everyone else", "that the whole table, without a search, does not list"],
         ),
         (WHO, ORDERS | {"operation": "WRITE"}, ["User:carol", "only from 10.0.0.7"]),
         (WHO, ORDERS | {"operation": "WRITE", "host": "10.0.0.7"}, ["User:carol"]),
@@ -250,7 +250,7 @@ async def test_one_denied_host_leaves_nobody_out() -> None:
         *(f"User:u{number},from any host except 10.0.0.1" for number in range(5)),
     ]
     _, page = await place.get(WHO, **fields)
-    assert "1 principals of other types may, too" in check_page(page)
+    assert "1 principals of other types may as well" in check_page(page)
     lines = (await place.download(f"{WHO}.jsonl", **fields)).splitlines()
     assert json.loads(lines[-1]) == {
         "principal": "User:u4",

@@ -1,4 +1,4 @@
-"""The log-ins of a connection, step by step."""
+"""Authentication of a connection, step by step."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_wrong_password_ends_the_login() -> None:
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
 def test_oversized_token_fails_the_login(mechanism: str) -> None:
-    """After a log-in, requests may be large, so tokens for re-authentication need a limit."""
+    """After authentication, requests may be large, so tokens for re-authentication need a limit."""
     exchange = new_exchange(PlainUsers({"alice": "x" * LOGIN_BYTES_MAX}))
     exchange.choose(mechanism)
     answer = exchange.send(b"\0alice\0" + b"x" * LOGIN_BYTES_MAX)
@@ -174,7 +174,7 @@ def test_versions_are_answered_once_before_the_login() -> None:
 
 
 def test_without_sessions_a_second_login_is_refused() -> None:
-    """The connection stays usable, also on a listener without log-in."""
+    """The connection stays usable, also on a listener without authentication."""
     logged_in = new_exchange()
     logged_in.choose()
     assert logged_in.send(GOOD).session_lifetime == timedelta(0)
@@ -189,7 +189,7 @@ def test_without_sessions_a_second_login_is_refused() -> None:
 
 
 def test_client_is_told_the_length_of_its_session() -> None:
-    """It is told when the log-in is complete, not before."""
+    """It is told when authentication is complete, not before."""
     exchange = new_exchange(session_ms=1500)
     tokens = ScramTokens("alice", "alice-secret")
     exchange.choose("SCRAM-SHA-256")
@@ -303,7 +303,7 @@ def test_reauthentication_with_a_wrong_password_fails() -> None:
 
 
 def test_removed_user_cannot_log_in_again() -> None:
-    """As in Kafka, the session of a removed user continues until the next log-in."""
+    """As in Kafka, the session of a removed user continues until the next authentication."""
     credentials = LoadedCredentials(*CREDENTIALS)
     exchange = Exchange(sasl_settings("SCRAM-SHA-256", session_ms=1500), credentials)
     exchange.log_in("alice")

@@ -236,7 +236,7 @@ def test_credential_replaced_during_the_log_in_is_invalid(later: tuple[Credentia
 
 
 def test_proof_of_another_login_fails() -> None:
-    """The server's nonce differs, so a recorded log-in cannot be repeated."""
+    """The server's nonce differs, so a recorded authentication cannot be repeated."""
     recorded = new_exchange(nonce="first")
     final = final_of(ALICE, recorded.answer(ALICE))
     recorded.answer(final)

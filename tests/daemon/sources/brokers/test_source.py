@@ -352,7 +352,7 @@ async def test_all_brokers_stopped_are_stale_then_not_ready_then_back(
 async def test_decisions_do_not_resume_by_a_listing_from_before_the_disk_hung(
     cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """Nothing has confirmed the state since that listing. A new process holds its copy, too."""
+    """Nothing has confirmed the state since that listing. A new process holds its copy as well."""
     append: Any = ListingCopy.append
 
     async def hang(*arguments: object) -> None:

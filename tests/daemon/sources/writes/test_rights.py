@@ -105,7 +105,7 @@ def test_callers_of_several_kinds_need_all_their_settings() -> None:
 
 
 def test_callers_without_an_address_are_not_forwarded() -> None:
-    """The controllers match hosts, too."""
+    """The controllers match hosts as well."""
     text = obstacle(ALICE, Authentication.SCRAM, host=None)
     assert text is not None
     assert "address" in text

@@ -303,7 +303,7 @@ def test_explanation_is_no_bad_line(head: str, message: str) -> None:
 ])  # fmt: skip
 def test_no_name_makes_a_decision_an_explanation(line: str, message: str) -> None:
     for name in (message, f"{HEAD}{message}", f"] {HEAD}{message}{LOGGER}"):
-        # A container's own prefix may precede JSON, but an explanation, too.
+        # A container's own prefix may precede JSON, but an explanation as well.
         prefix = ("kafka-1  | ",) * ('"' in line)
         for head in (HEAD, HEAD.replace("DEBUG", "INFO"), f"{LATER} stdout F {HEAD}", *prefix):
             parsed = parse_line(f"{head}{line.format(name)}{LOGGER}".encode(), UTC)
