@@ -158,10 +158,11 @@ class Server:
     def check(self, questions: Sequence[Question], expected: str) -> None:
         """Ask each question once, and compare the answers: an A or a D for each question."""
         given = ""
-        for question in questions:
-            body = self.api.one(question)
-            answer = ask_once(self.host, self.api.one_path, body, self.token, self.ca_file)[1]
-            given += "A" if self.api.is_allowed(answer) else "D"
+        with closing(connect(self.host, self.ca_file)) as connection:
+            for question in questions:
+                body = self.api.one(question)
+                answer = ask(connection, self.api.one_path, body, self.token)[1]
+                given += "A" if self.api.is_allowed(answer) else "D"
         check_agreement(expected, given, questions, self.api.name)
 
     def target(self, questions: Sequence[Question], load: Load) -> Target:
@@ -224,10 +225,10 @@ def connect(host: str, ca_file: str = "") -> http.client.HTTPConnection:
     return http.client.HTTPSConnection(host, timeout=_TIMEOUT_SECONDS, context=context)
 
 
-def ask_once(
-    host: str, path: str, body: object, token: str = "", ca_file: str = ""
+def ask(
+    connection: http.client.HTTPConnection, path: str, body: object, token: str = ""
 ) -> tuple[float, Any]:
-    """Return the time in ms of a POST on a new connection, and its answer.
+    """Return the time in ms of a POST, and its answer.
 
     Raises:
         ProcessError: the answer is not a success.
@@ -235,19 +236,25 @@ def ask_once(
     encoded, headers = msgspec.json.encode(body), dict(_JSON)
     if token:
         headers["Authorization"] = f"Bearer {token}"
-    with closing(connect(host, ca_file)) as connection:
-        connection.connect()
-        began_ns = time.perf_counter_ns()
-        try:
-            connection.request("POST", path, encoded, headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        except OSError as error:
-            raise ProcessError(f"{host}{path}: {error!r}") from error
-        taken_ms = (time.perf_counter_ns() - began_ns) / 1e6
+    where = f"{connection.host}:{connection.port}{path}"
+    began_ns = time.perf_counter_ns()
+    try:
+        connection.request("POST", path, encoded, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+    except OSError as error:
+        raise ProcessError(f"{where}: {error!r}") from error
+    taken_ms = (time.perf_counter_ns() - began_ns) / 1e6
     if answer.status // 100 != 2:
-        raise ProcessError(f"{host}{path}: {answer.status} {text[:80]!r}")
+        raise ProcessError(f"{where}: {answer.status} {text[:80]!r}")
     return taken_ms, msgspec.json.decode(text)
+
+
+def ask_once(host: str, path: str, body: object) -> tuple[float, Any]:
+    """Return the time in ms of a POST on a new connection, and its answer."""
+    with closing(connect(host)) as connection:
+        connection.connect()
+        return ask(connection, path, body)
 
 
 def wait_until_healthy(
