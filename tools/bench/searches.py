@@ -41,6 +41,7 @@ RATE: Final = 400.0
 """Decisions per second beside other work."""
 _OFFSET: Final = "authorizerd_snapshot_offset"
 _BUSY: Final = "503"
+_SEARCHES_TAKE_LONG: Final = {"authorizerd.search.timeout.ms": "60000"}
 _IN_PROCESS: Final[Mapping[str, Callable[[AclSnapshot, Question], object]]] = {
     "who can": lambda snapshot, it: find_subjects(
         snapshot, SETTINGS, it.operation, it.resource_type, it.resource_name, limit=PAGE
@@ -118,9 +119,8 @@ def trust(directory: Path) -> tuple[Mapping[str, str], str]:
     more = {
         "super.users": f"User:ANONYMOUS;{holder}",
         "authorizerd.callers.read": holder,
-        "authorizerd.search.timeout.ms": "60000",
     }
-    return {**PATIENT, **settings, **more}, token
+    return {**PATIENT, **_SEARCHES_TAKE_LONG, **settings, **more}, token
 
 
 def measure_searches(run: Run) -> Iterator[Row]:
@@ -212,10 +212,11 @@ def _measure_beside_openfga(run: Run) -> Iterator[Row]:
     snapshot = build(literals)
     allowed = (each for each in acl_set.questions() if _is_allowed(snapshot, each))
     questions = [*islice(allowed, run.pick(100, 3))]
+    patient = {**PATIENT, **_SEARCHES_TAKE_LONG}
     with ExitStack() as stack:
         acls = (each.acl for each in literals)
         peer = stack.enter_context(ready_openfga(place / "theirs", acls))
-        daemon = stack.enter_context(ready_daemon(place / "ours", place / "log", PATIENT))
+        daemon = stack.enter_context(ready_daemon(place / "ours", place / "log", patient))
         for name, endpoint in (("who can", WHO_CAN), ("what can", WHAT_CAN)):
             ours_ms: list[float] = []
             theirs_ms: list[float] | Absent = peer if isinstance(peer, Absent) else []
