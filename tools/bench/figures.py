@@ -153,7 +153,7 @@ def percentile_rows(
             return percentile(side, percent)
 
         is_supported = samples * (100 - percent) >= 100 * _SAMPLES_ABOVE
-        name = f"p{percent}" if is_supported else f"median of {samples}"
+        name = f"p{percent}" if is_supported else f"median (of {samples})"
         yield Row(
             what=what, metric=f"{of}, {name}".removeprefix(", "), unit="ms", ours=pick(ours),
             peer=_peer(peer, theirs, pick), calm=None if calm is None else pick(calm),

@@ -31,7 +31,7 @@ PAGE: Final = Path("docs/performance.md")
 BEGIN: Final = "<!-- figures: begin; written by python -m tools.bench.table --write -->\n"
 END: Final = "<!-- figures: end -->"
 _VERSION: Final = re.compile(r"\d+\.\d+[-.\w]*")
-_PERCENT: Final = re.compile(r"(?:^|, )(p\d+|median of \d+)$")
+_PERCENT: Final = re.compile(r"(?:^|, )(p\d+|median \(of \d+\))$")
 _COLUMNS_FOR_A_ROW: Final = 3
 """A table with more columns than this times its rows is turned."""
 _PROGRAMS: Final = {"wrk": "-v", "opa": "version", "openfga": "version", "java": "-version"}
