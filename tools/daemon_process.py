@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from authorizerd.config.tokens import SECRET_BYTES, new_token
-from tools.processes import running, wait_for_file
+from tools.processes import capture_output, running, wait_for_file
 
 AUTHORIZERD: Final = Path(sys.executable).with_name("authorizerd")
 READY_TIMEOUT_SECONDS: Final = 60.0
@@ -57,6 +57,11 @@ class DaemonProcess:
     listeners: Mapping[str, str] = field(default_factory=dict)
     token: str = ""
 
+    @property
+    def kafka(self) -> str:
+        """The address of the first Kafka listener."""
+        return next(iter(self.listeners.values()))
+
     def metric(self, name: str) -> float:
         """Return the value of a metric, named with its labels, or 0 if there is none."""
         connection = http.client.HTTPConnection(self.admin_http, timeout=_METRICS_TIMEOUT_SECONDS)
@@ -90,6 +95,13 @@ def write_token(directory: Path) -> tuple[Mapping[str, str], str]:
     tokens_file.write_text(f"{line}\n")
     settings = {"authorizerd.tokens.file": str(tokens_file), "super.users": _HOLDER}
     return settings, str(token)
+
+
+def format_log(directory: Path, log_dir: Path, settings: Mapping[str, str], *more: str) -> None:
+    """Make a daemon's own log with ``authorizerd format``."""
+    config = serve_command(directory, log_dir, settings)[0][2]
+    command = [AUTHORIZERD, "format", "--config", config, *more]
+    capture_output(command, timeout_seconds=READY_TIMEOUT_SECONDS)
 
 
 @contextmanager

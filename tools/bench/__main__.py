@@ -20,9 +20,8 @@ from pathlib import Path
 
 from tools.bench.figures import MeasurementError, Row, format_figure
 from tools.bench.parts import PARTS, Part
-from tools.bench.results import Result, describe_machine, write_result
 from tools.bench.run import Run
-from tools.bench.table import draw
+from tools.bench.table import Result, describe_machine, draw, write_result
 
 
 def measure(run: Run, names: Iterable[str], parts: Mapping[str, Part] = PARTS) -> Iterator[Result]:

@@ -20,8 +20,8 @@ from authorizerd.acl.model import AclAdded
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.features import METADATA_VERSION_FEATURE
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, checkpoint_name, segment_name
-from authorizerd.protocol.records.batch import HEADER_SIZE, ControlType, control_key, encode_batch
-from authorizerd.protocol.records.control import Record, leader_change
+from authorizerd.protocol.records import control
+from authorizerd.protocol.records.batch import HEADER_SIZE, encode_batch
 from authorizerd.protocol.records.metadata import encode_value
 
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -32,12 +32,10 @@ ACLS_PER_REQUEST: Final = 100
 
 _EPOCH: Final = 1
 _TIMESTAMP_MS: Final = 1_767_225_600_000
-_HEADER_VALUE: Final = bytes(2) + _TIMESTAMP_MS.to_bytes(8, "big") + bytes(1)
-_FOOTER_VALUE: Final = bytes(3)
 _FRAMING_BYTES_MAX: Final = 11
 """Bytes that a record adds to its value: sizes, deltas, a null key, no headers."""
 
-_Batch: TypeAlias = tuple[list[Record], bool]
+_Batch: TypeAlias = tuple[list[control.Record], bool]
 """A batch's records, and whether they are control records."""
 
 
@@ -81,7 +79,7 @@ def _version() -> bytes:
 
 
 def _log_batches(added: Iterable[AclAdded]) -> Iterator[_Batch]:
-    yield [leader_change(1)], True
+    yield [control.leader_change(1)], True
     yield [(None, _version())], False
     rest = iter(added)
     for first in rest:
@@ -90,9 +88,9 @@ def _log_batches(added: Iterable[AclAdded]) -> Iterator[_Batch]:
 
 
 def _checkpoint_batches(added: Iterable[AclAdded]) -> Iterator[_Batch]:
-    yield [(control_key(ControlType.SNAPSHOT_HEADER), _HEADER_VALUE)], True
+    yield [control.snapshot_header(_TIMESTAMP_MS)], True
     version = _version()
-    records: list[Record] = [(None, version)]
+    records: list[control.Record] = [(None, version)]
     size = HEADER_SIZE + len(version) + _FRAMING_BYTES_MAX
     # The ids look random, so their order is as scattered as a hash map's.
     for acl in sorted(added, key=attrgetter("id")):
@@ -104,4 +102,4 @@ def _checkpoint_batches(added: Iterable[AclAdded]) -> Iterator[_Batch]:
             size = HEADER_SIZE + len(value) + _FRAMING_BYTES_MAX
         records.append((None, value))
     yield records, False
-    yield [(control_key(ControlType.SNAPSHOT_FOOTER), _FOOTER_VALUE)], True
+    yield [control.snapshot_footer()], True

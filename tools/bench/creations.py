@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from operator import methodcaller
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from authorizerd.acl.model import AclFilter, PatternType
 from authorizerd.protocol.framing import Frames
@@ -31,7 +32,8 @@ from authorizerd.protocol.kafka.client_connection import KafkaClientConnection
 from tests.kafka_rig import rig as kafka
 from tests.kafka_rig.broker import BrokerSettings, format_storage, running_broker
 from tests.kafka_rig.rig import Rig
-from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, row_of_rounds
+from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, pick_from
+from tools.bench.loads import QUICK, Extent, Process, Target, compare
 from tools.bench.protocols import (
     ACLS_VERSION,
     CREATE_ACLS,
@@ -41,18 +43,22 @@ from tools.bench.protocols import (
     post,
 )
 from tools.bench.run import Run
-from tools.bench.sender import NUMBER, Plan, Report, send, send_together
+from tools.bench.sender import NUMBER, Plan, send, send_together
 from tools.bench.sets import allow
-from tools.daemon_process import AUTHORIZERD, PATIENT, ready_daemon, serve_command
-from tools.processes import capture_output
+from tools.daemon_process import PATIENT, format_log, ready_daemon
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-LINGERS: Final = (("25 ms", None), ("0", 0))
+LINGERS: Final = {
+    f"Kafka {kafka.VERSION}, linger 25 ms": None,
+    f"Kafka {kafka.VERSION}, linger 0": 0,
+}
 """How long Kafka's leader waits for more records: None is its default, 25 ms."""
 _JVM_OPTIONS: Final = ("-Xms1g", "-Xmx3g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 """As in kafka-server-start.sh, with more memory: a load creates hundreds of thousands of ACLs."""
 _STEP_SECONDS: Final = 30.0
 _FILL_RATE: Final = 20.0
+_CREATED: Final = Extent(rounds=2, seconds=3.0, warm_up=1.0, timed=13.0)
+_DESCRIBED: Final = Extent(rounds=2, seconds=2.0, warm_up=1.0, timed=5.0)
 _QUESTION: Final = (
     b'{"subject":{"type":"user","id":"bench-update"},"action":{"name":"READ"},'
     b'"resource":{"type":"topic","id":"described-0-0000000001"},"context":{"host":"127.0.0.1"}}'
@@ -60,22 +66,17 @@ _QUESTION: Final = (
 
 
 def create_plan(
-    address: str,
-    prefix: str,
-    seconds: float,
-    rate: float = 0.0,
-    clients: int = 1,
+    address: str, prefix: str, seconds: float, rate: float = 0.0, clients: int = 1,
     bindings: int = 1,
-) -> Plan:
+) -> Plan:  # fmt: skip
     """Return a load of createAcls, each with ``bindings`` new ACLs."""
     names = (f"{prefix}-{number}-{NUMBER.decode()}" for number in range(bindings))
     body = encode_create_acls_request(
         ACLS_VERSION, [allow(name, "User:bench-update") for name in names]
     )
-    request = _frame(ApiKey.CREATE_ACLS, body)
     return Plan(
-        address=address, protocol=CREATE_ACLS, requests=[request], connections=clients,
-        seconds=seconds, rate=rate,
+        address=address, protocol=CREATE_ACLS, requests=[_frame(ApiKey.CREATE_ACLS, body)],
+        connections=clients, seconds=seconds, rate=rate,
     )  # fmt: skip
 
 
@@ -95,10 +96,20 @@ def _frame(api_key: ApiKey, body: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class AclServer:
-    """A running server; ``decision_http`` is the daemon's address for decisions, "" for Kafka."""
+    """A running server."""
 
     address: str
-    decision_http: str = ""
+    process: Process
+
+    def describing(self) -> Target:
+        """Return descriptions of all ACLs, one after another."""
+        return Target(process=self.process, plan=describe_plan(self.address, 0))
+
+    def creating(self, load: _Load) -> Target:
+        """Return creations with names of their own."""
+        prefix = f"update-{load.clients}-{load.bindings}"
+        plan = create_plan(self.address, prefix, 0, 0, load.clients, load.bindings)
+        return Target(process=self.process, plan=plan, each=load.bindings, rate=load.rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,92 +131,43 @@ _LOADS: Final = {
 }
 """The loads by the number of ACLs per request: each number has new servers."""
 
-_Servers = Sequence[AclServer | Absent]
-_Reports = list[Report | Absent]
-
 
 def measure_creations(run: Run) -> Iterator[Row]:
-    """Measure createAcls and describeAcls."""
+    """Measure createAcls and describeAcls, and decisions of the daemon meanwhile."""
     place, described = run.new_place("creations"), run.pick(10_000, 200)
     rig = Absent("not in a quick run") if run.is_quick else kafka.prepare()
+    seconds, name = run.pick(6.0, 0.1), "AuthZEN decisions"
     for bindings, loads in run.pick(_LOADS, {1: _LOADS[1][:1]}).items():
-        with _running_servers(rig, place / str(bindings)) as servers:
-            _in_turn(servers, lambda server: _fill(server, described))
-            ours = servers[-1]
-            assert isinstance(ours, AclServer)
+        with ExitStack() as stack:
+            folder = place / str(bindings)
+            peers: dict[str, AclServer | Absent] = {}
+            for peer, linger_ms in LINGERS.items():
+                peers[peer] = Absent(rig.reason) if not isinstance(rig, Rig) else (
+                    stack.enter_context(_broker(rig, folder / f"{linger_ms}", linger_ms))
+                )  # fmt: skip
+            ours, decision_http = stack.enter_context(_daemon(folder))
+            for server in (*peers.values(), ours):
+                pick_from(server, lambda it: _fill(it, described))
+            request = post(decision_http, "/access/v1/evaluation", _QUESTION)
+            # Decisions that add little to the daemon's load.
+            probe = Plan(
+                address=decision_http, requests=[request], connections=1, rate=200, seconds=seconds
+            )
             if bindings == 1:
-                yield from _measure_describes(run, servers, described)
-                calm = send(_probe_plan(ours, run.pick(6.0, 0.1)))
-                yield from percentile_rows("AuthZEN decisions, no updates", calm.times_ms)
+                theirs = {each: pick_from(it, AclServer.describing) for each, it in peers.items()}
+                yield from compare(
+                    f"describeAcls of {described:,} ACLs", run.pick(_DESCRIBED, QUICK),
+                    {"": ours.describing()}, "answers", theirs,
+                )  # fmt: skip
+                yield from percentile_rows(f"{name}, no updates", send(probe).times_ms)
             for load in loads:
-                yield from _measure_load(run, servers, load)
-                plan = _plan_load(ours, load, run.pick(6.0, 0.1))
-                probe, _ = send_together(_probe_plan(ours, plan.seconds), plan)
-                yield from percentile_rows(f"AuthZEN decisions, during {load}", probe.times_ms)
-
-
-def _measure_describes(run: Run, servers: _Servers, described: int) -> Iterator[Row]:
-    # The first round warms up.
-    _, *rounds = [
-        _in_turn(servers, lambda it: send(describe_plan(it.address, run.pick(4.0, 0.1))))
-        for _ in range(run.pick(4, 2))
-    ]
-    yield from _rows(f"describeAcls of {described:,} ACLs", rounds, rounds, {"answers": 1})
-
-
-def _measure_load(run: Run, servers: _Servers, load: _Load) -> Iterator[Row]:
-    seconds, warm_up, timed = run.pick((4.0, 2.0, 13.0), (0.1, 0.1, 0.1))
-    _in_turn(servers, lambda server: send(_plan_load(server, load, warm_up)))
-    counted = [
-        _in_turn(servers, lambda server: send(_plan_load(server, load, seconds)))
-        for _ in range(run.pick(2, 1))
-    ]
-    reports = _in_turn(servers, lambda server: send(_plan_load(server, load, timed, load.rate)))
-    factors = {"requests": 1} | ({"bindings": load.bindings} if load.bindings > 1 else {})
-    yield from _rows(f"{load}, latency at {load.rate:g}/s", counted, [reports], factors)
-
-
-def _plan_load(server: AclServer, load: _Load, seconds: float, rate: float = 0.0) -> Plan:
-    # Names that no other load has used.
-    prefix = f"update-{time.monotonic_ns()}"
-    return create_plan(server.address, prefix, seconds, rate, load.clients, load.bindings)
-
-
-def _rows(
-    what: str, counted: Sequence[_Reports], timed: Sequence[_Reports], factors: dict[str, int]
-) -> Iterator[Row]:
-    """Yield the rows of ours, the last server, beside each broker."""
-
-    def times(place: int) -> Any:  # noqa: ANN401
-        found = [reports[place] for reports in timed]
-        if isinstance(found[0], Absent):
-            return found[0]
-        return [ms for report in found if isinstance(report, Report) for ms in report.times_ms]
-
-    def rates(place: int, factor: int) -> Any:  # noqa: ANN401
-        found = [reports[place] for reports in counted]
-        if isinstance(found[0], Absent):
-            return found[0]
-        return [report.per_second * factor for report in found if isinstance(report, Report)]
-
-    peer = f"Kafka {kafka.VERSION}"
-    for place, (linger, _) in enumerate(LINGERS):
-        where = f"{what} (Kafka: linger {linger}, force)"
-        yield from percentile_rows(where, times(-1), peer, times(place))
-        for metric, factor in factors.items():
-            ours, theirs = rates(-1, factor), rates(place, factor)
-            yield row_of_rounds(where, metric, "/s", ours, peer, theirs, more_is_better=True)
-
-
-def _in_turn(servers: _Servers, measure: Callable[[AclServer], Any]) -> list[Any]:
-    return [each if isinstance(each, Absent) else measure(each) for each in servers]
-
-
-def _probe_plan(server: AclServer, seconds: float) -> Plan:
-    """Return decisions that add little to the daemon's load."""
-    address = server.decision_http
-    request = post(address, "/access/v1/evaluation", _QUESTION)
-    return Plan(address=address, requests=[request], connections=1, rate=200, seconds=seconds)
+                create = methodcaller("creating", load)
+                target: Target = create(ours)
+                theirs = {each: pick_from(it, create) for each, it in peers.items()}
+                extent = run.pick(_CREATED, QUICK)
+                yield from compare(str(load), extent, {"": target}, "ACLs", theirs)
+                during, _ = send_together(probe, target.next_plan(seconds))
+                yield from percentile_rows(f"{name}, during {load}", during.times_ms)
 
 
 def _fill(server: AclServer, acls: int) -> None:
@@ -233,25 +195,13 @@ def _ask(address: str, request: bytes) -> bytes:
 
 
 @contextmanager
-def _running_servers(rig: Rig | kafka.Absent | Absent, place: Path) -> Iterator[_Servers]:
-    """Run a broker for each of ``LINGERS``, then the daemon, until the block ends."""
-    with ExitStack() as stack:
-        servers: list[AclServer | Absent] = []
-        for _, linger_ms in LINGERS:
-            if isinstance(rig, Rig):
-                servers.append(stack.enter_context(_broker(rig, place / f"{linger_ms}", linger_ms)))
-            else:
-                servers.append(Absent(rig.reason))
-        yield [*servers, stack.enter_context(_daemon(place))]
-
-
-@contextmanager
-def _daemon(place: Path) -> Iterator[AclServer]:
+def _daemon(place: Path) -> Iterator[tuple[AclServer, str]]:
+    """Run a daemon with its own log; yield also its address for decisions."""
     directory, log_dir, settings = place / "daemon", place / "log", {"super.users": ANONYMOUS}
-    config = serve_command(directory, log_dir, settings)[0][2]
-    capture_output([AUTHORIZERD, "format", "--config", config], timeout_seconds=_STEP_SECONDS)
+    format_log(directory, log_dir, settings)
     with ready_daemon(directory, log_dir, {**PATIENT, **settings}) as daemon:
-        yield AclServer(daemon.listeners["PLAINTEXT"], daemon.decision_http)
+        server = AclServer(daemon.listeners["PLAINTEXT"], Process(daemon.process_id))
+        yield server, daemon.decision_http
 
 
 @contextmanager
@@ -264,4 +214,4 @@ def _broker(rig: Rig, directory: Path, linger_ms: int | None) -> Iterator[AclSer
     if formatted.exit_code:
         raise MeasurementError(f"kafka-storage: {formatted.stderr[:300]}")
     with running_broker(rig, directory, directory / "log", settings) as broker:
-        yield AclServer(broker.plaintext)
+        yield AclServer(broker.plaintext, Process(broker.process_id))

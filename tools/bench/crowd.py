@@ -10,7 +10,6 @@ one principal or domain.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -38,36 +37,6 @@ _UNITS_PER_DOMAIN: Final = 100
 _OPERATIONS: Final = (Operation.READ, Operation.WRITE, Operation.DESCRIBE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """The numbers and names of one size."""
-
-    units: int
-
-    @property
-    def topics(self) -> int:
-        return 10 * self.units
-
-    @property
-    def domains(self) -> int:
-        return max(1, self.units // _UNITS_PER_DOMAIN)
-
-    def domain(self, number: int) -> str:
-        """Return a prefix of many topics."""
-        return f"domain-{number % self.domains:04d}."
-
-    def topic(self, number: int) -> str:
-        return f"{self.domain(number)}topic-{number:07d}"
-
-    def topic_of(self, principal: int, rule: int) -> int:
-        """Return the number of a topic that a principal has a rule for."""
-        return (principal * _TOPICS_EACH + rule) * STRIDE % self.topics
-
-    @staticmethod
-    def group_of(principal: int, rule: int) -> str:
-        return f"group-{principal * _GROUPS_EACH + rule:07d}"
-
-
 def crowd(acls: int, questions: int = MANY_QUESTIONS) -> AclSet:
     """Return a set of exactly ``acls`` ACLs, a multiple of ``UNIT``.
 
@@ -75,64 +44,85 @@ def crowd(acls: int, questions: int = MANY_QUESTIONS) -> AclSet:
     one by a rule of the greatest principal, and one by a group's. One is denied because of its
     host, and one because no rule matches.
     """
-    shape = _Shape(acls // UNIT)
+    units = acls // UNIT
     assert acls % UNIT == 0, f"a size is a multiple of {UNIT}"
-    assert shape.units % shape.domains == 0, "every domain has as many principals"
+    assert units % _domains(units) == 0, "every domain has as many principals"
     return AclSet(
-        f"crowd-{acls}", partial(_make_acls, shape), partial(_make_questions, shape, questions)
+        f"crowd-{acls}", partial(_make_acls, units), partial(_make_questions, units, questions)
     )
 
 
-def user(number: int) -> str:
-    """Return the name of an ordinary principal."""
+def _domains(units: int) -> int:
+    return max(1, units // _UNITS_PER_DOMAIN)
+
+
+def _domain(units: int, number: int) -> str:
+    """Return a prefix of many topics."""
+    return f"domain-{number % _domains(units):04d}."
+
+
+def _topic(units: int, number: int) -> str:
+    return f"{_domain(units, number)}topic-{number:07d}"
+
+
+def _topic_of(units: int, principal: int, rule: int) -> str:
+    """Return a topic that a principal has a rule for."""
+    return _topic(units, (principal * _TOPICS_EACH + rule) * STRIDE % (10 * units))
+
+
+def _group_of(principal: int, rule: int) -> str:
+    return f"group-{principal * _GROUPS_EACH + rule:07d}"
+
+
+def _user(number: int) -> str:
     return f"User:service-{number:06d}"
 
 
-def host(number: int) -> str:
+def _host(number: int) -> str:
     """Return the address of a denied host."""
     return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
-def _make_acls(shape: _Shape) -> Iterator[Acl]:
+def _make_acls(units: int) -> Iterator[Acl]:
     prefixed, group = PatternType.PREFIXED, ResourceType.GROUP
-    for number in range(shape.units):
-        principal = user(number)
-        yield allow(shape.domain(number), principal, pattern_type=prefixed)
+    for number in range(units):
+        principal = _user(number)
+        yield allow(_domain(units, number), principal, pattern_type=prefixed)
         for rule in range(_TOPICS_EACH):
-            name = shape.topic(shape.topic_of(number, rule))
-            yield allow(name, principal, _OPERATIONS[rule % 3])
+            yield allow(_topic_of(units, number, rule), principal, _OPERATIONS[rule % 3])
         for rule in range(_GROUPS_EACH):
-            yield allow(shape.group_of(number, rule), principal, resource_type=group)
-    for number in range(shape.topics):
-        yield allow(shape.topic(number), GREATEST)
-    for number in range(shape.units):
-        acl = allow(shape.domain(number), WILDCARD_PRINCIPAL, Operation.ALL, prefixed, host(number))
+            yield allow(_group_of(number, rule), principal, resource_type=group)
+    for number in range(10 * units):
+        yield allow(_topic(units, number), GREATEST)
+    for number in range(units):
+        name, denied = _domain(units, number), _host(number)
+        acl = allow(name, WILDCARD_PRINCIPAL, Operation.ALL, prefixed, denied)
         yield replace(acl, permission_type=PermissionType.DENY)
 
 
-def _make_questions(shape: _Shape, count: int) -> Iterator[Question]:
+def _make_questions(units: int, count: int) -> Iterator[Question]:
     """Yield questions; each is from another host or about another name, so all are distinct."""
     for number in range(count):
-        principal = number * STRIDE % shape.units
+        principal = number * STRIDE % units
         rule = number // 10 % _TOPICS_EACH
-        name, operation = shape.topic(shape.topic_of(principal, rule)), _OPERATIONS[rule % 3]
-        asked, resource_type = user(principal), ResourceType.TOPIC
-        asked_from = f"192.168.{number >> 8 & 255}.{number & 255}"
+        name, operation = _topic_of(units, principal, rule), _OPERATIONS[rule % 3]
+        asked, resource_type = _user(principal), ResourceType.TOPIC
+        asked_from, new = f"192.168.{number >> 8 & 255}.{number & 255}", f"new-{number}"
         match number % 10:
             case 0:
                 asked, operation = GREATEST, Operation.READ
             case 1:
-                name = f"{shape.domain(principal)}new-{number}"
+                name = f"{_domain(units, principal)}{new}"
                 operation = Operation.DESCRIBE  # which READ of the prefix implies
             case 2:
-                name, operation = f"{shape.domain(principal)}new-{number}", Operation.READ
+                name, operation = f"{_domain(units, principal)}{new}", Operation.READ
                 # Hosts are numbered as principals are, so this one is denied in the same domain.
-                asked_from = host((principal + number // 10 * shape.domains) % shape.units)
+                asked_from = _host((principal + number // 10 * _domains(units)) % units)
             case 3:
-                name = f"new-{number}"
+                name = new
             case 4:
                 resource_type, operation = ResourceType.GROUP, Operation.READ
-                name = shape.group_of(principal, rule % _GROUPS_EACH)
+                name = _group_of(principal, rule % _GROUPS_EACH)
             case _:
                 pass
         yield Question(asked, asked_from, operation, resource_type, name)

@@ -71,8 +71,7 @@ WHERE NOT EXISTS (FROM literal WHERE literal.principal = asked.principal
 class PeerReport(msgspec.Struct, frozen=True):
     """Wall times in seconds; ``newly_denied`` counts events.
 
-    ``cold_seconds`` is the first what-if, ``warm_seconds`` the same one again, and
-    ``command_seconds`` the whole process of another one, which its caller times.
+    ``cold_seconds`` is the first what-if, and ``warm_seconds`` the same one again.
     """
 
     lines: int
@@ -80,7 +79,6 @@ class PeerReport(msgspec.Struct, frozen=True):
     cold_seconds: float
     warm_seconds: float
     newly_denied: int
-    command_seconds: float = 0.0
 
 
 def write_acls(path: Path, acls: Iterable[Acl]) -> None:

@@ -15,17 +15,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
-from authorizerd.acl.steps import finish
-from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.kafka.messages import decode_response, encode_request
 from tests.kafka_rig.admin import Admin
-from tools.bench.figures import MeasurementError, Row, percentile_rows
+from tests.kafka_rig.properties import PLAIN_LOGIN
+from tests.kafka_rig.rig import RigError
+from tools.bench.figures import MeasurementError, Row, percentile_rows, rows
 from tools.bench.run import Run
 from tools.bench.sets import wide
 from tools.daemon_process import DaemonProcess, serve_command
@@ -38,37 +36,28 @@ ENDPOINTS: Final = (EARLY, LATE, "decision_http", "decision_stream", "admin_http
 _INTERVAL_NS: Final = 10_000_000
 _OTHER_EACH: Final = 5
 _TIMEOUT_SECONDS: Final = 60.0
+_TOPIC: Final = "a-topic"
 _USERS: Final = {"root": "root-secret", "alice": "alice-secret"}
-_LOGIN: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SETTINGS: Final = {
     "listeners": f"{EARLY}://127.0.0.1:0,{LATE}://127.0.0.1:0",
     "listener.security.protocol.map": f"{EARLY}:SASL_PLAINTEXT,{LATE}:PLAINTEXT",
     "sasl.enabled.mechanisms": "PLAIN",
-    f"listener.name.{EARLY.lower()}.plain.sasl.jaas.config": _LOGIN
+    f"listener.name.{EARLY.lower()}.plain.sasl.jaas.config": PLAIN_LOGIN
     + "".join(f' user_{user}="{password}"' for user, password in _USERS.items())
     + ";",
     "super.users": "User:root",
     "early.start.listeners": EARLY,
 }
-_ASKED: Final[tuple[tuple[ApiKey, dict[str, object]], ...]] = (
-    (
-        ApiKey.DESCRIBE_CLUSTER,
-        {"include_cluster_authorized_operations": True, "endpoint_type": 1,
-         "include_fenced_brokers": False},
-    ),
-    (
-        ApiKey.METADATA,
-        {"topics": None, "allow_auto_topic_creation": False,
-         "include_topic_authorized_operations": False},
-    ),
-)  # fmt: skip
-_VERSIONS: Final = {ApiKey.DESCRIBE_CLUSTER: 2, ApiKey.METADATA: 13}
 
 
-def _ask(client: Admin, api_key: ApiKey, fields: dict[str, object]) -> Any:  # noqa: ANN401
-    version = _VERSIONS[api_key]
-    body = finish(encode_request(api_key, version, SimpleNamespace(**fields)))
-    return finish(decode_response(api_key, version, client.exchange(api_key, version, body)))
+def _is_refused(client: Admin) -> bool:
+    try:
+        client.may_describe(_TOPIC)
+    except RigError as error:
+        if ErrorCode.AUTHORIZER_NOT_READY.name not in str(error):
+            raise
+        return True
+    return False
 
 
 @dataclass
@@ -104,14 +93,12 @@ class EarlyStart:
         while is_loading or len(self.opened_s) < len(self.addresses):
             if time.monotonic() > give_up:
                 raise MeasurementError(f"not loaded in {_TIMEOUT_SECONDS:.0f} s")
-            api_key, fields = _ASKED[turn % 2]
-            if _ask(super_user, api_key, fields).error_code:
-                raise MeasurementError(f"the super user was refused {api_key.name}")
+            if not super_user.may_describe(_TOPIC):
+                raise MeasurementError("the super user was refused")
             if is_loading:
                 self.super_user_ms.append((time.perf_counter_ns() - due_ns) / 1e6)
             if turn % _OTHER_EACH == 0:
-                answer = _ask(other, *_ASKED[0])
-                is_refused = answer.error_code == ErrorCode.AUTHORIZER_NOT_READY
+                is_refused = _is_refused(other)
                 if is_refused and not is_loading:
                     raise MeasurementError("a user was refused after the ACLs were loaded")
                 self.refused += is_refused
@@ -162,12 +149,11 @@ def measure_early_start(run: Run) -> Iterator[Row]:
     """Measure the start of a daemon on the largest set."""
     log_dir = run.log_of(run.pick(wide(50_000, 10), wide(1000, 2)))
     early, acls = start_early(log_dir, run.new_place("early-start"))
-    where, times_ms = f"during a load of {acls:,} ACLs", early.super_user_ms
-    what = f"{where}: a super user's request"
-    for row in percentile_rows(what, times_ms):
-        yield row if row.metric == "p50" else replace(row, limit=LIMIT_MS)
-    yield Row(what=what, metric=f"slowest of {len(times_ms)}", unit="ms", ours=max(times_ms))
-    metric, refused = "others' requests, each answered AUTHORIZER_NOT_READY", early.refused
-    yield Row(what=where, metric=metric, unit="requests", ours=refused, more_is_better=True)
-    for name in ENDPOINTS:
-        yield Row(what=where, metric=f"{name} opened after", unit="s", ours=early.opened_s[name])
+    what, times_ms, of = f"during a load of {acls:,} ACLs", early.super_user_ms, "a super user"
+    for row in percentile_rows(what, times_ms, of=of):
+        yield replace(row, limit=LIMIT_MS) if row.metric.endswith(("p90", "p99")) else row
+    yield from rows(what, (f"{of}, slowest of {len(times_ms)}", "ms", max(times_ms)))
+    metric = "others' requests, each answered AUTHORIZER_NOT_READY"
+    yield from rows(what, (metric, "requests", early.refused))
+    opened = ((f"{name} opened after", "s", early.opened_s[name]) for name in ENDPOINTS)
+    yield from rows(what, *opened)

@@ -37,46 +37,26 @@ TICK_SECONDS: Final = 0.001
 
 
 class Spans(msgspec.Struct, frozen=True):
-    """A summary of spans in ms; CPU times are of the loop's thread."""
+    """The longest of many spans, and their percentile of 99.9, in ms."""
 
-    wall_max: float
-    wall_p999: float
-    cpu_max: float
-    cpu_p999: float
+    max: float
+    p999: float
 
 
-class LoopReport(msgspec.Struct, frozen=True):
-    """``longest_task`` is the task with the longest step in CPU time."""
+class LoopReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Stretches, steps, and the delays of ticks; CPU times are of the loop's thread."""
 
-    stretches: Spans
-    steps: Spans
-    longest_task: str
-    tick_delay_max: float
-    tick_delay_p999: float
+    stretch_wall: Spans
+    stretch_cpu: Spans
+    step_wall: Spans
+    step_cpu: Spans
+    tick: Spans
 
 
-class _Spans:
-    """Collects spans in seconds."""
-
-    def __init__(self) -> None:
-        # A float takes 8 bytes in an array and 32 in a list, which the daemon would have to hold.
-        self._wall: Final = array("d")
-        self._cpu: Final = array("d")
-        self.start()
-
-    def start(self) -> None:
-        self._begun = time.perf_counter(), time.thread_time()
-
-    def end(self) -> float:
-        """Record the span; return its CPU time."""
-        cpu = time.thread_time() - self._begun[1]
-        self._wall.append(time.perf_counter() - self._begun[0])
-        self._cpu.append(cpu)
-        return cpu
-
-    def summary(self) -> Spans:
-        figures = [(max(each), percentile(each, 99.9)) for each in (self._wall, self._cpu)]
-        return Spans(*(second * 1000 for pair in figures for second in pair))
+def _summarize(seconds: array[float]) -> Spans:
+    # A run may end before its first tick.
+    spans = seconds or [0.0]
+    return Spans(max(spans) * 1000, percentile(spans, 99.9) * 1000)
 
 
 class LoopWatch(trio.abc.Instrument):
@@ -87,59 +67,59 @@ class LoopWatch(trio.abc.Instrument):
 
     def restart(self) -> None:
         """Discard all measurements so far."""
-        self._stretches, self._steps = _Spans(), _Spans()
-        self._delays = array("d")
-        self._longest = 0.0, ""
+        # A float takes 8 bytes in an array and 32 in a list, which the daemon would have to hold.
+        self._spans = {
+            name: array("d")
+            for name in ("stretch_wall", "stretch_cpu", "step_wall", "step_cpu", "tick")
+        }
+        self._stretch = self._step = time.perf_counter(), time.thread_time()
 
     # No wait for I/O precedes the first stretch.
     def before_run(self) -> None:
-        self._stretches.start()
+        self._stretch = time.perf_counter(), time.thread_time()
 
     def after_io_wait(self, timeout: float) -> None:
-        self._stretches.start()
+        self.before_run()
 
     def before_io_wait(self, timeout: float) -> None:
-        self._stretches.end()
+        self._spans["stretch_cpu"].append(time.thread_time() - self._stretch[1])
+        self._spans["stretch_wall"].append(time.perf_counter() - self._stretch[0])
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self._steps.start()
+        self._step = time.perf_counter(), time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        cpu = self._steps.end()
-        if cpu > self._longest[0]:
-            self._longest = cpu, task.name
+        self._spans["step_cpu"].append(time.thread_time() - self._step[1])
+        self._spans["step_wall"].append(time.perf_counter() - self._step[0])
 
     async def tick(self) -> None:
         """Record how late this task wakes, until it is cancelled."""
         while True:
             due = time.perf_counter() + TICK_SECONDS
             await trio.sleep(TICK_SECONDS)
-            self._delays.append(time.perf_counter() - due)
+            self._spans["tick"].append(time.perf_counter() - due)
 
     def report(self) -> LoopReport:
-        # A run may end before its first tick.
-        delays = self._delays or [0.0]
-        late, late_p999 = max(delays) * 1000, percentile(delays, 99.9) * 1000
-        stretches, steps = self._stretches.summary(), self._steps.summary()
-        return LoopReport(stretches, steps, self._longest[1], late, late_p999)
+        return LoopReport(**{name: _summarize(spans) for name, spans in self._spans.items()})
 
 
 _STEP: Final = "longest step of one task, CPU"
+_STRETCH: Final = "longest stretch, CPU"
 _WHILE_LOADING: Final[tuple[Metric[LoopReport], ...]] = (
-    ("longest stretch, CPU", "ms", lambda it: it.stretches.cpu_max),
-    ("stretch, CPU, p99.9", "ms", lambda it: it.stretches.cpu_p999),
-    (_STEP, "ms", lambda it: it.steps.cpu_max),
+    (_STRETCH, "ms", lambda it: it.stretch_cpu.max),
+    ("stretch, CPU, p99.9", "ms", lambda it: it.stretch_cpu.p999),
+    (_STEP, "ms", lambda it: it.step_cpu.max),
     # Not limited: the host may pause this machine in the middle of a stretch.
-    ("longest stretch, wall", "ms", lambda it: it.stretches.wall_max),
-    ("stretch, wall, p99.9", "ms", lambda it: it.stretches.wall_p999),
-    ("a ticking task's longest delay, wall", "ms", lambda it: it.tick_delay_max),
-    ("a ticking task's delay, wall, p99.9", "ms", lambda it: it.tick_delay_p999),
+    ("longest stretch, wall", "ms", lambda it: it.stretch_wall.max),
+    ("stretch, wall, p99.9", "ms", lambda it: it.stretch_wall.p999),
+    ("a ticking task's longest delay, wall", "ms", lambda it: it.tick.max),
+    ("a ticking task's delay, wall, p99.9", "ms", lambda it: it.tick.p999),
 )
 _DURING_WORK: Final[tuple[Metric[LoopReport], ...]] = (
-    (_STEP, "ms", lambda it: it.steps.cpu_max),
-    ("step of one task, p99.9, CPU", "ms", lambda it: it.steps.cpu_p999),
-    ("longest stretch of all tasks, CPU", "ms", lambda it: it.stretches.cpu_max),
-    ("stretch of all tasks, p99.9, CPU", "ms", lambda it: it.stretches.cpu_p999),
+    (_STEP, "ms", lambda it: it.step_cpu.max),
+    ("step of one task, p99.9, CPU", "ms", lambda it: it.step_cpu.p999),
+    ("longest stretch of all tasks, CPU", "ms", lambda it: it.stretch_cpu.max),
+    ("stretch of all tasks, p99.9, CPU", "ms", lambda it: it.stretch_cpu.p999),
 )
 
 
@@ -151,7 +131,7 @@ def measure_event_loop(run: Run) -> Iterator[Row]:
         with watched_daemon(place, log_dir, {}):
             time.sleep(SETTLE_SECONDS)
         reports.append(read_loop_report(place))
-    yield from _rows("while loading", _WHILE_LOADING, reports, (_STEP, "longest stretch, CPU"))
+    yield from _rows("while loading", _WHILE_LOADING, reports)
 
 
 def measure_stretches_of(
@@ -166,21 +146,22 @@ def measure_stretches_of(
             os.kill(daemon.process_id, signal.SIGUSR2)
             work(daemon)
         reports.append(read_loop_report(directory))
-    yield from _rows(what, _DURING_WORK, reports, (_STEP,))
+    yield from _rows(what, _DURING_WORK, reports)
 
 
 def _rows(
-    what: str, metrics: Sequence[Metric[LoopReport]], reports: Sequence[LoopReport],
-    limited: Sequence[str],
-) -> Iterator[Row]:  # fmt: skip
+    what: str, metrics: Sequence[Metric[LoopReport]], reports: Sequence[LoopReport]
+) -> Iterator[Row]:
     """Yield the lowest figure of several daemons.
 
     On a virtual machine, the time that the host takes from a thread may count as its CPU time.
     """
     for metric, unit, pick in metrics:
-        ours, limit = min(pick(each) or 0.0 for each in reports), metric in limited
-        row = Row(what=f"event loop, {what}", metric=metric, unit=unit, ours=ours, enforced=limit)
-        yield msgspec.structs.replace(row, limit=LIMIT_MS) if limit else row
+        ours, is_limited = min(pick(each) or 0.0 for each in reports), metric in (_STEP, _STRETCH)
+        yield Row(
+            what=f"event loop, {what}", metric=metric, unit=unit, ours=ours, enforced=is_limited,
+            limit=LIMIT_MS if is_limited else None,
+        )  # fmt: skip
 
 
 @contextmanager

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
-from typing import Final, TypeVar
+from typing import Final, TypeVar, overload
 
 import msgspec
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 PERCENTS: Final = (50, 90, 99)
 _EXACT_FROM: Final = 100
@@ -88,6 +89,21 @@ Metric = tuple[str, str, Callable[[T], float | None]]
 """The name of a metric, its unit, and how to get it; None if it was not measured."""
 
 
+@overload
+def pick_from(side: T | Absent, pick: Callable[[T], U]) -> U | Absent: ...
+@overload
+def pick_from(side: T | Absent | None, pick: Callable[[T], U]) -> U | Absent | None: ...
+def pick_from(side: T | Absent | None, pick: Callable[[T], U]) -> U | Absent | None:
+    """Return a part of what was measured of a peer, or the reason for its absence."""
+    return side if side is None or isinstance(side, Absent) else pick(side)
+
+
+def rows(what: str, *figures: tuple[str, str, float]) -> Iterator[Row]:
+    """Yield our figures without a peer: the metric, the unit and the value of each."""
+    for metric, unit, ours in figures:
+        yield Row(what=what, metric=metric, unit=unit, ours=ours)
+
+
 def rows_of(
     what: str, metrics: Iterable[Metric[T]], ours: T, peer: str = "",
     theirs: T | Absent | None = None,
@@ -95,14 +111,14 @@ def rows_of(
     """Yield a row for each metric, with the same metric of a peer that was measured likewise."""
     for metric, unit, pick in metrics:
         if (value := pick(ours)) is not None:
-            other = None if theirs is None else _peer(peer, theirs, pick)
+            other = _peer(peer, theirs, pick)
             yield Row(what=what, metric=metric, unit=unit, ours=value, peer=other)
 
 
-def _peer(name: str, measured: T | Absent, pick: Callable[[T], float | None]) -> Peer:
-    if isinstance(measured, Absent):
-        return Peer(name, None, measured.reason)
-    return Peer(name, pick(measured))
+def _peer(name: str, side: T | Absent | None, pick: Callable[[T], float | None]) -> Peer | None:
+    if side is None:
+        return None
+    return Peer(name, None, side.reason) if isinstance(side, Absent) else Peer(name, pick(side))
 
 
 def row_of_rounds(
@@ -110,7 +126,7 @@ def row_of_rounds(
     theirs: Sequence[float] | Absent | None = None, *, more_is_better: bool = False,
 ) -> Row:  # fmt: skip
     """Return the medians of rounds, each with the lowest and the highest."""
-    other = None if theirs is None else _peer(peer, theirs, median)
+    other = _peer(peer, theirs, median)
     if other is not None and theirs and not isinstance(theirs, Absent):
         other = msgspec.structs.replace(other, spread=(min(theirs), max(theirs)))
     return Row(
@@ -124,7 +140,11 @@ def percentile_rows(
     theirs: Sequence[float] | Absent | None = None, *, calm: Sequence[float] | None = None,
     of: str = "",
 ) -> Iterator[Row]:  # fmt: skip
-    """Yield the median in ms, and the highest percentile that the samples of each side support."""
+    """Yield the median in ms, and the highest percentile that the samples of each side support.
+
+    ``of`` begins the metric's name: "decisions" makes "decisions, p50". The median of too few
+    samples for a percentile has their number in its name.
+    """
     sides = [each for each in (ours, theirs, calm) if each is not None]
     samples = min(len(each) for each in sides if not isinstance(each, Absent))
     for percent in sorted({50, supported_percent(samples)}):
@@ -132,10 +152,12 @@ def percentile_rows(
         def pick(side: Sequence[float], percent: int = percent) -> float:
             return percentile(side, percent)
 
-        other = None if theirs is None else _peer(peer, theirs, pick)
-        quiet = None if calm is None else pick(calm)
-        metric = f"p{percent}{of}"
-        yield Row(what=what, metric=metric, unit="ms", ours=pick(ours), peer=other, calm=quiet)
+        is_supported = samples * (100 - percent) >= 100 * _SAMPLES_ABOVE
+        name = f"p{percent}" if is_supported else f"median (of {samples})"
+        yield Row(
+            what=what, metric=f"{of}, {name}".removeprefix(", "), unit="ms", ours=pick(ours),
+            peer=_peer(peer, theirs, pick), calm=None if calm is None else pick(calm),
+        )  # fmt: skip
 
 
 def supported_percent(samples: int) -> int:

@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -34,21 +33,6 @@ _TICK_SECONDS: Final = 0.01
 _CONNECT_SECONDS: Final = 2.0
 _CONNECTS_PER_TURN: Final = 50
 _BATCH_MAX: Final = 16
-
-
-class Flood(Enum):
-    """The kinds of floods, except the one at ten times the normal rate.
-
-    ``IDLE`` connects and sends nothing. ``READERS`` request large answers and read nothing.
-    ``WRITERS`` send most of a large request, and its end slowly. ``OVERSIZED`` announce a request
-    above the limit, and ``ENDLESS`` never finish one; both reconnect when they are refused.
-    """
-
-    IDLE = "idle"
-    READERS = "slow readers"
-    WRITERS = "slow writers"
-    OVERSIZED = "oversized"
-    ENDLESS = "endless"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

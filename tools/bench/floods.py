@@ -13,16 +13,18 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from authorizerd.config.bounds import memory_bound_bytes
 from authorizerd.config.configuration import parse
 from tests.support.flood_surfaces import ADMIN, HTTP, KAFKA, OPA, STREAM, Surface, surfaces
-from tools.bench.figures import MeasurementError, Row, percentile_rows
-from tools.bench.flood_load import Flood, FloodReport, Plan
+from tools.bench.figures import MeasurementError, Row, percentile_rows, rows
+from tools.bench.flood_load import FloodReport, Plan
 from tools.bench.protocols import ANSWERED
 from tools.bench.run import Run
 from tools.bench.sender import Plan as PolitePlan
@@ -48,57 +50,44 @@ _SETTINGS: Final = {
     # Every client may list all ACLs: a listener's largest answer.
     "super.users": "User:ANONYMOUS",
     # Short limits, so that slow clients reach them during a run.
-    "connections.max.idle.ms": "3000",
-    "authorizerd.http.header.timeout.ms": "2000",
+    "connections.max.idle.ms": "2000",
+    "authorizerd.http.header.timeout.ms": "1500",
 }
 _CONNECTIONS: Final = (("http", HTTP), ("http", ADMIN), ("stream", STREAM), ("kafka", KAFKA))
+_OF: Final = "polite clients"
 
 
+@dataclass(frozen=True, slots=True)
 class Flooded:
-    """A daemon that is flooded, the addresses of its endpoints, and the memory that it may use."""
+    """A daemon that is flooded, its files, and the addresses of its endpoints."""
 
-    def __init__(self, run: Run, daemon: DaemonProcess, directory: Path) -> None:
-        self._daemon: Final = daemon
-        self._directory: Final = directory
-        self.seconds: Final = run.pick(3.3, 0.5)
-        self.idle, self.slow, self.callers = run.pick((2000, 250, 256), (50, 5, 8))
-        self.hosts: Final = {
-            HTTP: daemon.decision_http,
-            STREAM: daemon.decision_stream,
-            ADMIN: daemon.admin_http,
-            KAFKA: daemon.listeners[KAFKA],
-        }
-        self.configuration: Final = parse(
-            (directory / "server.properties").read_text(), source="floods"
-        )
-        acls = sum(1 for _ in kind().acls())
-        self.allowed_bytes = memory_bound_bytes(self.configuration, acls * _ANSWER_BYTES_EACH)
+    run: Run
+    daemon: DaemonProcess
+    directory: Path
+    hosts: dict[str, str]
 
-    def memory(self, name: str) -> int:
-        """Return the daemon's resident memory (``VmRSS``) or its peak (``VmHWM``)."""
-        return status_bytes(self._daemon.process_id, name)
+    @property
+    def seconds(self) -> float:
+        """How long each flood takes: enough for a 99th percentile of the polite clients."""
+        return self.run.pick(3.3, 0.5)
 
-    def begin_peak(self) -> None:
-        """Reset the peak of the memory. Source: proc(5), ``/proc/<pid>/clear_refs``."""
-        Path(f"/proc/{self._daemon.process_id}/clear_refs").write_text("5")
+    def memory(self, name: str) -> float:
+        """Return the daemon's resident memory (``VmRSS``) or its peak (``VmHWM``), in MiB."""
+        return status_bytes(self.daemon.process_id, name) / _MIB
 
     def ask(self, surface: Surface, lead_seconds: float = 0.0) -> Report:
         """Run the polite clients."""
-        plan = PolitePlan(
-            address=self.hosts[surface.endpoint],
-            protocol=surface.protocol,
-            opening=surface.opening,
-            requests=[surface.request],
-            rate=PACE,
-            seconds=lead_seconds + self.seconds,
-            skipped_seconds=lead_seconds,
-            may_refuse=True,
-        )
-        return send(plan)
+        return send(
+            PolitePlan(
+                address=self.hosts[surface.endpoint], protocol=surface.protocol,
+                opening=surface.opening, requests=[surface.request], rate=PACE,
+                seconds=lead_seconds + self.seconds, skipped_seconds=lead_seconds, may_refuse=True,
+            )
+        )  # fmt: skip
 
     def flood(self, plan: Plan) -> FloodReport:
         """Run a flood to its end."""
-        path = self._directory / "flood.plan"
+        path = self.directory / "flood.plan"
         path.write_bytes(msgspec.msgpack.encode(plan))
         command: Command = [sys.executable, "-m", "tools.bench.flood_load", path]
         return capture_json(command, FloodReport, timeout_seconds=_TIMEOUT_SECONDS + plan.seconds)
@@ -106,47 +95,62 @@ class Flooded:
     def recover(self) -> float:
         """Wait until all connections are closed; return how long that took."""
         started = time.monotonic()
-        while left := self._open_connections():
+        names = (
+            f'authorizerd_{kind_of}_connections{{listener="{name}"}}'
+            for kind_of, name in _CONNECTIONS
+        )
+        counted = [*names]
+        # One is the connection of this request.
+        while (left := sum(int(self.daemon.metric(name)) for name in counted) - 1) > 0:
             if time.monotonic() - started > _TIMEOUT_SECONDS:
                 raise MeasurementError(f"{left} connections are still open after a flood")
             time.sleep(0.1)
         return time.monotonic() - started
 
-    def _open_connections(self) -> int:
-        names = (
-            f'authorizerd_{kind}_connections{{listener="{name}"}}' for kind, name in _CONNECTIONS
-        )
-        # Without the connection of this request.
-        return sum(int(self._daemon.metric(name)) for name in names) - 1
+    def capacity(self, surface: Surface) -> float:
+        """Return the answered requests per second without overload."""
+        plan = replace(
+            self._plan(surface, _CAPACITY_CONNECTIONS), seconds=self.seconds / 2,
+            first=surface.opening, again=surface.request, requests_per_second=_NO_LIMIT_PER_SECOND,
+        )  # fmt: skip
+        answered = self.flood(plan).outcomes.get(ANSWERED, 0)
+        if not answered:
+            raise MeasurementError(f"{surface.name} answered nothing")
+        return answered / plan.seconds
+
+    def _plan(self, surface: Surface, connections: int) -> Plan:
+        return Plan(
+            address=self.hosts[surface.endpoint], protocol=surface.protocol,
+            connections=connections, seconds=self.seconds,
+        )  # fmt: skip
 
     def plans(self, surface: Surface, capacity: float) -> dict[str, Plan]:
-        """Return every flood of an interface by name."""
+        """Return every flood of an interface by name.
 
-        def plan(connections: int, **fields: object) -> Plan:
-            known: dict[str, object] = {"protocol": surface.protocol, "seconds": self.seconds}
-            known |= {"address": self.hosts[surface.endpoint], "connections": connections}
-            return msgspec.convert({**known, **fields}, Plan)
-
-        opening = surface.opening
-        held_back = opening + surface.largest[:-_HELD_BACK]
+        The *idle* connect and send nothing. *Slow readers* request large answers and read nothing.
+        *Slow writers* send most of a large request, and its end slowly. The *oversized* announce a
+        request above the limit, and the *endless* never finish one; both reconnect when they are
+        refused. An open loop offers a multiple of the ``capacity``.
+        """
+        idle, slow, callers = self.run.pick((2000, 250, 256), (50, 5, 8))
+        opening, some = surface.opening, self._plan(surface, slow)
+        many = replace(self._plan(surface, callers), first=opening, reconnects=True)
         plans = {
-            Flood.IDLE.value: plan(self.idle),
-            Flood.READERS.value: plan(self.slow, first=opening, again=surface.costly, reads=False),
-            Flood.WRITERS.value: plan(self.slow, first=held_back, trickle=b" "),
-            Flood.OVERSIZED.value: plan(
-                self.callers, first=opening + surface.oversized, reconnects=True
+            "idle": self._plan(surface, idle),
+            "slow readers": replace(some, first=opening, again=surface.costly, reads=False),
+            "slow writers": replace(
+                some, first=opening + surface.largest[:-_HELD_BACK], trickle=b" "
             ),
+            "oversized": replace(many, first=opening + surface.oversized),
         }
         if surface.endpoint != ADMIN:  # it is loopback only, and limits no rate
-            plans[f"{TIMES} times the rate"] = plan(
-                self.callers,
-                first=opening,
-                again=surface.request,
-                requests_per_second=TIMES * capacity,
+            rate = TIMES * capacity
+            plans[f"{TIMES} times the rate"] = replace(
+                many, again=surface.request, requests_per_second=rate, reconnects=False
             )
         for number, (first, again) in enumerate(surface.endless):
-            name = Flood.ENDLESS.value if not number else f"{Flood.ENDLESS.value}, chunks"
-            plans[name] = plan(self.callers, first=opening + first, again=again, reconnects=True)
+            name = "endless, chunks" if number else "endless"
+            plans[name] = replace(many, first=opening + first, again=again)
         return plans
 
 
@@ -154,78 +158,61 @@ def measure_floods(run: Run) -> Iterator[Row]:
     """Measure every flood of every interface. OPA's API shares its port and server with AuthZEN."""
     place = run.new_place("floods")
     with ready_daemon(place, run.log_of(kind()), _SETTINGS) as daemon:
-        flooded = Flooded(run, daemon, place)
-        every = surfaces(flooded.configuration, next(kind().questions()), flooded.hosts)
+        hosts = {
+            HTTP: daemon.decision_http,
+            STREAM: daemon.decision_stream,
+            ADMIN: daemon.admin_http,
+            KAFKA: daemon.listeners[KAFKA],
+        }
+        configuration = parse((place / "server.properties").read_text(), source="floods")
+        acls = sum(1 for _ in kind().acls())
+        allowed = memory_bound_bytes(configuration, acls * _ANSWER_BYTES_EACH) / _MIB
+        flooded = Flooded(run, daemon, place, hosts)
+        every = surfaces(configuration, next(kind().questions()), hosts)
         every = [each for each in every if each.name != OPA][: run.pick(None, 1)]
         calm = {surface.name: flooded.ask(surface) for surface in every}
         # After the calm requests, so that the limits need not cover their memory.
-        base_bytes = flooded.memory("VmHWM")
-        for metric, size in (
-            ("memory at rest", base_bytes),
-            ("the sum of the configured limits", flooded.allowed_bytes),
-        ):
-            yield Row(what="floods", metric=metric, unit="MiB", ours=size / _MIB)
+        base = flooded.memory("VmHWM")
+        figures = ("memory at rest", "MiB", base), ("sum of the configured limits", "MiB", allowed)
+        yield from rows("floods", *figures)
         for surface in every:
-            yield from _measure_surface(run, flooded, surface, base_bytes, calm[surface.name])
+            yield from _measure_surface(flooded, surface, base + allowed, calm[surface.name])
 
 
 def _measure_surface(
-    run: Run, flooded: Flooded, surface: Surface, base_bytes: int, calm: Report
+    flooded: Flooded, surface: Surface, limit: float, calm: Report
 ) -> Iterator[Row]:
-    name = surface.name
-    yield from percentile_rows(f"{name}, calm", calm.times_ms, of=" of polite clients")
-    capacity = _capacity(flooded, surface)
+    capacity, alone = flooded.capacity(surface), f"{surface.name}, without a flood"
+    yield from percentile_rows(alone, calm.times_ms, of=_OF)
     metric = f"answered, {_CAPACITY_CONNECTIONS} connections"
-    yield Row(what=f"{name}, calm", metric=metric, unit="/s", ours=capacity, more_is_better=True)
+    yield Row(what=alone, metric=metric, unit="/s", ours=capacity, more_is_better=True)
     plans = flooded.plans(surface, capacity)
-    for flood in run.pick([*plans], [Flood.IDLE.value, Flood.OVERSIZED.value]):
+    for flood in flooded.run.pick([*plans], ["idle", "oversized"]):
         flooded.recover()
-        # From rest: the last flood's connections would count towards this peak.
-        flooded.begin_peak()
+        # From rest: the last flood's connections would count towards this peak, which this resets.
+        # Source: proc(5), ``/proc/<pid>/clear_refs``.
+        Path(f"/proc/{flooded.daemon.process_id}/clear_refs").write_text("5")
         with ThreadPoolExecutor(1) as threads:
             asking = threads.submit(flooded.ask, surface, _LEAD_SECONDS)
             time.sleep(_LEAD_SECONDS)
             report, polite = flooded.flood(plans[flood]), asking.result()
-        peak, what = flooded.memory("VmHWM"), f"{name}, {flood}"
-        yield Row(what=what, metric="connections opened", unit="", ours=report.opened)
+        peak, what = flooded.memory("VmHWM"), f"{surface.name}, {flood}"
+        yield Row(
+            what=what, metric="memory, peak", unit="MiB", ours=peak, limit=limit, enforced=True
+        )
+        yield from rows(what, ("connections opened", "", report.opened))
         if report.offered:
             offered = report.offered / plans[flood].seconds
-            yield Row(what=what, metric="requests offered", unit="/s", ours=offered)
-        limit = (base_bytes + flooded.allowed_bytes) / _MIB
-        yield Row(
-            what=what, metric="memory, peak", unit="MiB", ours=peak / _MIB, limit=limit,
-            enforced=True,
-        )  # fmt: skip
-        for outcome, count in sorted(report.outcomes.items()):
-            yield Row(what=what, metric=outcome, unit="", ours=count)
-        gone = "all connections gone after"
-        yield Row(what=what, metric=gone, unit="s", ours=flooded.recover())
+            yield from rows(what, ("requests offered", "/s", offered))
+        yield from rows(what, *((name, "", each) for name, each in sorted(report.outcomes.items())))
+        yield from rows(what, ("all connections gone after", "s", flooded.recover()))
         yield from _polite_rows(what, calm, polite)
-    yield from _polite_rows(f"{name}, after all floods", calm, flooded.ask(surface))
-    memory = flooded.memory("VmRSS") / _MIB
-    yield Row(what=f"{name}, after all floods", metric="memory", unit="MiB", ours=memory)
+    yield from _polite_rows(alone, calm, flooded.ask(surface), f"{_OF} after all floods")
+    yield from rows(alone, ("memory after all floods", "MiB", flooded.memory("VmRSS")))
 
 
-def _capacity(flooded: Flooded, surface: Surface) -> float:
-    """Return the answered requests per second without overload."""
-    plan = Plan(
-        address=flooded.hosts[surface.endpoint],
-        protocol=surface.protocol,
-        connections=_CAPACITY_CONNECTIONS,
-        seconds=flooded.seconds / 2,
-        first=surface.opening,
-        again=surface.request,
-        requests_per_second=_NO_LIMIT_PER_SECOND,
-    )
-    answered = flooded.flood(plan).outcomes.get(ANSWERED, 0)
-    if not answered:
-        raise MeasurementError(f"{surface.name} answered nothing")
-    return answered / plan.seconds
-
-
-def _polite_rows(what: str, calm: Report, polite: Report) -> Iterator[Row]:
+def _polite_rows(what: str, calm: Report, polite: Report, of: str = _OF) -> Iterator[Row]:
     """Yield the polite clients' latencies beside those without a flood, and their refusals."""
-    of = " of polite clients"
     if polite.times_ms:
         yield from percentile_rows(what, polite.times_ms, calm=calm.times_ms, of=of)
-    yield Row(what=what, metric="polite requests refused", unit="", ours=polite.refused)
+    yield from rows(what, ("polite requests refused", "", polite.refused))

@@ -44,7 +44,7 @@ def measure_following(run: Run) -> Iterator[Row]:
     rig = prepare()
     if isinstance(rig, Absent):
         raise MeasurementError(f"no Kafka: {rig.reason}")
-    samples, seconds, followers = run.pick((200, 8.0, 5), (10, 1.0, 2))
+    samples, seconds, followers = run.pick((110, 8.0, 5), (10, 1.0, 2))
     directory = run.new_place("following")
     node = replace(NODE, jvm_options=("-Xmx512m", "-XX:+UseSerialGC"), audit_level="INFO")
     settings = ClusterSettings(node=node, brokers=2)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,22 +15,13 @@ from authorizerd.acl.decision import authorize
 from authorizerd.acl.index.builder import build
 from authorizerd.acl.model import Question
 from tools.bench import openfga_peer
-from tools.bench.figures import Row
+from tools.bench.figures import Row, rows
+from tools.bench.loads import FULL, QUICK, Extent
 from tools.bench.opa_peer import NAME as OPA
 from tools.bench.opa_peer import ready_opa
 from tools.bench.openfga_peer import is_expressible, ready_openfga
 from tools.bench.run import Run
-from tools.bench.servers import (
-    PLUGIN,
-    SETTINGS,
-    Extent,
-    Load,
-    Server,
-    collect_answers,
-    compare_loads,
-    name_load,
-    server_of,
-)
+from tools.bench.servers import PLUGIN, SETTINGS, Load, check_servers, compare_servers, server_of
 from tools.bench.sets import QUESTIONS, AclSet, kind, kind_with_many_questions
 from tools.daemon_process import PATIENT, DaemonProcess, ready_daemon, write_token
 
@@ -43,16 +35,14 @@ LOADS: Final = (
     Load(connections=1, each=100, rate=50),
     USUAL_BATCHES,
 )
-FULL: Final = Extent(rounds=2, seconds=2.0, warm_up=1.0, timed=3.0)
-QUICK: Final = Extent(rounds=1, seconds=0.1, warm_up=0.0, timed=0.1)
 _COLD: Final = Extent(rounds=1, seconds=2.0, warm_up=0.0, timed=2.0)
 _OPENFGA: Final = (
-    (Load(connections=1, rate=100), Extent(rounds=2, seconds=2.0, warm_up=1.0, timed=12.0)),
-    (Load(connections=16, rate=200), Extent(rounds=2, seconds=2.0, warm_up=1.0, timed=6.0)),
-    (Load(connections=64, rate=200), Extent(rounds=2, seconds=2.0, warm_up=1.0, timed=6.0)),
+    (Load(connections=1, rate=100), FULL),
+    (Load(connections=16, rate=200), FULL),
+    (Load(connections=64, rate=200), FULL),
     # OpenFGA takes a second and more for such a batch while it answers 16 of them.
-    (Load(connections=1, each=100, rate=4), Extent(rounds=1, seconds=8, warm_up=1, timed=26)),
-    (Load(connections=16, each=100, rate=4), Extent(rounds=1, seconds=20, warm_up=5, timed=26)),
+    (Load(connections=1, each=100, rate=4), Extent(rounds=1, seconds=8, warm_up=1, timed=8)),
+    (Load(connections=16, each=100, rate=4), Extent(rounds=1, seconds=12, warm_up=3, timed=8)),
 )
 _COUNTED: Final = {
     "audit lines written": "authorizerd_audit_written_total",
@@ -60,44 +50,35 @@ _COUNTED: Final = {
 }
 
 
-def expected_answers(acl_set: AclSet) -> str:
-    """Return the answers to the first questions of a set: those that are checked."""
-    return collect_answers(build(acl_set.added()), [*acl_set.questions()][:QUESTIONS])
-
-
 def measure_http(run: Run) -> Iterator[Row]:
     """Measure decisions beside OPA's, and with tokens, ids, and all decisions audited."""
-    acl_set = run.pick(kind_with_many_questions(), kind())
-    expected, extent = expected_answers(acl_set), run.pick(FULL, QUICK)
-    questions, place = [*acl_set.questions()], run.new_place("http")
+    acl_set, place = run.pick(kind_with_many_questions(), kind()), run.new_place("http")
+    questions, extent, log_dir = [*acl_set.questions()], run.pick(FULL, QUICK), run.log_of(acl_set)
     settings = run.pick({}, PATIENT)
     with ExitStack() as stack:
         opa = stack.enter_context(ready_opa(place, acl_set.acls()))
-        log_dir = run.log_of(acl_set)
         ours = server_of(stack.enter_context(ready_daemon(place / "daemon", log_dir, settings)))
         # Nobody has asked either server anything before.
         cold = run.pick(_COLD, QUICK)
         what = f"AuthZEN, the first {cold.seconds + cold.timed:g} s after a start"
-        first = [*compare_loads(what, USUAL, cold, questions, [("", ours)], OPA, opa)]
+        peers = {OPA: opa}
+        first = [*compare_servers(what, USUAL, cold, questions, {"": ours}, peers=peers)]
         more = {**settings, "authorizerd.workers": str(WORKERS)}
         copied = run.copy_log(acl_set, place / "workers")
         workers = server_of(stack.enter_context(ready_daemon(place / "workers", copied, more)))
-        plugin = replace(ours, api=PLUGIN)
-        for server in (ours, workers, plugin, opa):
-            if isinstance(server, Server):
-                server.check(questions[: len(expected)], expected)
+        plugin, with_ids = replace(ours, api=PLUGIN), replace(ours, has_ids=True)
+        check_servers(acl_set, questions, ours, workers, plugin, opa)
         yield from first
+        beside_opa = partial(compare_servers, extent=extent, peers=peers)
         for load in run.pick(LOADS, (USUAL_BATCHES,)):
-            sides = [("", ours), (f", {WORKERS} workers", workers)]
             # One connection reaches only one worker.
-            sides = sides[: None if load.connections > 1 else 1]
-            yield from compare_loads("AuthZEN", load, extent, questions, sides, OPA, opa)
-        yield from compare_loads(PLUGIN.name, USUAL, extent, questions, [("", plugin)], OPA, opa)
+            two = {f", {WORKERS} workers": workers} if load.connections > 1 else {}
+            yield from beside_opa("AuthZEN", load, questions=questions, sides={"": ours, **two})
+        yield from beside_opa(PLUGIN.name, USUAL, questions=questions, sides={"": plugin})
         few, what = questions[:QUESTIONS], f"AuthZEN, {QUESTIONS:,} questions repeated"
-        yield from compare_loads(what, USUAL, extent, few, [("", ours)], OPA, opa)
-        with_ids = replace(ours, has_ids=True)
-        sides = [(", a new X-Request-ID in each request", with_ids)]
-        yield from compare_loads("AuthZEN", USUAL, extent, questions, sides)
+        yield from beside_opa(what, USUAL, questions=few, sides={"": ours})
+        sides = {", a new X-Request-ID in each request": with_ids}
+        yield from compare_servers("AuthZEN", USUAL, extent, questions, sides)
     tokens, token = write_token(run.new_place("http-token"))
     yield from _measure_alone(run, "with a token", {**settings, **tokens}, (USUAL,), token)
     audit_log = run.new_place("http-audited") / "audit.log"
@@ -107,29 +88,22 @@ def measure_http(run: Run) -> Iterator[Row]:
 
 
 def _measure_alone(
-    run: Run,
-    name: str,
-    settings: Mapping[str, str],
-    loads: tuple[Load, ...],
-    token: str = "",
-    *,
+    run: Run, name: str, settings: Mapping[str, str], loads: Sequence[Load], token: str = "", *,
     is_audited: bool = False,
-) -> Iterator[Row]:
+) -> Iterator[Row]:  # fmt: skip
     """Measure a daemon with other settings."""
     acl_set, extent = run.pick(kind_with_many_questions(), kind()), run.pick(FULL, QUICK)
-    questions, expected = [*acl_set.questions()], expected_answers(acl_set)
-    place = run.directory / "http-alone"
-    with ready_daemon(place, run.log_of(acl_set), settings) as daemon:
-        server = server_of(daemon, token=token)
-        server.check(questions[: len(expected)], expected)
+    questions = [*acl_set.questions()]
+    with ready_daemon(run.directory / "http-alone", run.log_of(acl_set), settings) as daemon:
+        server = server_of(replace(daemon, token=token))
+        check_servers(acl_set, questions, server)
         for load in loads:
-            before = _count_audited(daemon) if is_audited else {}
-            sides = [(f", {name}", server)]
-            yield from compare_loads("AuthZEN", load, extent, questions, sides)
-            after = _count_audited(daemon) if is_audited else {}
-            for metric, count in after.items():
-                what = f"{name_load('AuthZEN', load, extent)}, {name}"
-                yield Row(what=what, metric=metric, unit="", ours=count - before[metric])
+            before = _count_audited(daemon)
+            found = [*compare_servers("AuthZEN", load, extent, questions, {f", {name}": server})]
+            yield from found
+            if is_audited:
+                after, what = _count_audited(daemon), found[0].what
+                yield from rows(what, *((each, "", after[each] - before[each]) for each in after))
 
 
 def _count_audited(daemon: DaemonProcess) -> dict[str, float]:
@@ -147,15 +121,13 @@ def measure_openfga(run: Run) -> Iterator[Row]:
     with ExitStack() as stack:
         theirs = stack.enter_context(ready_openfga(place, acl_set.acls()))
         questions = answerable(acl_set)
-        expected = collect_answers(build(acl_set.added()), questions[:QUESTIONS])
         daemon = ready_daemon(place, run.log_of(acl_set), run.pick({}, PATIENT))
         ours = server_of(stack.enter_context(daemon))
-        for server in (ours, theirs):
-            if isinstance(server, Server):
-                server.check(questions[: len(expected)], expected)
+        check_servers(acl_set, questions, ours, theirs)
+        peers = {openfga_peer.NAME: theirs}
         for load, extent in run.pick(_OPENFGA, ((USUAL, QUICK),)):
-            what, name = "AuthZEN, no prefixes", openfga_peer.NAME
-            yield from compare_loads(what, load, extent, questions, [("", ours)], name, theirs)
+            what = "AuthZEN, no prefixes"
+            yield from compare_servers(what, load, extent, questions, {"": ours}, peers=peers)
 
 
 def answerable(acl_set: AclSet) -> list[Question]:

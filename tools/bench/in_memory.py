@@ -1,12 +1,13 @@
-"""A set in memory, in a process of its own: load, decide, explain and update.
+"""Sets in memory: decisions, updates, loads and memory, beside Kafka's StandardAuthorizer.
 
     python -m tools.bench.in_memory PLAN
 
-Both sides start from the same checkpoint, and must give the same answer to each question. Rounds
-over all questions are timed by the CPU time of the asking thread, so that other load affects
-neither side; single calls and updates in wall time, with the garbage collector off as in the
-daemon. Updates remove one ACL and add it again; two extra principals have so many ACLs that an
-implementation that copies lists would be slow. ``PLAN`` is a file in JSON.
+Each set is measured in a process of its own. Both sides start from the same checkpoint, and must
+give the same answer to each question. Rounds over all questions are timed by the CPU time of the
+asking thread, so that other load affects neither side; single calls and updates in wall time, with
+the garbage collector off as in the daemon. Updates remove one ACL and add it again; two extra
+principals have so many ACLs that an implementation that copies lists would be slow. ``PLAN`` is a
+file in JSON.
 """
 
 from __future__ import annotations
@@ -29,18 +30,60 @@ from authorizerd.acl.releases import RULES_4_3, RULES_4_4
 from authorizerd.acl.snapshot import AclSnapshot, apply_changes, at_offset, with_rules
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
 from authorizerd.metadata.replay import read_changes
-from tools.bench.figures import Absent, percentile
-from tools.bench.kafka_peer import CallTimes, InMemory, KafkaPeer
+from tools.bench.figures import Absent, Metric, Row, percentile, rows, rows_of
+from tools.bench.kafka_peer import VERSION, VERSION_WITH_RANGES, CallTimes, InMemory, KafkaPeer
+from tools.bench.run import Run
 from tools.bench.servers import SETTINGS, check_agreement, collect_answers
-from tools.bench.sets import AclSet, allow
+from tools.bench.sets import STRIDE, AclSet, allow, kind, ranges, wide
 from tools.processes import Command, capture_json, resident_bytes
 
-UPDATES: Final = 10_000
+_UPDATES: Final = 10_000
 _ROUNDS_MIN: Final = 5
 _WARM_UPS: Final = 3
-_STRIDE: Final = 7919
-"""A prime, so that consecutive updates touch unrelated ACLs."""
 _TIMEOUT_SECONDS: Final = 900.0
+_CROWDS: Final = {"literals": PatternType.LITERAL, "prefixes": PatternType.PREFIXED}
+
+UPDATES: Final[tuple[Metric[InMemory], ...]] = (
+    ("update, p50", "µs", lambda it: it.update_us.p50),
+    ("update, p99", "µs", lambda it: it.update_us.p99),
+    ("update, max", "µs", lambda it: it.update_us.max),
+)
+_METRICS: Final[tuple[Metric[InMemory], ...]] = (
+    ("allowed", "", lambda it: it.answers.count("A")),
+    ("authorize, median", "ns", lambda it: it.cpu_ns_median),
+    ("authorize, best", "ns", lambda it: it.cpu_ns_min),
+    # Kafka's ``authorize`` always finds the rule.
+    ("with its rule, median", "ns", lambda it: it.explain_ns_median or it.cpu_ns_median),
+    *UPDATES,
+    ("load, best (peer: warm)", "s", lambda it: min(it.loads_s)),
+    ("load, worst (peer: cold)", "s", lambda it: max(it.loads_s)),
+    ("load for each ACL", "µs", lambda it: min(it.loads_s) / it.acls * 1e6),
+    ("memory for each ACL", "B", lambda it: it.bytes_per_acl),
+)
+
+
+def measure_in_memory(run: Run) -> Iterator[Row]:
+    """Measure sets of each kind, and updates of principals with very many ACLs."""
+    largest, crowd = wide(50_000, 10), run.pick(100_000, 100)
+    others = (kind(), wide(1000, 10), wide(5000, 10), wide(10_000, 10))
+    for acl_set in run.pick((*others, largest), (kind(),)):
+        more = {"crowd": crowd} if acl_set.name in (largest.name, run.pick("", "kind")) else {}
+        yield from _measure(run, acl_set, VERSION, **more)
+    for acl_set in run.pick((ranges(0), ranges(10), ranges(1000)), (ranges(10),)):
+        yield from _measure(run, acl_set, VERSION_WITH_RANGES, has_ranges=True)
+
+
+def _measure(run: Run, acl_set: AclSet, version: str, **more: Any) -> Iterator[Row]:  # noqa: ANN401
+    ours, theirs = measure_set(
+        acl_set, run.log_of(acl_set), run.kafka(version), run.new_place("in-memory"),
+        seconds=run.pick(2.0, 0.02), loads=run.pick(3, 1), updates=run.pick(_UPDATES, 100), **more,
+    )  # fmt: skip
+    what = f"{acl_set.name} ({ours.acls:,} ACLs)"
+    yield from rows_of(what, _METRICS, ours, f"Kafka {version}", theirs)
+    for name, times in ours.crowd_us.items():
+        figures = {"p50": times.p50, "p99": times.p99, "max": times.max}
+        what = f"a principal with {more['crowd']:,} {name}"
+        yield from rows(what, *((f"update, {each}", "µs", us) for each, us in figures.items()))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +95,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     log_dir: str
     questions: list[Question]
     seconds: float
-    updates: int = UPDATES
+    updates: int = _UPDATES
     crowd: int = 0
     has_ranges: bool = False
 
@@ -184,7 +227,7 @@ def _time_updates(
     samples: list[float] = []
     gc.disable()
     for number in range(updates // 2):
-        added = among[number * _STRIDE % len(among)]
+        added = among[number * STRIDE % len(among)]
         for change in (AclRemoved(added.id), added):
             start = time.perf_counter_ns()
             # Rebinding the name also frees the old snapshot within the sample.
@@ -192,9 +235,6 @@ def _time_updates(
             samples.append((time.perf_counter_ns() - start) / 1000)
     gc.enable()
     return _call_times(samples), snapshot
-
-
-_CROWDS: Final = {"literals": PatternType.LITERAL, "prefixes": PatternType.PREFIXED}
 
 
 def _crowd(name: str, pattern_type: PatternType, acls: int) -> Iterator[AclAdded]:

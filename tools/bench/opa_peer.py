@@ -22,6 +22,7 @@ from authorizerd.acl.model import (
 )
 from tools.bench.certificates import Certificate
 from tools.bench.figures import Absent
+from tools.bench.loads import Process
 from tools.bench.servers import Api, Server, wait_until_healthy
 from tools.processes import Command, find_program, free_port, running
 
@@ -94,4 +95,4 @@ def ready_opa(
     ]  # fmt: skip
     with running(command, directory / "opa.log") as process:
         wait_until_healthy(host, "/health", process, ca_file)
-        yield Server(api=API, host=host, process_id=process.pid, ca_file=ca_file)
+        yield Server(api=API, host=host, process=Process(process.pid), ca_file=ca_file)

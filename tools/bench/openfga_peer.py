@@ -25,6 +25,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from tools.bench.figures import Absent
+from tools.bench.loads import Process
 from tools.bench.servers import Api, Server, ask_once, wait_until_healthy
 from tools.processes import Command, capture_output, find_program, free_port, running
 
@@ -111,7 +112,7 @@ def ready_openfga(directory: Path, acls: Iterable[Acl]) -> Iterator[Server | Abs
     with running(command, directory / "openfga.log") as process:
         wait_until_healthy(host, "/healthz", process)
         api = _load(host, [acl for acl in acls if is_expressible(acl)])
-        yield Server(api=api, host=host, process_id=process.pid)
+        yield Server(api=api, host=host, process=Process(process.pid))
 
 
 def _load(host: str, acls: Sequence[Acl]) -> Api:

@@ -16,13 +16,14 @@ from threading import Timer
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from authorizerd.replay.messages import EXIT_DENIED, EXIT_DONE
 from authorizerd.replay.whatif.report import decode_whatif
 from tools.bench.audit_logs import DISTINCT_MAX, write_audit_log, write_audit_logs
 from tools.bench.checkpoint import write_checkpoint
 from tools.bench.duckdb_peer import NAME, PeerReport, write_acls
-from tools.bench.figures import MeasurementError, Metric, Peer, Row, rows_of
+from tools.bench.figures import MeasurementError, Metric, Peer, Row, rows, rows_of
 from tools.bench.replay_spark import CORES, TABLE, Jobs, Load, candidate_acls
 from tools.bench.run import Run
 from tools.bench.sets import kind, number_acls
@@ -41,11 +42,10 @@ _TIMEOUT_SECONDS: Final = 1800.0
 
 
 class ProcessTime(msgspec.Struct, frozen=True):
-    """Wall time of a process, the maximum of its resident memory, and what it found."""
+    """Wall time of a process, and the maximum of its resident memory."""
 
     seconds: float
     resident_bytes: int
-    newly_denied: int = 0
 
 
 _LOAD: Final[tuple[Metric[Load], ...]] = (
@@ -74,8 +74,8 @@ def _distinct(run: Run) -> int:
 def measure_replay(run: Run) -> Iterator[Row]:
     """Measure lines in JSON, a plain log beside DuckDB, and ``replay load`` on a live daemon."""
     yield from measure_wrapped_lines(run.pick(50_000, 1000), _distinct(run))
-    place, log = run.new_place("replay"), run.directory / "replay" / "audit.log"
-    candidate, acls = candidate_acls(), place / "candidate.tsv"
+    place = run.new_place("replay")
+    log, acls, candidate = place / "audit.log", place / "candidate.tsv", candidate_acls()
     write_acls(acls, candidate)
     write_checkpoint(place / "acls", number_acls(candidate))
     write_audit_log(log, run.pick(5_000_000, 5000), _distinct(run))
@@ -83,20 +83,30 @@ def measure_replay(run: Run) -> Iterator[Row]:
     capture_output(["grep", "-c", " is Denied ", log], timeout_seconds=_TIMEOUT_SECONDS)
     grep_seconds = time.perf_counter() - begun
     program: Command = [sys.executable, "-m", "tools.bench.duckdb_peer"]
-    theirs = _capture([*program, log, acls, place], PeerReport)
-    command_seconds = time_process([*program, "whatif", acls, place], place / "duckdb.log").seconds
-    theirs = msgspec.structs.replace(theirs, command_seconds=command_seconds)
+    theirs = capture_json(
+        [*program, log, acls, place], PeerReport, timeout_seconds=_TIMEOUT_SECONDS
+    )
+    by_command = time_process([*program, "whatif", acls, place], place / "duckdb.log")
     ours = _run_spark("jobs", Jobs, place, log)
-    whatif = run_whatif(place)
-    check_agreement(ours, theirs, whatif.newly_denied)
+    whatif, newly_denied = run_whatif(place)
+    check_agreement(ours, theirs, newly_denied)
     yield from _ingest_rows(ours, theirs, grep_seconds)
-    yield from _whatif_rows(ours, theirs, whatif)
+    what = f"{ours.lines:,} events, {ours.tuples:,} tuples"
+    for metric, seconds, peer in (
+        ("what-if, the whole command, cold", whatif.seconds, by_command.seconds),
+        ("what-if in Spark, cold", ours.times[3].seconds, theirs.cold_seconds),
+        ("what-if in Spark, warm", ours.times[5].seconds, theirs.warm_seconds),
+    ):
+        yield Row(what=what, metric=metric, unit="s", ours=seconds, peer=Peer(NAME, peer))
+    memory = whatif.resident_bytes / _MIB
+    yield from rows(what, ("what-if, the whole command, memory", "MiB", memory))
     log.unlink()
     yield from _measure_load(run)
 
 
 def _measure_load(run: Run) -> Iterator[Row]:
-    place, log = run.new_place("replay-load"), run.directory / "replay-load" / "audit.log"
+    place = run.new_place("replay-load")
+    log = place / "audit.log"
     write_audit_log(log, run.pick(200_000, 20_000), _distinct(run))
     # Without this, a pause of the whole machine counts as overload.
     with ready_daemon(place, run.log_of(kind()), PATIENT) as daemon:
@@ -118,56 +128,38 @@ def measure_growth(run: Run) -> Iterator[Row]:
         ours = _run_spark("ingest", Jobs, place, *read)
         if ours.lines != size:
             raise MeasurementError(f"of {size} lines {ours.lines} became events")
-        whatif, what = run_whatif(place), f"{size:,} packed lines, {CORES} cores"
-        if not whatif.newly_denied:
+        (whatif, newly_denied), what = run_whatif(place), f"{size:,} packed lines, {CORES} cores"
+        if not newly_denied:
             raise MeasurementError("fewer ACLs deny nothing")
         yield from rows_of(what, _INGEST, ours)
-        for metric, unit, value in (
+        yield from rows(
+            what,
             ("packed logs", "MiB", sum(log.stat().st_size for log in read) / _MIB),
             ("what-if, the whole command", "s", whatif.seconds),
             ("what-if, memory", "MiB", whatif.resident_bytes / _MIB),
-        ):
-            yield Row(what=what, metric=metric, unit=unit, ours=value)
+        )
     for log in logs:
         log.unlink()
 
 
 def _run_spark(what: str, kind_of: type[T], place: Path, *words: str | Path) -> T:
     command = [sys.executable, "-m", "tools.bench.replay_spark", what, place, *words]
-    return _capture(command, kind_of)
-
-
-def _capture(command: Command, kind_of: type[T]) -> T:
     return capture_json(command, kind_of, timeout_seconds=_TIMEOUT_SECONDS)
 
 
 def _ingest_rows(ours: Jobs, theirs: PeerReport, grep_seconds: float) -> Iterator[Row]:
     what = f"{ours.lines:,} plain lines, {CORES} cores"
-    yield Row(what=what, metric="Spark's start", unit="s", ours=ours.times[0].seconds)
+    yield from rows(what, ("Spark's start", "s", ours.times[0].seconds))
     cold = Peer(NAME, theirs.lines / theirs.ingest_seconds / CORES)
     grep = Peer("grep -c, one core", ours.lines / grep_seconds)
     # The JVM of Spark compiles what it has run for a while. The peer is compiled.
     for when, job, peer in (("cold", ours.times[1], cold), ("warm", ours.times[2], None)):
         rate = ours.lines / job.seconds
         for metric, figure, other in (("for a core", rate / CORES, peer), ("in all", rate, grep)):
-            yield Row(
-                what=what, metric=f"ingest, {when}, {metric}", unit="lines/s", ours=figure,
-                peer=other, more_is_better=True,
-            )  # fmt: skip
-        metric, cpu = f"ingest, {when}, CPU for a line", job.cpu / ours.lines * 1e6
-        yield Row(what=what, metric=metric, unit="µs", ours=cpu)
-
-
-def _whatif_rows(ours: Jobs, theirs: PeerReport, whatif: ProcessTime) -> Iterator[Row]:
-    what = f"{ours.lines:,} events, {ours.tuples:,} tuples"
-    for metric, seconds, peer in (
-        ("what-if, the whole command, cold", whatif.seconds, theirs.command_seconds),
-        ("what-if in Spark, cold", ours.times[3].seconds, theirs.cold_seconds),
-        ("what-if in Spark, warm", ours.times[5].seconds, theirs.warm_seconds),
-    ):
-        yield Row(what=what, metric=metric, unit="s", ours=seconds, peer=Peer(NAME, peer))
-    metric, memory = "what-if, the whole command, memory", whatif.resident_bytes / _MIB
-    yield Row(what=what, metric=metric, unit="MiB", ours=memory)
+            row = Row(what=what, metric=f"ingest, {when}, {metric}", unit="lines/s", ours=figure)
+            yield replace(row, peer=other, more_is_better=True)
+        cpu = job.cpu / ours.lines * 1e6
+        yield from rows(what, (f"ingest, {when}, CPU for a line", "µs", cpu))
 
 
 def check_agreement(ours: Jobs, theirs: PeerReport, by_command: int) -> None:
@@ -182,10 +174,11 @@ def check_agreement(ours: Jobs, theirs: PeerReport, by_command: int) -> None:
             )
 
 
-def run_whatif(place: Path) -> ProcessTime:
+def run_whatif(place: Path) -> tuple[ProcessTime, int]:
     """Run ``replay whatif`` as users do, on the table and the ACLs below ``place``.
 
-    The process is new, so the time includes the start of Python and reading the ACLs.
+    The process is new, so the time includes the start of Python and reading the ACLs. Return also
+    how many events would be denied.
     """
     out = place / "whatif"
     command: Command = [
@@ -193,8 +186,7 @@ def run_whatif(place: Path) -> ProcessTime:
         "--out", out, "--overwrite",
     ]  # fmt: skip
     times = time_process(command, place / "whatif.log", (EXIT_DONE, EXIT_DENIED))
-    found = decode_whatif((out / "whatif.json").read_text())
-    return msgspec.structs.replace(times, newly_denied=found.newly_denied.events)
+    return times, decode_whatif((out / "whatif.json").read_text()).newly_denied.events
 
 
 def time_process(command: Command, log: Path, codes: Sequence[int] = (0,)) -> ProcessTime:

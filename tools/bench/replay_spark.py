@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,20 @@ CORES: Final = 2
 TABLE: Final = "events"
 _TENTH: Final = 10
 _CLOSED_ROUNDS: Final = 10
+_CONFIGURATION: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "4g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "8",
+    # ``replay load`` requires both: a task that runs twice would send its load twice.
+    "spark.speculation": "false",
+    "spark.task.maxFailures": "1",
+    # The history has the figures of each task, also without Spark's own pages.
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
+}
 
 
 class JobTime(msgspec.Struct, frozen=True):
@@ -77,7 +91,7 @@ class Load(msgspec.Struct, frozen=True):
     rate: int
     served_per_s: float
     corrected_ms: float
-    send_lag_ms: float
+    send_lag_ms: float | None
     sent: int
     daemon_cpu: float
     spark: JobTime
@@ -98,34 +112,27 @@ def _timing(times: list[JobTime]) -> Iterator[None]:
     times.append(JobTime(time.perf_counter() - begun, sum_increases(samples)))
 
 
-def _session(directory: Path) -> SparkSession:
-    """Return a session on this machine's cores, with its files below ``directory``."""
+@contextmanager
+def _session(directory: Path, times: list[JobTime]) -> Iterator[SparkSession]:
+    """Run a session on this machine's cores, with its files below ``directory``."""
     # By default, Spark's workers would run the ``python3`` of the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     history = directory / "history"
     shutil.rmtree(history, ignore_errors=True)
     history.mkdir()
-    builder = session_builder("bench").master(f"local[{CORES}]")
-    for key, value in {
-        "spark.ui.enabled": "false",
-        "spark.driver.memory": "4g",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.local.dir": str(directory / "spark"),
-        "spark.sql.shuffle.partitions": "8",
-        # ``replay load`` requires both: a task that runs twice would send its load twice.
-        "spark.speculation": "false",
-        "spark.task.maxFailures": "1",
-        # The history has the figures of each task, also without Spark's own pages.
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": history.as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-    }.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    places = {
+        "spark.local.dir": str(directory / "spark"), "spark.eventLog.dir": history.as_uri(),
+    }  # fmt: skip
+    with _timing(times):
+        builder = session_builder("bench").master(f"local[{CORES}]")
+        for key, value in {**_CONFIGURATION, **places}.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _ingest(spark: SparkSession, logs: Sequence[str], table: Path, times: list[JobTime]) -> None:
@@ -139,23 +146,18 @@ def measure_jobs(directory: Path, *logs: str, is_ingest: bool = False) -> Jobs:
     """Ingest ``logs`` twice, then apply fewer ACLs, the same, and fewer again; or only ingest."""
     times: list[JobTime] = []
     table, found = directory / TABLE, []
-    with sampling(partial(_tree_bytes, os.getpid())) as peaks:
-        with _timing(times):
-            spark = _session(directory)
-        try:
-            for _ in range(1 if is_ingest else 2):
-                _ingest(spark, logs, table, times)
-            fewer, same = candidate_acls(), [*kind().acls()]
-            asked = (("cold", fewer), ("same", same), ("warm", fewer))
-            for name, acls in () if is_ingest else asked:
-                out, dated = directory / name, tuple(map(DatedAcl, acls))
-                wanted = AclSet(source=name, acls=dated, digest=digest_of(acls))
-                plan = WhatIfPlan(events=str(table), out=str(out), candidate=wanted, overwrite=True)
-                with _timing(times):
-                    whatif.run(spark, plan)
-                found.append(decode_whatif((out / "whatif.json").read_text()))
-        finally:
-            spark.stop()
+    with sampling(partial(_tree_bytes, os.getpid())) as peaks, _session(directory, times) as spark:
+        for _ in range(1 if is_ingest else 2):
+            _ingest(spark, logs, table, times)
+        fewer, same = candidate_acls(), [*kind().acls()]
+        asked = (("cold", fewer), ("same", same), ("warm", fewer))
+        for name, acls in () if is_ingest else asked:
+            out, dated = directory / name, tuple(map(DatedAcl, acls))
+            wanted = AclSet(source=name, acls=dated, digest=digest_of(acls))
+            plan = WhatIfPlan(events=str(table), out=str(out), candidate=wanted, overwrite=True)
+            with _timing(times):
+                whatif.run(spark, plan)
+            found.append(decode_whatif((out / "whatif.json").read_text()))
     ingested = decode_ingested((table / "ingest.json").read_text())
     (history,) = (directory / "history").iterdir()
     shuffle_bytes, spilled_bytes = sum_task_metrics(history)
@@ -200,10 +202,8 @@ def measure_load(
     directory: Path, log: str, target: str, process_id: str, *rates: str
 ) -> list[Load]:
     """Ingest ``log``, then send its questions to ``target``: closed loop (0), or at each rate."""
-    with redirect_stdout(sys.stderr):
-        spark = _session(directory)
     table, found = directory / TABLE, []
-    try:
+    with _session(directory, []) as spark:
         _ingest(spark, (log,), table, [])
         for rate in map(int, rates):
             out = directory / f"load-{rate}"
@@ -219,8 +219,6 @@ def measure_load(
             used = cpu_seconds(int(process_id)) - before
             report = msgspec.json.decode((out / "load.json").read_bytes(), type=LoadReport)
             found.append(_check_load(report, rate, used, times[0]))
-    finally:
-        spark.stop()
     return found
 
 
@@ -231,19 +229,17 @@ def _check_load(report: LoadReport, rate: int, cpu: float, spark: JobTime) -> Lo
         )
     if report.latency is None or report.served_per_s is None:
         raise MeasurementError(f"nothing was measured: {report.invalid_reasons}")
-    corrected, lag = report.latency.corrected.p99_ms or 0.0, report.latency.send_lag.p99_ms or 0.0
+    corrected, lag = report.latency.corrected.p99_ms, report.latency.send_lag.p99_ms
+    if corrected is None or (rate and lag is None):
+        raise MeasurementError("no latency was measured")
     return Load(rate, report.served_per_s, corrected, lag, report.sent, cpu, spark)
 
 
-def main(what: str, directory: str, *words: str) -> None:
-    """Measure, and print the report as JSON."""
-    report: object
-    if what == "load":
-        report = measure_load(Path(directory), words[0], words[1], words[2], *words[3:])
-    else:
-        report = measure_jobs(Path(directory), *words, is_ingest=what == "ingest")
-    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    _MEASURES: dict[str, Callable[..., object]] = {
+        "jobs": measure_jobs,
+        "ingest": partial(measure_jobs, is_ingest=True),
+        "load": measure_load,
+    }
+    measured = _MEASURES[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
+    sys.stdout.buffer.write(msgspec.json.encode(measured) + b"\n")

@@ -4,7 +4,7 @@ Each size is another ``crowd``. The daemon starts from its log and from its chec
 authorizer from the same checkpoint. No file of a log is in the page cache before a start. The part
 ``connections`` opens 10,000 connections to a daemon with 8 workers.
 
-    python -m tools.bench.scale ACLS DIRECTORY      (writes the log and the checkpoint of a size)
+    python -m tools.bench.scale log|checkpoint ACLS DIRECTORY      (writes the file of a size)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -29,11 +30,10 @@ from tools.bench.checkpoint import write_checkpoint, write_log
 from tools.bench.creations import create_plan, describe_plan
 from tools.bench.crowd import GREATEST, crowd
 from tools.bench.event_loop import LIMIT_MS, read_loop_report, watched_daemon
-from tools.bench.figures import MeasurementError, Metric, Row, percentile_rows, rows_of
+from tools.bench.figures import MeasurementError, Metric, Row, percentile_rows, rows, rows_of
 from tools.bench.http_decisions import WORKERS
-from tools.bench.in_memory import measure_set
+from tools.bench.in_memory import UPDATES, measure_set
 from tools.bench.kafka_peer import VERSION, InMemory
-from tools.bench.memory import UPDATES
 from tools.bench.run import Run
 from tools.bench.searches import (
     DECISION,
@@ -87,18 +87,6 @@ _BOTH: Final[tuple[Metric[Any], ...]] = (
     ("start from a checkpoint, CPU", "s", lambda it: it.cpu_seconds),
     ("memory, resident (peer: heap)", "MiB", lambda it: it.memory_bytes / _MIB),
 )
-_FROM_LOG: Final[tuple[Metric[Start], ...]] = (
-    ("start from a log", "s", lambda it: it.seconds),
-    ("start from a log, CPU", "s", lambda it: it.cpu_seconds),
-    ("peak memory of a start from a log", "MiB", lambda it: it.peak_bytes / _MIB),
-)
-_WITH_WORKERS: Final[tuple[Metric[Start], ...]] = (
-    (f"start with {WORKERS} workers", "s", lambda it: it.seconds),
-    (f"start with {WORKERS} workers, CPU", "s", lambda it: it.cpu_seconds),
-    ("memory of the daemon with workers, PSS", "MiB", lambda it: it.pss_bytes / _MIB),
-    ("memory of each worker, PSS", "MiB", lambda it: it.worker_pss_bytes / _MIB),
-    ("memory of each worker, resident", "MiB", lambda it: it.worker_resident_bytes / _MIB),
-)
 _IN_MEMORY: Final[tuple[Metric[InMemory], ...]] = (
     ("decision in memory, p50", "µs", lambda it: it.call_us.p50),
     ("decision in memory, p99", "µs", lambda it: it.call_us.p99),
@@ -110,7 +98,7 @@ def measure_scale(run: Run) -> Iterator[Row]:
     """Measure each size."""
     for acls in run.pick(ACLS, (2000,)):
         place = run.new_place("scale")
-        write_set(acls, place)
+        write_set(acls, place, "log", "checkpoint")
         try:
             yield from _measure_size(run, f"{acls:,} ACLs", acls, place)
         finally:
@@ -118,45 +106,52 @@ def measure_scale(run: Run) -> Iterator[Row]:
 
 
 def _measure_size(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
-    yield Row(what=what, metric="load average before", unit="", ours=os.getloadavg()[0])
-    daemon_place, checkpoint, seconds = place / "daemon", place / "checkpoint", run.pick(3.0, 0.2)
-    asked = crowd(acls, run.pick(50_000, 1000))
+    folder, checkpoint, seconds = place / "daemon", place / "checkpoint", run.pick(3.0, 0.2)
+    asked = crowd(acls, run.pick(10_000, 1000))
     ours, theirs = measure_set(asked, checkpoint, run.kafka(), place, seconds=0)
     # The log that is read at the start is always long enough for a checkpoint.
     due = {"metadata.log.max.record.bytes.between.snapshots": str(acls * _BYTES_PER_ACL_MIN)}
-    with started(daemon_place, place / "log", due) as (daemon, from_log):
+    with started(folder, place / "log", due) as (daemon, from_log):
         yield from _measure_checkpoint(run, what, acls, daemon, place / "log")
         yield from _measure_daemon(run, what, acls, daemon, seconds)
         if acls in run.pick(BESIDE, (2000,)):
-            timed, changes = run.pick((8.0, 500), (0.2, 5))
             names = ("who can", "what can", "as of", "history", "a listing of all ACLs")
-            questions = _questions(acls)
-            where = f"{what}, HTTP"
-            yield from measure_beside(where, daemon, questions, changes, timed, names)
+            yield from measure_beside(run, f"{what}, HTTP", daemon, _questions(acls), names)
         begun = time.perf_counter()
-    yield Row(what=what, metric="stop", unit="s", ours=time.perf_counter() - begun)
-    with started(daemon_place, checkpoint, {}) as (_, from_checkpoint):
+    yield from rows(what, ("stop", "s", time.perf_counter() - begun))
+    with started(folder, checkpoint, {}) as (_, from_checkpoint):
         pass
-    workers = {"authorizerd.workers": str(WORKERS)}
-    with started(daemon_place, checkpoint, workers) as (daemon, with_workers):
+    with started(folder, checkpoint, {"authorizerd.workers": str(WORKERS)}) as (daemon, workers):
         times = send(decide_plan(daemon, acls, seconds)).times_ms
-        yield from percentile_rows(f"{what}: decision over HTTP, {WORKERS} workers", times)
+        yield from percentile_rows(what, times, of=f"decision over HTTP, {WORKERS} workers")
     peer = f"Kafka {VERSION}"
     yield from rows_of(what, _BOTH, from_checkpoint, peer, theirs)
-    peak, metric = from_checkpoint.peak_bytes / _MIB, "peak memory of a start from a checkpoint"
-    yield Row(what=what, metric=metric, unit="MiB", ours=peak)
-    yield from rows_of(what, _FROM_LOG, from_log)
-    yield from rows_of(what, _WITH_WORKERS, with_workers)
-    yield Row(what=what, metric="load in memory, CPU", unit="s", ours=ours.cpu_seconds)
+    yield from rows(
+        what,
+        ("peak memory of a start from a checkpoint", "MiB", from_checkpoint.peak_bytes / _MIB),
+        ("start from a log", "s", from_log.seconds),
+        ("start from a log, CPU", "s", from_log.cpu_seconds),
+        ("peak memory of a start from a log", "MiB", from_log.peak_bytes / _MIB),
+        (f"start with {WORKERS} workers", "s", workers.seconds),
+        (f"start with {WORKERS} workers, CPU", "s", workers.cpu_seconds),
+        ("memory of the daemon with workers, PSS", "MiB", workers.pss_bytes / _MIB),
+        ("memory of each worker, PSS", "MiB", workers.worker_pss_bytes / _MIB),
+        ("memory of each worker, resident", "MiB", workers.worker_resident_bytes / _MIB),
+        ("load in memory, CPU", "s", ours.cpu_seconds),
+    )
     yield from rows_of(what, _IN_MEMORY, ours, peer, theirs)
     yield from _measure_loop(run, what, acls, place)
-    yield Row(what=what, metric="load average at the end", unit="", ours=os.getloadavg()[0])
 
 
-def write_set(acls: int, place: Path) -> None:
-    """Write a size's files in a process of its own: millions of ACLs take gigabytes."""
-    command: Command = [sys.executable, "-m", "tools.bench.scale", str(acls), place]
-    capture_output(command, timeout_seconds=_READY_SECONDS)
+def write_set(acls: int, place: Path, *kinds: str) -> None:
+    """Write a size's files, each in a process of its own: millions of ACLs take gigabytes."""
+
+    def write(kind: str) -> None:
+        command: Command = [sys.executable, "-m", "tools.bench.scale", kind, str(acls), place]
+        capture_output(command, timeout_seconds=_READY_SECONDS)
+
+    with ThreadPoolExecutor(len(kinds)) as threads:
+        list(threads.map(write, kinds))
 
 
 def decide_plan(daemon: DaemonProcess, acls: int, seconds: float) -> Plan:
@@ -188,15 +183,13 @@ def started(
     ) as daemon:
         seconds, own = time.perf_counter() - begun, daemon.process_id
         workers = children_of(own)
-        yield (
-            dataclasses.replace(daemon, token=token),
-            Start(
-                seconds, cpu_seconds(own), status_bytes(own, "VmRSS"), status_bytes(own, "VmHWM"),
-                read_memory(own).pss_bytes,
-                max((read_memory(worker).pss_bytes for worker in workers), default=0),
-                max((status_bytes(worker, "VmRSS") for worker in workers), default=0),
-            ),
+        start = Start(
+            seconds, cpu_seconds(own), status_bytes(own, "VmRSS"), status_bytes(own, "VmHWM"),
+            read_memory(own).pss_bytes,
+            max((read_memory(worker).pss_bytes for worker in workers), default=0),
+            max((status_bytes(worker, "VmRSS") for worker in workers), default=0),
         )  # fmt: skip
+        yield dataclasses.replace(daemon, token=token), start
 
 
 def _measure_checkpoint(
@@ -211,12 +204,12 @@ def _measure_checkpoint(
     is_during = not any(directory.glob("*.checkpoint"))
     _wait_for(directory, "*.checkpoint")
     (path,) = directory.glob("*.checkpoint")
-    # The time of its renaming, which may be long ago.
-    seconds = max(path.stat().st_ctime - begun, 0.0)
-    yield Row(what=what, metric="checkpoint", unit="s", ours=seconds)
+    # The time of its renaming, which may be before the first look.
+    if (seconds := path.stat().st_ctime - begun) > 0:
+        yield from rows(what, ("checkpoint", "s", seconds))
     if is_during:
-        name = f"{what}: decision over HTTP during a checkpoint"
-        yield from percentile_rows(name, during.times_ms)
+        of = "decision over HTTP during a checkpoint"
+        yield from percentile_rows(what, during.times_ms, of=of)
 
 
 def _wait_for(directory: Path, pattern: str) -> None:
@@ -231,18 +224,13 @@ def _measure_daemon(
     run: Run, what: str, acls: int, daemon: DaemonProcess, seconds: float
 ) -> Iterator[Row]:
     """Yield decisions, acknowledged updates and searches of one daemon."""
-    report = send(decide_plan(daemon, acls, seconds))
-    yield from percentile_rows(f"{what}: decision over HTTP", report.times_ms)
-    lag, metric = report.lag_p99_ms, "decision over HTTP, the sender's own lag, p99"
-    yield Row(what=what, metric=metric, unit="ms", ours=lag)
-    updates = send(create_plan(_kafka_of(daemon), "update", run.pick(5.5, 0.2), rate=200.0))
-    yield from percentile_rows(f"{what}: acknowledged update", updates.times_ms)
+    report, of = send(decide_plan(daemon, acls, seconds)), "decision over HTTP"
+    yield from percentile_rows(what, report.times_ms, of=of)
+    yield from rows(what, (f"{of}, the sender's own lag, p99", "ms", report.lag_p99_ms))
+    updates = send(create_plan(daemon.kafka, "update", run.pick(5.5, 0.2), rate=200.0))
+    yield from percentile_rows(what, updates.times_ms, of="acknowledged update")
     for name, plan in _searches(daemon, acls, seconds).items():
-        yield from rows_of_asker(f"{what}: {name}", send(plan))
-
-
-def _kafka_of(daemon: DaemonProcess) -> str:
-    return next(iter(daemon.listeners.values()))
+        yield from rows_of_asker(what, send(plan), name)
 
 
 def _searches(daemon: DaemonProcess, acls: int, seconds: float) -> dict[str, Plan]:
@@ -260,31 +248,31 @@ def _searches(daemon: DaemonProcess, acls: int, seconds: float) -> dict[str, Pla
         "what can": over_http(WHAT_CAN),
         "what can, a fifth of all ACLs": over_http(WHAT_CAN, of_greatest),
         "explain": over_http(EXPLAIN),
-        "describeAcls of a principal": describe_plan(_kafka_of(daemon), seconds, principals),
+        "describeAcls of a principal": describe_plan(daemon.kafka, seconds, principals),
     }
 
 
 def _measure_loop(run: Run, what: str, acls: int, place: Path) -> Iterator[Row]:
     """Yield the event loop's longest step in a start from a checkpoint and some of all else."""
-    log_dir, seconds = place / "checkpoint", run.pick(3.0, 0.2)
+    log_dir, seconds = place / "checkpoint", run.pick(1.5, 0.2)
     settings, token = trust(place)
     with watched_daemon(place / "daemon", log_dir, settings, _READY_SECONDS) as daemon:
         daemon = dataclasses.replace(daemon, token=token)
-        send(create_plan(_kafka_of(daemon), "update", seconds, rate=200.0))
+        send(create_plan(daemon.kafka, "update", seconds, rate=200.0))
         for plan in _searches(daemon, acls, seconds).values():
             send(plan)
     report = read_loop_report(place / "daemon")
-    p999, longest = "event loop: stretch, p99.9, CPU", "event loop: longest step of one task, CPU"
-    yield Row(what=what, metric=p999, unit="ms", ours=report.stretches.cpu_p999)
-    yield Row(what=what, metric=longest, unit="ms", ours=report.steps.cpu_max, limit=LIMIT_MS)
+    yield from rows(what, ("event loop: stretch, p99.9, CPU", "ms", report.stretch_cpu.p999))
+    metric, longest = "event loop: longest step of one task, CPU", report.step_cpu.max
+    yield Row(what=what, metric=metric, unit="ms", ours=longest, limit=LIMIT_MS)
 
 
 def measure_connections(run: Run) -> Iterator[Row]:
     """Measure many connections to a daemon with workers."""
     acls, workers, connections = run.pick((1_000_000, 8, 10_000), (2000, 1, 20))
     place, seconds = run.new_place("connections"), run.pick(20.0, 0.2)
-    write_set(acls, place)
-    # More than are opened: a process may get more than its part, and probes also need some.
+    write_set(acls, place, "checkpoint")
+    # More than are opened: a process may get more than its part, and probes need some, too.
     most = str(2 * connections)
     limits = {
         "authorizerd.workers": str(workers),
@@ -303,7 +291,8 @@ def measure_connections(run: Run) -> Iterator[Row]:
         used = cpu_seconds(daemon.process_id) - used
     added = max(sample[0] for sample in samples) - before[0]
     what = f"{connections:,} connections, {workers} workers, {acls:,} ACLs"
-    for metric, unit, ours in (
+    yield from rows(
+        what,
         ("start until all workers listen", "s", start.seconds),
         ("memory of all processes, PSS", "MiB", before[0] / _MIB),
         ("memory that a connection adds, PSS", "KiB", added / connections / 1024),
@@ -312,9 +301,8 @@ def measure_connections(run: Run) -> Iterator[Row]:
         ("requests", "", report.answered),
         ("the sender's own lag, p99", "ms", report.lag_p99_ms),
         ("CPU for a decision, opening of connections included", "µs", used / report.asked * 1e6),
-    ):
-        yield Row(what=what, metric=metric, unit=unit, ours=ours)
-    yield from percentile_rows(what, report.times_ms, of=" of decisions")
+    )
+    yield from percentile_rows(what, report.times_ms, of="decision")
     shutil.rmtree(place)
 
 
@@ -326,6 +314,5 @@ def _read(process_id: int) -> tuple[int, list[int]]:
 
 
 if __name__ == "__main__":
-    acl_set, directory = crowd(int(sys.argv[1])), Path(sys.argv[2])
-    write_log(directory / "log", acl_set.added())
-    write_checkpoint(directory / "checkpoint", acl_set.added())
+    write = {"log": write_log, "checkpoint": write_checkpoint}[sys.argv[1]]
+    write(Path(sys.argv[3]) / sys.argv[1], crowd(int(sys.argv[2])).added())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from itertools import cycle
+from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,7 @@ from authorizerd.acl.snapshot import AclSnapshot
 from tools.bench import openfga_peer
 from tools.bench.checkpoint import write_checkpoint
 from tools.bench.creations import create_plan
-from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows
+from tools.bench.figures import Absent, MeasurementError, Row, percentile_rows, rows
 from tools.bench.openfga_peer import is_expressible, make_search, ready_openfga
 from tools.bench.protocols import ANSWERED, post
 from tools.bench.run import Run
@@ -40,6 +41,7 @@ RATE: Final = 400.0
 """Decisions per second beside other work."""
 _OFFSET: Final = "authorizerd_snapshot_offset"
 _BUSY: Final = "503"
+_SEARCHES_TAKE_LONG: Final = {"authorizerd.search.timeout.ms": "60000"}
 _IN_PROCESS: Final[Mapping[str, Callable[[AclSnapshot, Question], object]]] = {
     "who can": lambda snapshot, it: find_subjects(
         snapshot, SETTINGS, it.operation, it.resource_type, it.resource_name, limit=PAGE
@@ -117,30 +119,26 @@ def trust(directory: Path) -> tuple[Mapping[str, str], str]:
     more = {
         "super.users": f"User:ANONYMOUS;{holder}",
         "authorizerd.callers.read": holder,
-        "authorizerd.search.timeout.ms": "60000",
     }
-    return {**PATIENT, **settings, **more}, token
+    return {**PATIENT, **_SEARCHES_TAKE_LONG, **settings, **more}, token
 
 
 def measure_searches(run: Run) -> Iterator[Row]:
     """Measure searches in process, over HTTP with decisions beside them, and beside OpenFGA's."""
     acl_set, place = run.pick(wide(50_000, 10), wide(1000, 2)), run.new_place("search")
-    yield from _measure_in_process(run)
+    questions = [*acl_set.questions()]
+    few = questions[: run.pick(100, 3)]
+    yield from _measure_in_process(build(acl_set.added()), few)
     settings, token = trust(place)
     with ready_daemon(place, run.copy_log(acl_set, place), settings) as daemon:
-        daemon = replace(daemon, token=token)
-        questions = [*acl_set.questions()]
-        changes, seconds = run.pick(500, 5), run.pick(8.0, 0.2)
-        yield from measure_beside(f"HTTP, {acl_set.name}", daemon, questions, changes, seconds)
+        daemon = dataclasses.replace(daemon, token=token)
+        yield from measure_beside(run, f"HTTP, {acl_set.name}", daemon, questions)
     yield from _measure_beside_openfga(run)
 
 
-def _measure_in_process(run: Run) -> Iterator[Row]:
+def _measure_in_process(snapshot: AclSnapshot, questions: Sequence[Question]) -> Iterator[Row]:
     """Yield the CPU time of each search."""
-    acl_set = run.pick(wide(50_000, 10), wide(1000, 2))
-    snapshot = build(acl_set.added())
     gc.freeze()  # as the query process does once it has loaded
-    questions = [*acl_set.questions()][: run.pick(100, 3)]
     for name, search in _IN_PROCESS.items():
         times_ms = []
         for question in questions:
@@ -148,55 +146,46 @@ def _measure_in_process(run: Run) -> Iterator[Row]:
             search(snapshot, question)
             times_ms.append((time.thread_time() - began) * 1000)
         what = f"in process, {len(snapshot.acls):,} ACLs: {name}"
-        yield from percentile_rows(what, times_ms, of=", CPU")
+        yield from percentile_rows(what, times_ms, of="CPU")
 
 
 def measure_beside(
+    run: Run,
     where: str,
     daemon: DaemonProcess,
     questions: Sequence[Question],
-    changes: int,
-    seconds: float,
     names: Sequence[str] = tuple(ENDPOINTS),
 ) -> Iterator[Row]:
     """Yield the times of decisions alone, and while one client asks each long question in turn.
 
-    ``changes`` ACLs are created first, so that there is a past: each question about it is about
-    the moment before another of them.
+    ACLs are created first, so that there is a past: each question about it is about the moment
+    before another of them.
     """
-    before = int(daemon.metric(_OFFSET))
-    address = next(iter(daemon.listeners.values()))
-    send(create_plan(address, "past", changes / 200, rate=200.0))
+    before, changes = int(daemon.metric(_OFFSET)), run.pick(500, 5)
+    send(create_plan(daemon.kafka, "past", changes / 200, rate=200.0))
     past = range(before, int(daemon.metric(_OFFSET)))
     if not past:
         raise MeasurementError("the ACLs before the questions about the past were not created")
-    host = daemon.decision_http
+    lead, seconds = run.pick((0.4, 4.0), (0.0, 0.2))
     decisions = Plan(
-        address=host,
-        requests=DECISION.requests(daemon, questions, past),
-        rate=RATE,
-        seconds=seconds * 1.1,
-        skipped_seconds=seconds * 0.1,
-    )
-    calm = send(decisions).times_ms
-    yield from percentile_rows(f"{where}: decisions beside nothing", calm)
+        address=daemon.decision_http, requests=DECISION.requests(daemon, questions, past),
+        rate=RATE, seconds=seconds + lead, skipped_seconds=lead,
+    )  # fmt: skip
+    calm, of = send(decisions).times_ms, "decisions meanwhile"
+    yield from percentile_rows(f"{where}: nothing", calm, of=of)
     for name in names:
+        what, requests = f"{where}: {name}", ENDPOINTS[name].requests(daemon, questions, past)
         asker = Plan(
-            address=host,
-            requests=ENDPOINTS[name].requests(daemon, questions, past),
-            connections=1,
-            seconds=seconds * 1.1,
+            address=daemon.decision_http, requests=requests, connections=1, seconds=seconds + lead,
             may_refuse=True,
-        )
-        yield from rows_of_asker(f"{where}: {name}", send(asker))
+        )  # fmt: skip
+        yield from rows_of_asker(what, send(asker))
         beside, asked = send_together(decisions, asker)
-        what = f"{where}: decisions beside {name}"
-        yield from percentile_rows(what, beside.times_ms, calm=calm)
-        meanwhile = asked.answered
-        yield Row(what=what, metric="answers meanwhile", unit="", ours=meanwhile)
+        yield from percentile_rows(what, beside.times_ms, calm=calm, of=of)
+        yield from rows(what, ("answers meanwhile", "", asked.answered))
 
 
-def rows_of_asker(what: str, report: Report) -> Iterator[Row]:
+def rows_of_asker(what: str, report: Report, of: str = "") -> Iterator[Row]:
     """Yield the times of questions that one client asked in turn, and how many got 503.
 
     Raises:
@@ -205,13 +194,14 @@ def rows_of_asker(what: str, report: Report) -> Iterator[Row]:
     if unexpected := set(report.outcomes) - {ANSWERED, _BUSY}:
         raise MeasurementError(f"{what}: answered with {unexpected}")
     if report.times_ms:
-        yield from percentile_rows(what, report.times_ms)
+        yield from percentile_rows(what, report.times_ms, of=of)
     if report.refused:
-        yield Row(what=what, metric=f"refused with {_BUSY}", unit="", ours=report.refused)
+        metric = f"{of}, refused with {_BUSY}".removeprefix(", ")
+        yield from rows(what, (metric, "", report.refused))
 
 
 def _measure_beside_openfga(run: Run) -> Iterator[Row]:
-    """Yield the median times of searches of both, with the ACLs that OpenFGA can express.
+    """Yield the times of searches of both, with the ACLs that OpenFGA can express.
 
     Both must find the same users for each question. OpenFGA may find fewer objects, since its time
     is limited, but all of them must be allowed.
@@ -220,15 +210,13 @@ def _measure_beside_openfga(run: Run) -> Iterator[Row]:
     literals = [each for each in acl_set.added() if is_expressible(each.acl)]
     write_checkpoint(place / "log", literals)
     snapshot = build(literals)
-    questions = [
-        each
-        for each in acl_set.questions()
-        if authorize(snapshot, SETTINGS, *msgspec.structs.astuple(each))
-    ][: run.pick(100, 3)]
+    allowed = (each for each in acl_set.questions() if _is_allowed(snapshot, each))
+    questions = [*islice(allowed, run.pick(100, 3))]
+    patient = {**PATIENT, **_SEARCHES_TAKE_LONG}
     with ExitStack() as stack:
         acls = (each.acl for each in literals)
         peer = stack.enter_context(ready_openfga(place / "theirs", acls))
-        daemon = stack.enter_context(ready_daemon(place / "ours", place / "log", PATIENT))
+        daemon = stack.enter_context(ready_daemon(place / "ours", place / "log", patient))
         for name, endpoint in (("who can", WHO_CAN), ("what can", WHAT_CAN)):
             ours_ms: list[float] = []
             theirs_ms: list[float] | Absent = peer if isinstance(peer, Absent) else []
@@ -256,17 +244,17 @@ def _search_peer(peer: Server, endpoint: Endpoint, question: Question) -> tuple[
     return taken, {each.partition(":")[2] for each in answer["objects"]}
 
 
+def _is_allowed(snapshot: AclSnapshot, question: Question) -> bool:
+    return authorize(snapshot, SETTINGS, *msgspec.structs.astuple(question))
+
+
 def check_found(
     endpoint: Endpoint, asked: Question, snapshot: AclSnapshot, ours: set[str], theirs: set[str]
 ) -> None:
     """Raise MeasurementError if OpenFGA finds something that is not allowed."""
-
-    def is_allowed(name: str) -> bool:
-        fields = msgspec.structs.astuple(msgspec.structs.replace(asked, resource_name=name))
-        return authorize(snapshot, SETTINGS, *fields)
-
     unexpected = theirs - ours
     if endpoint is WHAT_CAN:
-        unexpected = {name for name in theirs if not is_allowed(name)}
+        named = {name: msgspec.structs.replace(asked, resource_name=name) for name in theirs}
+        unexpected = {name for name, each in named.items() if not _is_allowed(snapshot, each)}
     if unexpected:
         raise MeasurementError(f"{openfga_peer.NAME} finds {min(unexpected)!r}: {asked}")

@@ -238,7 +238,7 @@ class _Sender:
             slot.asked.append(slot.waiting.popleft())
             request = plan.requests[(plan.first + self._asked) % len(plan.requests)]
             if self._is_numbered:
-                request = request.replace(NUMBER, b"%010d" % self._asked)
+                request = request.replace(NUMBER, b"%010d" % (plan.first + self._asked))
             requests.append(request)
             self._asked += 1
         if requests and connection is not None:

@@ -1,55 +1,136 @@
-"""Draw the results of a folder as tables, and put them into ``docs/performance.md``.
+"""Results of parts: a JSON file for each, and their tables, which ``docs/performance.md`` shows.
 
     python -m tools.bench.table [FOLDER] [--write]
 
-Each part is one table: a row for each case, a column for each metric, or the other way round if
-there are more metrics. **Invariant:** quick results and failed parts are never written; the page
-names the parts that it lacks.
+Each part has a file of its own, so that a failed part never loses the others. Cases with metrics in
+common are one table: a row for each case, a column for each metric, or the other way round if there
+are many metrics. A case with metrics of its own is one line. **Invariant:** quick results and
+failed parts are never written; the page names the parts that it lacks.
 """
 
 from __future__ import annotations
 
+import os
+import platform
+import re
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from tools.bench.figures import Row
 from tools.bench.parts import PARTS
-from tools.bench.results import Result, read_results
+from tools.processes import find_program
 
 FOLDER: Final = Path(".run/bench/results")
 PAGE: Final = Path("docs/performance.md")
 BEGIN: Final = "<!-- figures: begin; written by python -m tools.bench.table --write -->\n"
 END: Final = "<!-- figures: end -->"
+_VERSION: Final = re.compile(r"\d+\.\d+[-.\w]*")
+_PERCENT: Final = re.compile(r"(?:^|, )(p\d+|median \(of \d+\))$")
+_COLUMNS_FOR_A_ROW: Final = 3
+"""A table with more columns than this times its rows is turned."""
+_PROGRAMS: Final = {"wrk": "-v", "opa": "version", "openfga": "version", "java": "-version"}
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What a part has measured. If ``error`` is not "", the part failed and is not published."""
+
+    part: str
+    began: str
+    seconds: float
+    machine: str
+    load_average: float
+    is_quick: bool
+    rows: list[Row]
+    error: str = ""
+
+
+def write_result(folder: Path, result: Result) -> None:
+    """Write the file of a part, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f"{result.part}.tmp"
+    unfinished.write_bytes(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
+    unfinished.replace(folder / f"{result.part}.json")
+
+
+def read_results(folder: Path) -> dict[str, Result]:
+    """Return the results of a folder by the name of their part."""
+    decode = msgspec.json.Decoder(Result).decode
+    results = [decode(path.read_bytes()) for path in sorted(folder.glob("*.json"))]
+    return {result.part: result for result in results}
+
+
+def describe_machine() -> str:
+    """Return a line about this machine and the versions of programs that a run may use."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    versions = ", ".join(f"{name} {_version(name, option)}" for name, option in _PROGRAMS.items())
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return (
+        f"{names[0] if names else 'unknown'}, {len(os.sched_getaffinity(0))} cores, {gib:.0f} GiB; "
+        f"{system}; {platform.python_implementation()} {platform.python_version()}; {versions}"
+    )
+
+
+def _version(name: str, option: str) -> str:
+    program = find_program(name)
+    if program is None:
+        return "absent"
+    done = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    # Some print their version to standard error, and some with an exit code.
+    found = _VERSION.search(done.stdout + done.stderr)
+    return "unknown" if found is None else found[0]
 
 
 def draw(results: Mapping[str, Result]) -> str:
     """Return the tables of all parts, in the order of ``PARTS``."""
     shown = [results[name] for name in PARTS if name in results and not results[name].error]
     lacking = [name for name in PARTS if name not in {result.part for result in shown}]
-    missing = [f"Not measured: {', '.join(lacking)}."] if lacking else []
-    parts = [
-        f"### `{result.part}`\n\nMeasured at {result.began} in {result.seconds:.0f} s; "
-        f"load average {result.load_average:.1f} before.\n\n{draw_rows(result.rows)}"
-        for result in shown
-    ]
-    machines = dict.fromkeys(result.machine for result in shown)
-    return "\n\n".join([*machines, *missing, *parts]) + "\n"
+    texts = [f"Not measured: {', '.join(lacking)}."] if lacking else []
+    for machine in dict.fromkeys(result.machine for result in shown):
+        there = [result for result in shown if result.machine == machine]
+        loads = [result.load_average for result in there]
+        texts.append(
+            f"{machine}. Begun at {min(result.began for result in there)}; "
+            f"{sum(result.seconds for result in there) / 60:.0f} minutes; "
+            f"load average before the parts: {min(loads):.1f} to {max(loads):.1f}."
+        )
+    texts += [f"### `{result.part}`\n{draw_rows(result.rows)}" for result in shown]
+    return "\n\n".join(texts) + "\n"
 
 
 def draw_rows(rows: Sequence[Row]) -> str:
-    """Return the table of a part."""
-    cells = {(row.what, row.metric): str(row) for row in rows}
-    names, columns = (
-        [*dict.fromkeys(row.what for row in rows)],
-        [*dict.fromkeys(row.metric for row in rows)],
-    )
-    if len(columns) > len(names):
-        names, columns = columns, names
-        cells = {(metric, what): cell for (what, metric), cell in cells.items()}
+    """Return the tables and lines of a part; percentiles of the same times share a cell."""
+    cells: dict[str, dict[str, str]] = {}
+    for row in rows:
+        percent, of = _PERCENT.search(row.metric), _PERCENT.sub("", row.metric) or "latency"
+        text = str(row) if percent is None else f"{percent[1]} {row}"
+        case = cells.setdefault(row.what, {})
+        case[of] = f"{case[of]}; {text}" if of in case else text
+    groups: list[list[str]] = []
+    for what, own in cells.items():
+        joined = [each for each in groups if any(own.keys() & cells[other] for other in each)]
+        groups = [each for each in groups if each not in joined]
+        groups.append([*chain(*joined), what])
+    return "\n\n".join(_draw_group({what: cells[what] for what in group}) for group in groups)
+
+
+def _draw_group(cells: Mapping[str, Mapping[str, str]]) -> str:
+    names = [*cells]
+    columns = [*dict.fromkeys(chain(*cells.values()))]
+    if len(names) == 1:
+        return f"- {names[0]}: {'; '.join(f'{of} {text}' for of, text in cells[names[0]].items())}"
     lines = [["", *columns], ["---"] * (len(columns) + 1)]
-    lines += [[name, *(cells.get((name, column), "") for column in columns)] for name in names]
+    lines += [[name, *(cells[name].get(column, "") for column in columns)] for name in names]
+    if len(columns) > _COLUMNS_FOR_A_ROW * len(names):
+        turned = [[*line] for line in zip(lines[0], *lines[2:], strict=True)]
+        lines = [turned[0], ["---"] * len(turned[0]), *turned[1:]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

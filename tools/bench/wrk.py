@@ -1,14 +1,13 @@
-"""The highest rate of a server over HTTP, by wrk. Its times are not used.
+"""The highest rate of a server: over HTTP by wrk, whose times are not used.
 
 wrk is a closed loop: while a server stalls it asks nothing, so its percentiles leave out what a
-stall delays (coordinated omission). Without wrk, and for loads of less than a second, the sender
-takes its place; rows name it.
+stall delays (coordinated omission). The sender measures other protocols, new connections, and the
+loads of quick runs, which are shorter than wrk can be.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
@@ -16,7 +15,8 @@ from typing import Final
 import msgspec
 
 from tools.bench.figures import MeasurementError
-from tools.bench.sender import Plan, send
+from tools.bench.protocols import HTTP, STREAM
+from tools.bench.sender import Plan, send_together
 from tools.processes import Command, capture_output, decode_output
 
 _WRK: Final = "wrk"
@@ -25,7 +25,7 @@ _MORE_SECONDS: Final = 60.0
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """``requests`` were answered with 2xx, ``refused`` were answered otherwise."""
+    """``requests`` were answered (with 2xx), ``refused`` were answered otherwise."""
 
     requests: int
     per_second: float
@@ -39,21 +39,22 @@ class _Printed(msgspec.Struct):
     failed: int
 
 
-def name_generator(seconds: float) -> str:
-    """Return the words with which a row names the generator: none for wrk."""
-    return "" if seconds >= 1 and shutil.which(_WRK) else " (Python)"
-
-
 def measure_rate(plan: Plan) -> Rate:
-    """Ask as fast as the server answers.
+    """Ask as fast as the server answers; on streams, each connection from its own process.
 
     Raises:
         MeasurementError: requests failed, or none was answered.
         ProcessError: wrk failed.
     """
-    if name_generator(plan.seconds):
-        report = send(msgspec.structs.replace(plan, rate=0.0))
-        return Rate(report.answered, report.per_second, report.refused)
+    if plan.protocol != HTTP or plan.is_fresh or plan.seconds < 1:
+        count = plan.connections if plan.protocol == STREAM else 1
+        each = msgspec.structs.replace(plan, rate=0.0, connections=plan.connections // count)
+        reports = send_together(*[each] * count)
+        return Rate(
+            sum(report.answered for report in reports),
+            sum(report.per_second for report in reports),
+            sum(report.refused for report in reports),
+        )
     scheme = "https" if plan.ca_file else "http"
     # wrk verifies no certificate; the answers were checked by a client that does.
     command: Command = [

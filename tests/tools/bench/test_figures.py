@@ -18,16 +18,17 @@ from tools.bench.figures import (
     row_of_rounds,
     supported_percent,
 )
-from tools.bench.results import Result, read_results, write_result
+from tools.bench.table import Result, read_results, write_result
 
 ROWS = [
     Row(what="a", metric="rate", unit="/s", ours=2, peer=Peer("K", 1), more_is_better=True),
     Row(what="a", metric="p50", unit="ms", ours=1.5),
+    Row(what="a", metric="p99", unit="ms", ours=3),
     Row(what="b", metric="rate", unit="/s", ours=200),
 ]
 
 
-def make_result(part: str = "state", *, is_quick: bool = False, error: str = "") -> Result:
+def make_result(part: str = "in-memory", *, is_quick: bool = False, error: str = "") -> Result:
     return Result(
         part=part, began="today", seconds=2.0, machine="a machine", load_average=0.5,
         is_quick=is_quick, rows=ROWS, error=error,
@@ -85,29 +86,44 @@ def test_figure_has_three_significant_digits(value: float, text: str) -> None:
 
 def test_table_has_a_row_for_each_case_and_a_column_for_each_metric() -> None:
     assert table.draw_rows(ROWS).splitlines() == [
-        "|  | rate | p50 |",
+        "|  | rate | latency |",
         "| --- | --- | --- |",
-        "| a | 2 /s (K: 1 /s, 2x) | 1.5 ms |",
+        "| a | 2 /s (K: 1 /s, 2x) | p50 1.5 ms; p99 3 ms |",
         "| b | 200 /s |  |",
     ]
-    assert table.draw_rows(ROWS[:2]).splitlines()[2:] == [
-        "| rate | 2 /s (K: 1 /s, 2x) |",
-        "| p50 | 1.5 ms |",
+
+
+def test_table_with_many_metrics_has_a_row_for_each_metric() -> None:
+    more = [Row(what="b", metric=f"m{number}", unit="", ours=number) for number in range(5)]
+    assert table.draw_rows([*ROWS, *more]).splitlines()[:4] == [
+        "|  | a | b |",
+        "| --- | --- | --- |",
+        "| rate | 2 /s (K: 1 /s, 2x) | 200 /s |",
+        "| latency | p50 1.5 ms; p99 3 ms |  |",
+    ]
+
+
+def test_case_with_metrics_of_its_own_is_a_line() -> None:
+    alone = Row(what="c", metric="memory", unit="MiB", ours=3)
+    assert table.draw_rows([*ROWS[:2], alone]).splitlines() == [
+        "- a: rate 2 /s (K: 1 /s, 2x); latency p50 1.5 ms",
+        "",
+        "- c: memory 3 MiB",
     ]
 
 
 def test_result_of_a_part_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_result(tmp_path / "results", make_result())
-    assert read_results(tmp_path / "results") == {"state": make_result()}
+    assert read_results(tmp_path / "results") == {"in-memory": make_result()}
 
 
 def test_page_gets_the_parts_without_an_error_and_names_the_others() -> None:
     page = f"before\n{table.BEGIN}old\n{table.END}\nafter\n"
-    results = {"state": make_result(), "http": make_result("http", error="it failed")}
+    results = {"in-memory": make_result(), "http": make_result("http", error="it failed")}
     drawn = table.replace_figures(page, results)
     assert drawn.startswith("before\n")
     assert drawn.endswith(f"{table.END}\nafter\n")
-    assert "### `state`" in drawn
+    assert "### `in-memory`" in drawn
     assert "Not measured: http, openfga" in drawn
     assert "old" not in drawn
 
@@ -115,9 +131,9 @@ def test_page_gets_the_parts_without_an_error_and_names_the_others() -> None:
 @pytest.mark.parametrize(
     ("page", "results", "complaint"),
     [
-        (f"{table.BEGIN}{table.END}", {"state": make_result(is_quick=True)}, "full run"),
+        (f"{table.BEGIN}{table.END}", {"in-memory": make_result(is_quick=True)}, "full run"),
         (f"{table.BEGIN}{table.END}", {}, "full run"),
-        ("no markers", {"state": make_result()}, "expected the lines"),
+        ("no markers", {"in-memory": make_result()}, "expected the lines"),
     ],
 )
 def test_page_is_not_written_from_a_quick_run(
@@ -128,4 +144,4 @@ def test_page_is_not_written_from_a_quick_run(
 
 
 def test_page_of_the_documentation_has_the_markers() -> None:
-    assert table.replace_figures(table.PAGE.read_text(), {"state": make_result()})
+    assert table.replace_figures(table.PAGE.read_text(), {"in-memory": make_result()})

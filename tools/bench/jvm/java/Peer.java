@@ -65,7 +65,7 @@ final class Peer {
         report.put("cpu_seconds", SYSTEM.getProcessCpuTime() / 1e9);
         report.put("acls", authorizer.aclCount());
         report.put("memory_bytes", heapUsed());
-        List<Questions.Question> questions = Questions.read(Path.of(arguments[3]));
+        List<Question> questions = Question.read(Path.of(arguments[3]));
         calls(authorizer, questions, report);
         double seconds = Double.parseDouble(arguments[4]);
         if (seconds > 0) {
@@ -86,7 +86,7 @@ final class Peer {
         int count = authorizer.aclCount();
         authorizer = null;
         report.put("bytes_per_acl", (held - heapUsed()) / (double) count);
-        System.out.println(Questions.JSON.writeValueAsString(report));
+        System.out.println(Question.JSON.writeValueAsString(report));
     }
 
     /** Reads a checkpoint, checks its batches, and returns the image, as MetadataLoader does. */
@@ -125,7 +125,7 @@ final class Peer {
 
     /** Asks each question in a call of its own; only the last of several rounds is timed. */
     private static void calls(
-        StandardAuthorizer authorizer, List<Questions.Question> questions, Map<String, Object> report) {
+        StandardAuthorizer authorizer, List<Question> questions, Map<String, Object> report) {
         double[] us = new double[questions.size()];
         StringBuilder answers = new StringBuilder();
         for (int round = 0; round <= WARM_UPS; round++) {
@@ -145,10 +145,10 @@ final class Peer {
 
     /** Measures CPU time in rounds. One call asks all questions if they have one principal. */
     private static void decisions(
-        StandardAuthorizer authorizer, List<Questions.Question> questions, double seconds,
+        StandardAuthorizer authorizer, List<Question> questions, double seconds,
         Map<String, Object> report) {
         List<Action> all = questions.stream().map(question -> question.actions().get(0)).toList();
-        boolean isOne = questions.stream().map(Questions.Question::context).distinct().count() == 1;
+        boolean isOne = questions.stream().map(Question::asker).distinct().count() == 1;
         Runnable round = () -> sink = authorizer.authorize(questions.get(0).context(), all);
         Runnable each =
             () -> questions.forEach(it -> sink = authorizer.authorize(it.context(), it.actions()));
