@@ -5,7 +5,6 @@ BIN := .venv/bin
 # another.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 REPLAY_TESTS := tests/ops/replay tests/end_to_end/test_replay.py
-WHOLE_TESTS := tests/daemon/sources tests/faults tests/fuzz tests/loop tests/model
 # Tests are compiled once, not in each process of each run.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests may start make, without the jobs of this one.
@@ -52,9 +51,9 @@ test: setup-dev
 test-replay: setup-dev
 	$(BIN)/pytest -m replay $(REPLAY_TESTS)
 
-# Run the tests of random and large inputs, with all inputs.
-test-whole: setup-dev
-	WHOLE=1 $(BIN)/pytest $(PARALLEL) $(WHOLE_TESTS)
+# Run the same tests with all random and large inputs.
+test-whole: setup-dev .venv-release/.setup
+	WHOLE=1 $(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
 
 # Run the tests that start no daemon and take less than a second each.
 test-fast: setup-dev

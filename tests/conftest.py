@@ -13,11 +13,12 @@ import pytest
 from hypothesis import settings
 
 from tests.support.daemon_process import DaemonProcess, new_log, running
+from tests.support.sizes import size
 
 pytest_plugins = ["tests.support.skipped_tests"]
 
-settings.register_profile("authorizerd", deadline=None)  # no test depends on timing
-settings.register_profile("fast", deadline=None, max_examples=20)
+# No test depends on timing.
+settings.register_profile("authorizerd", deadline=None, max_examples=size(20, 100))
 
 TESTS = Path(__file__).parent
 FAST = "not slow"
@@ -88,12 +89,12 @@ def is_below(path: Path, places: tuple[str, ...]) -> bool:
     return any(path.is_relative_to(TESTS / place) for place in places)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell's background job ignores this signal, and so would the programs that tests start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("AUTHORIZERD_PROFILE", None)  # no test asks the developer's cluster
-    settings.load_profile("fast" if config.getoption("markexpr") == FAST else "authorizerd")
+    settings.load_profile("authorizerd")
 
 
 @pytest.hookimpl(wrapper=True)
