@@ -1,8 +1,7 @@
 # Every target sets up what it needs: on a fresh machine, run `make run` or `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests run in a process more than there are CPUs, at most four. A free one takes waiting tests of
-# another.
+# Tests run in two processes for each CPU, at most four. A free one takes waiting tests of another.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 REPLAY_TESTS := tests/ops/replay tests/end_to_end/test_replay.py
 # Tests are compiled once, not in each process of each run.

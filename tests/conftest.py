@@ -62,15 +62,19 @@ SLOW_PLACES = (
 """Folders and modules whose tests start processes or take more than a second."""
 
 LONGEST_PLACES = (
+    "chaos/test_chaos.py",
     "clients/test_page.py",
     "end_to_end/test_copy.py",
+    "end_to_end/test_documents.py",
     "end_to_end/test_follow_brokers.py",
     "end_to_end/test_reload.py",
     "loop/test_stretches.py",
     "metadata/test_flipped_bytes.py",
+    "soak/test_soak.py",
+    "test_packaging.py",
     "tools/bench/test_main.py",
 )
-"""Places whose tests take several seconds each."""
+"""Places whose tests, or fixtures for a module, take several seconds each."""
 
 SPARK = "spark"
 SPARK_PLACES = ("end_to_end/test_replay.py",)
@@ -124,8 +128,8 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Run a process more than there are CPUs, because many tests wait."""
-    return (os.cpu_count() or 1) + 1
+    """Run two processes for each CPU, because many tests wait."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
