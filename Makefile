@@ -1,11 +1,9 @@
 # Every target sets up what it needs: on a fresh machine, run `make run` or `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-# Tests run in a process more than there are CPUs, at most four. A free one takes waiting tests of
-# another.
+# Tests run in two processes for each CPU, at most four. A free one takes waiting tests of another.
 PARALLEL := -n logical --maxprocesses 4 --dist worksteal
 REPLAY_TESTS := tests/ops/replay tests/end_to_end/test_replay.py
-WHOLE_TESTS := tests/daemon/sources tests/faults tests/fuzz tests/loop tests/model
 # Tests are compiled once, not in each process of each run.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests may start make, without the jobs of this one.
@@ -52,9 +50,9 @@ test: setup-dev
 test-replay: setup-dev
 	$(BIN)/pytest -m replay $(REPLAY_TESTS)
 
-# Run the tests of random and large inputs, with all inputs.
-test-whole: setup-dev
-	WHOLE=1 $(BIN)/pytest $(PARALLEL) $(WHOLE_TESTS)
+# Run the same tests with all random and large inputs.
+test-whole: setup-dev .venv-release/.setup
+	WHOLE=1 $(BIN)/pytest $(PARALLEL) -m "smoke or not replay"
 
 # Run the tests that start no daemon and take less than a second each.
 test-fast: setup-dev

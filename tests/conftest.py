@@ -13,11 +13,12 @@ import pytest
 from hypothesis import settings
 
 from tests.support.daemon_process import DaemonProcess, new_log, running
+from tests.support.sizes import size
 
 pytest_plugins = ["tests.support.skipped_tests"]
 
-settings.register_profile("authorizerd", deadline=None)  # no test depends on timing
-settings.register_profile("fast", deadline=None, max_examples=20)
+# No test depends on timing.
+settings.register_profile("authorizerd", deadline=None, max_examples=size(20, 100))
 
 TESTS = Path(__file__).parent
 FAST = "not slow"
@@ -61,15 +62,19 @@ SLOW_PLACES = (
 """Folders and modules whose tests start processes or take more than a second."""
 
 LONGEST_PLACES = (
+    "chaos/test_chaos.py",
     "clients/test_page.py",
     "end_to_end/test_copy.py",
+    "end_to_end/test_documents.py",
     "end_to_end/test_follow_brokers.py",
     "end_to_end/test_reload.py",
     "loop/test_stretches.py",
     "metadata/test_flipped_bytes.py",
+    "soak/test_soak.py",
+    "test_packaging.py",
     "tools/bench/test_main.py",
 )
-"""Places whose tests take several seconds each."""
+"""Places whose tests, or fixtures for a module, take several seconds each."""
 
 SPARK = "spark"
 SPARK_PLACES = ("end_to_end/test_replay.py",)
@@ -88,12 +93,12 @@ def is_below(path: Path, places: tuple[str, ...]) -> bool:
     return any(path.is_relative_to(TESTS / place) for place in places)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell's background job ignores this signal, and so would the programs that tests start.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.pop("AUTHORIZERD_PROFILE", None)  # no test asks the developer's cluster
-    settings.load_profile("fast" if config.getoption("markexpr") == FAST else "authorizerd")
+    settings.load_profile("authorizerd")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -123,8 +128,8 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Run a process more than there are CPUs, because many tests wait."""
-    return (os.cpu_count() or 1) + 1
+    """Run two processes for each CPU, because many tests wait."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -164,6 +164,7 @@ async def test_call_to_a_silent_peer_ends_at_the_time_limit(nursery: trio.Nurser
     script = """
     const [greets, silent, alice] = given;
     const client = new Client(greets, { timeoutMs: 100, framesInFlightMax: 2 });
+    await client.connect({ timeoutMs: 20000 });
     const errors = await Promise.all([1, 2, 3].map(() => client.decide(alice).catch(nameOf)));
     client.close();
     const other = new Client(silent, { timeoutMs: 100 });

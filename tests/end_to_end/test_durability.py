@@ -37,8 +37,9 @@ from tests.support.daemon_process import (
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import added, read_acls, write_log
 from tests.support.recording_storage import Call, RecordingStorage
+from tests.support.sizes import size
 
-KILLS: Final = int(os.environ.get("AUTHORIZERD_TEST_KILLS", "20"))
+KILLS: Final = int(os.environ.get("AUTHORIZERD_TEST_KILLS", size(7, 20)))
 CLIENTS: Final = 3
 ACLS_PER_REQUEST_MAX: Final = 40
 ACKNOWLEDGED: Final[Call] = ("acknowledged", "")
@@ -165,7 +166,7 @@ class Client:
                 self.acknowledged += 1
 
     def _step(self, connection: KafkaConnection) -> None:
-        present = [name for name, size in self.sizes.items() if size]
+        present = [name for name, count in self.sizes.items() if count]
         if len(present) > 5 or (present and self.chance.random() < 0.4):
             name = self.chance.choice(present)
             self.in_doubt = {name: {0, self.sizes[name]}}
@@ -173,11 +174,11 @@ class Client:
             self.sizes[name] = 0
         else:
             name = f"client-{self.number}-{next(self.names)}"
-            size = self.chance.randint(1, ACLS_PER_REQUEST_MAX)
-            self.in_doubt = {name: {0, size}}
-            acls = [acl(f"User:{number}", topic=name) for number in range(size)]
-            assert connection.create(*acls) == [None] * size
-            self.sizes[name] = size
+            count = self.chance.randint(1, ACLS_PER_REQUEST_MAX)
+            self.in_doubt = {name: {0, count}}
+            acls = [acl(f"User:{number}", topic=name) for number in range(count)]
+            assert connection.create(*acls) == [None] * count
+            self.sizes[name] = count
         self.in_doubt = {}
 
     def check(self, found: Counter[str]) -> None:
@@ -186,8 +187,8 @@ class Client:
             assert found[name] in possible, f"{name}: {found[name]}, expected one of {possible}"
             self.sizes[name] = found[name]
         self.in_doubt = {}
-        for name, size in self.sizes.items():
-            assert found[name] == size, f"{name}: {found[name]}, expected {size}"
+        for name, count in self.sizes.items():
+            assert found[name] == count, f"{name}: {found[name]}, expected {count}"
 
 
 def count_acknowledged(clients: Sequence[Client]) -> int:

@@ -21,8 +21,9 @@ from authorizerd.protocol.kafka.api import APIS, ApiKey
 from tests.support.admin_client import binding, create_acls, describe_acls, new_admin
 from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, new_log, running
 from tests.support.requests import evaluation
+from tests.support.sizes import size
 
-CONNECTIONS = int(os.environ.get("AUTHORIZERD_GARBAGE_CONNECTIONS", "10000"))
+CONNECTIONS = int(os.environ.get("AUTHORIZERD_GARBAGE_CONNECTIONS", size(1_000, 10_000)))
 AT_ONCE = 4
 RSS_GROWTH_BYTES_MAX = 50 * 1024 * 1024
 HEADER = struct.Struct(">hhih")

@@ -19,6 +19,7 @@ from authorizerd.acl.snapshot import is_grant
 from authorizerd.management.release_changes import AclEffect, Meaning, find_effects, list_addresses
 from tests.oracles import scan
 from tests.support.acls import acl, snapshot_of
+from tests.support.sizes import size
 from tests.support.strategies import acls
 
 CLOSED = AuthorizerSettings()
@@ -53,7 +54,7 @@ def ranged_acls() -> st.SearchStrategy[set[Acl]]:
     return st.sets(one, max_size=6)
 
 
-@settings(max_examples=300)
+@settings(max_examples=size(20, 300))
 @given(ranged_acls(), st.sampled_from([UP, DOWN]), st.booleans())
 def test_every_flip_is_real_and_every_real_flip_is_covered(
     held: set[Acl], rules: tuple[ReleaseRules, ReleaseRules], is_open: bool

@@ -27,8 +27,9 @@ from tests.support.log_files import (
     flipped,
     write_segment,
 )
+from tests.support.sizes import size
 
-BITS = tuple(1 << bit for bit in range(8))
+BITS = tuple(1 << bit for bit in range(0, 8, size(4, 1)))
 RIGHT = {acl_id(number) for number in (2, 3, 6)}
 
 Outcome = Literal["right", "wrong", "refused"]

@@ -50,6 +50,7 @@ from tests.daemon.stream_service import (
     start_on_loopback,
 )
 from tests.oracles import scan
+from tests.support.sizes import size
 from tests.support.strategies import acls
 
 
@@ -72,7 +73,7 @@ def expected(held: list[Acl], allow_everyone: bool, asked: Question) -> bytes:
     return ALLOWED if scan.decide(held, allow_everyone, asked)[0] else DENIED
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=size(20, 60), deadline=None)
 @given(
     held=st.lists(acls(), max_size=8, unique=True),
     allow_everyone=st.booleans(),

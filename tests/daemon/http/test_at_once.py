@@ -32,6 +32,7 @@ from tests.daemon.http_service import (
     start_in_memory,
     until,
 )
+from tests.support.sizes import size
 
 NO_MEMORY = b"memory limit reached: retry later, or send smaller requests\n"
 
@@ -123,7 +124,7 @@ async def answers_to(server: HttpServer, pieces: Sequence[bytes], *, in_memory: 
     return received[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=size(20, 60), deadline=None)
 @given(requests=st.lists(REQUESTS, min_size=1, max_size=6), data=st.data())
 async def test_answers_do_not_depend_on_splits_or_paths(
     requests: list[bytes], data: st.DataObject

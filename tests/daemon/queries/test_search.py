@@ -16,6 +16,7 @@ from authorizerd.acl.snapshot import apply_changes, at_offset
 from authorizerd.protocol.decisions.searches import PAGE_LIMIT_MAX
 from tests.daemon.search_place import SearchPlace, image_of, search_body
 from tests.support.acls import acl
+from tests.support.sizes import size
 from tests.support.strategies import acls, resource_names
 
 ALICE = acl("User:alice", "READ", topic="t")
@@ -312,7 +313,7 @@ async def test_a_change_of_topics_expires_only_searches_for_topics() -> None:
 HOSTS = (None, "10.0.0.1", "10.0.0.7")
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(20, 60))
 @given(
     st.lists(acls(), max_size=12, unique=True),
     st.lists(resource_names.filter(bool), max_size=4, unique=True),

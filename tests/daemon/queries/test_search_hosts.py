@@ -15,6 +15,7 @@ from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseR
 from authorizerd.acl.snapshot import with_rules
 from tests.daemon.search_place import SearchPlace
 from tests.support.acls import acl
+from tests.support.sizes import size
 from tests.support.strategies import acls, resource_names
 
 HOST = "10.0.0.5"
@@ -112,7 +113,7 @@ async def pages_of(place: SearchPlace, kind: str, **arguments: Any) -> list[Any]
         page = {"token": answer["page"]["next_token"]}
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(20, 60))
 @given(st.lists(acls(), max_size=10, unique=True), resource_names)
 async def test_all_pages_together_count_each_once(chosen: list[Acl], name: str) -> None:
     """The hosts of the ACLs, and one that no ACL names, show what each answer leaves out."""
@@ -213,7 +214,7 @@ async def test_everyone_has_hosts_and_all_exceptions_are_listed() -> None:
     assert with_hosts(answer) == [("bob", ELSEWHERE), ("root", ANYWHERE)]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(20, 60))
 @given(st.lists(acls(), max_size=10, unique=True))
 async def test_pages_with_hosts_leave_nothing_out(chosen: list[Acl]) -> None:
     """Each decision about a name and a host follows from the patterns that match the name."""
@@ -252,8 +253,8 @@ async def test_pages_with_hosts_leave_nothing_out(chosen: list[Acl]) -> None:
 
 async def test_page_with_long_names_or_many_hosts_ends_early() -> None:
     """A page ends after a name with which a token can say where the next one begins."""
-    for size, is_whole in ((2_900, False), (30_000, True)):
-        names = [f"User:{number}{'n' * size}" for number in range(200)]
+    for length, is_whole in ((2_900, False), (30_000, True)):
+        names = [f"User:{number}{'n' * length}" for number in range(200)]
         place = SearchPlace(None, *(acl(each, "READ", topic="t") for each in names))
         page = await place.search("subject")
         assert (page["page"]["count"] == 201) == is_whole

@@ -14,6 +14,7 @@ from authorizerd.management.plan.changes import AclChanges, make_changes
 from authorizerd.management.plan.selector import Selector
 from authorizerd.management.plan.warnings import LISTED_MAX, Proposal, find_warnings
 from tests.support.acls import acl, snapshot_of
+from tests.support.sizes import size
 from tests.support.strategies import acls
 
 OPEN = KnownSettings(frozenset(), True)
@@ -203,7 +204,7 @@ named_acls = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=size(20, 200))
 @given(named_acls, named_acls, st.sampled_from((ResourceType.TOPIC, ResourceType.GROUP)))
 def test_flip_of_the_default_is_always_announced(
     present: list[Acl], desired: list[Acl], kind: ResourceType

@@ -23,6 +23,7 @@ from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from tests.protocol.decoding import check_any, check_cuts, decode_measured
 from tests.support.kio_messages import read_by_kio, response_module
 from tests.support.quorum_answers import FETCH_VERSION_WITH_ENDPOINTS, write_fetch
+from tests.support.sizes import size
 
 VERSIONS = REQUESTED_APIS[QuorumKey.FETCH].versions
 MIB = 1 << 20
@@ -210,7 +211,7 @@ def test_cut_answer_is_rejected(version: int) -> None:
         decode_fetch(version, write_fetch(version, FULL) + b"\0")
 
 
-@settings(max_examples=200)
+@settings(max_examples=size(20, 200))
 @given(
     version=st.sampled_from(VERSIONS),
     answer=answers,

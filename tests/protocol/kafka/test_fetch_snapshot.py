@@ -20,6 +20,7 @@ from authorizerd.protocol.kafka.quorum_messages import SnapshotId
 from tests.protocol.decoding import check_any, check_cuts, decode_measured
 from tests.support.kio_messages import read_by_kio
 from tests.support.quorum_answers import write_fetch_snapshot
+from tests.support.sizes import size
 
 VERSIONS = REQUESTED_APIS[QuorumKey.FETCH_SNAPSHOT].versions
 MIB = 1 << 20
@@ -153,7 +154,7 @@ def test_cut_answer_is_rejected(version: int) -> None:
         decode_fetch_snapshot(version, write_fetch_snapshot(version, FULL) + b"\0")
 
 
-@settings(max_examples=200)
+@settings(max_examples=size(20, 200))
 @given(
     version=st.sampled_from(VERSIONS),
     answer=any_answer(),

@@ -16,6 +16,7 @@ from authorizerd.daemon.queries import searches
 from tests.daemon.console.console_place import WHAT, WHO, ConsolePlace
 from tests.daemon.console.page_check import check_page
 from tests.support.acls import acl
+from tests.support.sizes import size
 from tests.support.strategies import acls, resource_names
 
 SET = (
@@ -298,7 +299,7 @@ def allows(hosts: dict[str, Any], host: str) -> bool:
     return host not in hosts["except"] if hosts["any"] else host in hosts["only"]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=size(20, 60))
 @given(
     st.lists(acls(), max_size=10, unique=True),
     resource_names.filter(bool),

@@ -16,6 +16,7 @@ from authorizerd.replay.local.causes import (
 )
 from authorizerd.replay.whatif.report import Detail
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
+from tests.support.sizes import size
 from tests.support.strategies import acls, resource_names
 
 READ_T = Question("User:a", "10.0.0.1", Operation.READ, ResourceType.TOPIC, "t")
@@ -118,7 +119,7 @@ questions = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=size(20, 300))
 @given(
     st.lists(acls(), max_size=8, unique=True),
     st.lists(acls(), max_size=8, unique=True),

@@ -25,6 +25,7 @@ from tests.ops.replay.ingest.parse.hostile_lines import (
     bytes_lines,
     stamped_lines,
 )
+from tests.support.sizes import size
 
 STAMP = b"[2026-11-21 16:26:%02d,966] INFO "
 Sums = dict[Summand | Reason | None, tuple[int, int | None, int | None]]
@@ -84,7 +85,7 @@ def sums_of_rows(rows: list[tuple[Summand | Reason | None, int | None]]) -> Sums
     }
 
 
-@settings(max_examples=300)
+@settings(max_examples=size(20, 300))
 @given(
     st.lists(bytes_lines | stamped_lines | stamped_lines, max_size=12),
     st.sampled_from(("auto", "kafka", "json")),

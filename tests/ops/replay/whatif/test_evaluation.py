@@ -16,6 +16,7 @@ from authorizerd.replay.whatif.evaluation import Change, count_unasked, find_cha
 from tests.ops.replay.acl_sets import acl_set_of
 from tests.ops.replay.recorded.strategies import tuples
 from tests.oracles.scan import decide
+from tests.support.sizes import size
 from tests.support.strategies import acls
 
 READ_A = Acl(2, "t", 3, "User:a", "*", 3, 3)
@@ -108,7 +109,7 @@ def allowed_by_scan(acl_set: AclSet, one: RecordedTuple) -> bool:
     return decide(some, acl_set.settings.allow_everyone_if_no_acl_found, question)[0]
 
 
-@settings(max_examples=300)
+@settings(max_examples=size(20, 300))
 @given(
     st.lists(acls(unknown_codes=True), max_size=8, unique=True),
     st.none() | st.lists(acls(unknown_codes=True), max_size=8, unique=True),

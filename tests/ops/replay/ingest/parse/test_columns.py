@@ -25,6 +25,7 @@ from tests.ops.replay.ingest.parse.hostile_lines import (
     bytes_lines,
     stamped_lines,
 )
+from tests.support.sizes import size
 
 Parsed = Event | Reason | None
 
@@ -62,7 +63,7 @@ def read(reader: EventReader, lines: list[bytes]) -> list[Parsed]:
     return rows_of(reader.read(pyarrow.array(lines, pyarrow.binary())), lines)
 
 
-@settings(max_examples=300)
+@settings(max_examples=size(20, 300))
 @given(
     st.lists(bytes_lines | stamped_lines | stamped_lines, max_size=12),
     st.sampled_from(("auto", "kafka", "json")),

@@ -16,6 +16,7 @@ from authorizerd.replay.ingest.parse.event import Event
 from authorizerd.replay.ingest.parse.line import parse_line
 from authorizerd.replay.ingest.parse.plain_lines import are_plain, read_plain
 from tests.ops.replay.ingest.parse.hostile_lines import CALLERS, PIECES
+from tests.support.sizes import size
 
 TAIL = " (kafka.authorizer.logger)"
 RULE = "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=t, operation=READ])"
@@ -69,7 +70,7 @@ def parsed(line: bytes) -> dict[str, Any]:
     return values
 
 
-@settings(max_examples=400)
+@settings(max_examples=size(20, 400))
 @given(st.lists(lines, min_size=1, max_size=30))
 def test_plain_line_equals_what_the_parser_reads(some: list[str]) -> None:
     texts = [ONE_TIME + line.encode("utf-8", "surrogatepass") for line in some]
