@@ -32,8 +32,7 @@ def children(pid: int) -> set[int]:
 
 def query_process(pid: int) -> int | None:
     """Return the process id of a daemon's query process, None if there is none."""
-    marks = (b"--questions-fd", b"tests.support.command_server")  # a program's, or a fork's
-    found = (each for each in children_of(pid) if any(mark in _command(each) for mark in marks))
+    found = (each for each in children_of(pid) if b"--questions-fd" in _command(each))
     return next(found, None)
 
 

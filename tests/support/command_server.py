@@ -101,7 +101,6 @@ def main() -> NoReturn:
     import authorizerd.daemon.lifespan  # what ``serve`` would import
     import authorizerd.daemon.origins.followed_cluster  # noqa: F401
     from authorizerd.cli.main import run_and_exit
-    from tests.support.standby import fork_standby
 
     gc.collect()
     gc.freeze()  # processes then neither copy nor search the objects that all of them have
@@ -109,8 +108,6 @@ def main() -> NoReturn:
         with socket.socket(fileno=int(sys.argv[1])) as requests:
             sys.argv[1:] = fork_for_each(requests)
             requests.detach()  # it is closed
-        if sys.argv[1:2] == ["serve"]:
-            sys.argv[1:] = fork_standby(sys.argv[1:])
         run_and_exit()
     except SystemExit as end:
         if isinstance(end.code, int):  # otherwise, Python prints a text
