@@ -1,4 +1,4 @@
-"""A network and a disk that only this run has: Linux namespaces, which end with their processes.
+"""A network and mounts that only this run has: Linux namespaces, which end with their processes.
 
 Nothing outside notices these faults, and nothing has to be undone if the run is killed.
 """
@@ -10,14 +10,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 INSIDE: Final = "CHAOS_INSIDE"
 """The variable that is set in the namespaces."""
 
-DISK_BYTES: Final = 16 << 20
 _MTU: Final = "1500"
 """That of the usual network, so that big messages take several packets."""
 
@@ -93,35 +92,6 @@ class PrivateNetwork:
             yield
         finally:
             _run(self._iptables, "-D", "INPUT", *rule, "-j", "DROP")
-
-
-class PrivateDisk:
-    """A small file system in memory, at ``path``, which can be filled.
-
-    Raises:
-        OSError: it cannot be mounted.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir()
-        _run("mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "chaos", str(path))
-        self._ballast = path / "ballast"
-
-    def close(self) -> None:
-        """Unmount it, also if a process still uses it; otherwise ``path`` could not be removed."""
-        _run("umount", "--lazy", str(self.path))
-
-    @contextmanager
-    def full(self) -> Iterator[None]:
-        """Leave no free byte until the block ends."""
-        with suppress(OSError), self._ballast.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-        try:
-            yield
-        finally:
-            self._ballast.unlink()
 
 
 def _run(*command: str) -> None:

@@ -43,9 +43,6 @@ class Shim:
             "CHAOS_DIRECTORY": str(directory.resolve() / "log"),
         }
 
-    def set(self, name: str, value: int) -> None:
-        _NUMBER.pack_into(self._numbers, _NUMBER.size * _NUMBERS.index(name), value)
-
     @property
     def failed(self) -> int:
         """How many calls have failed so far."""
@@ -55,11 +52,12 @@ class Shim:
     @contextmanager
     def having(self, name: str, value: int) -> Iterator[None]:
         """Have one fault until the block ends."""
-        self.set(name, value)
+        place = _NUMBER.size * _NUMBERS.index(name)
+        _NUMBER.pack_into(self._numbers, place, value)
         try:
             yield
         finally:
-            self.set(name, 0)
+            _NUMBER.pack_into(self._numbers, place, 0)
 
 
 def find_compiler() -> bool:

@@ -8,8 +8,8 @@ from typing import Final
 
 from authorizerd.config.configuration import Configuration, parse
 from authorizerd.config.follow.settings import SourceKind
+from tests.model.machine import LOG_DIR
 from tests.model.story import EARLY, LATE, USERS, Life
-from tests.model.watched_log import LOG_DIR
 
 PASSWORD: Final = "secret"
 
@@ -40,13 +40,6 @@ def configure(
     Args:
         everyone: True to allow everyone what no ACL is about.
     """
-    return _parse(_select(life), super_users, everyone, source)
-
-
-@cache
-def _parse(
-    life: Life, super_users: tuple[str, ...], everyone: bool, source: SourceKind
-) -> Configuration:
     text = (
         f"node.id=1\nlog.dirs=/log\nsuper.users={';'.join(super_users)}\n"
         f"allow.everyone.if.no.acl.found={str(everyone).lower()}\n"
@@ -73,7 +66,7 @@ def _parse(
         forwarded = ";".join(life.forwards)
         text += _FORWARD.format(forwarded) if forwarded else "authorizerd.writes=as-self\n"
     return replace(
-        parse(text, source="server.properties"),
+        _parse(text),
         metadata_log_dir=str(LOG_DIR),
         metadata_log_segment_bytes=life.segment_bytes,
         metadata_log_max_record_bytes_between_snapshots=life.checkpoint_bytes,
@@ -81,19 +74,6 @@ def _parse(
     )
 
 
-def _select(life: Life) -> Life:
-    """Return a life with only the fields that the configuration depends on."""
-    return Life(
-        seed=0,
-        timeout_ms=life.timeout_ms,
-        requests_max=life.requests_max,
-        segment_bytes=life.segment_bytes,
-        checkpoint_bytes=life.checkpoint_bytes,
-        retention_bytes=life.retention_bytes,
-        stale_max_ms=life.stale_max_ms,
-        serves_copy=life.serves_copy,
-        poll_ms=life.poll_ms,
-        forwards=life.forwards,
-        workers=life.workers,
-        worker_timeout_ms=life.worker_timeout_ms,
-    )
+@cache
+def _parse(text: str) -> Configuration:
+    return parse(text, source="server.properties")

@@ -17,9 +17,7 @@ from authorizerd.daemon.net.binding import BoundEndpoint
 from authorizerd.daemon.process.forced_end import ForcedEnd
 from authorizerd.daemon.process.stages import Stage
 from authorizerd.daemon.telemetry.systemd import ServiceManager
-from authorizerd.protocol.worker_feed import (
-    WorkerAddress,
-)
+from authorizerd.protocol.worker_feed import WorkerAddress
 from tests.model.invariants import check
 from tests.model.network import MemoryListener
 from tests.model.story import EARLY, LATE

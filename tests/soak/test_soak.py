@@ -9,8 +9,7 @@ import pytest
 from authorizerd.acl.model import Acl, Question
 from tests.oracles.scan import decide
 from tests.soak.refusals import RefusedChanges
-from tests.soak.running import running_sites
-from tests.soak.soak import Soak, find_unexpected
+from tests.soak.soak import Soak, find_unexpected, running_sites
 from tests.support.forked_command import start_command
 
 ROUNDS = 3
