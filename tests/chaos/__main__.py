@@ -22,9 +22,8 @@ from typing import Final
 from tests.chaos.chaos import Chaos, Report, draw_faults
 from tests.chaos.cluster_faults import BROKER_FAULTS, CLUSTER_FAULTS
 from tests.chaos.faults import FAULTS, Fault, Means
+from tests.chaos.means import PrivateNetwork, Shim, enter, find_compiler
 from tests.chaos.origins import Source, Writes, followed_cluster, own_log
-from tests.chaos.private_machine import PrivateNetwork, enter
-from tests.chaos.shim import Shim, find_compiler
 from tests.fleet.disk import Disk, small_disk
 from tests.kafka_rig.cluster import running_cluster
 from tests.kafka_rig.cluster_settings import ClusterSettings

@@ -130,12 +130,9 @@ class Updater(Connected[KafkaConnection]):
     def _enter(self, marker: Acl, group: frozenset[Acl], *, is_deletion: bool) -> Update:
         self._groups[marker] = group
         update = Update(
-            marker=marker,
-            acls=group,
-            is_deletion=is_deletion,
-            sent=time.monotonic(),
+            marker=marker, acls=group, is_deletion=is_deletion, sent=time.monotonic(),
             shown_within=self.shown_within,
-        )
+        )  # fmt: skip
         self.site.judge.updates.append(update)
         return update
 

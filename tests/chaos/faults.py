@@ -13,8 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from typing import Final, TypeAlias
 
-from tests.chaos.private_machine import PrivateNetwork
-from tests.chaos.shim import Shim
+from tests.chaos.means import PrivateNetwork, Shim
 from tests.chaos.supervised_daemon import SupervisedDaemon
 from tests.fleet.disk import Disk
 from tests.kafka_rig.cluster import Cluster

@@ -161,9 +161,6 @@ class SupervisedDaemon(Place):
         if not self._environment:
             return start_command(words, stderr=self._errors)
         return subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=ROOT,
-            env=os.environ | self._environment,
-            stderr=self._errors,
+            [*COMMAND, *words], cwd=ROOT, env=os.environ | self._environment, stderr=self._errors,
             text=True,
-        )
+        )  # fmt: skip

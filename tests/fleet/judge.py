@@ -29,8 +29,7 @@ from typing import Final
 from authorizerd.acl.model import Acl, Operation, Question
 from tests.fleet.journal import Answer, Journal, Listing, Outcome, Update
 from tests.fleet.log_reader import LogBatch, ReadLog
-from tests.fleet.log_state import LogState, Step, Window, split
-from tests.fleet.own_offsets import OwnOffsets
+from tests.fleet.log_state import LogState, OwnOffsets, Step, Window, split
 from tests.fleet.universe import named
 
 SHOWN: Final = 50

@@ -36,14 +36,10 @@ def update(
     """Return an update of the group with this number; a deletion has found it by default."""
     group = frozenset((marker(number), *acls))
     return Update(
-        marker=marker(number),
-        acls=group,
-        is_deletion=is_deletion,
-        sent=sent,
-        answered=answered,
+        marker=marker(number), acls=group, is_deletion=is_deletion, sent=sent, answered=answered,
         outcome=outcome,
         found=frozenset() if not is_deletion else group if found is None else frozenset(found),
-    )
+    )  # fmt: skip
 
 
 def deletion(number: int, *acls: Acl, sent: float = 20.0, **more: object) -> Update:

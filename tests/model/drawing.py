@@ -118,20 +118,14 @@ def _follower(chance: Random, pool: Sequence[Acl], source: SourceKind) -> Life:
     if source is SourceKind.BROKERS:  # a listing is as old as its question, up to three stalls
         stale_max_ms = max(stale_max_ms, int(4000 * max(life.stalls_s)))
     return replace(
-        life,
-        clients=tuple(clients),
-        is_plugged_in=False,
-        events=tuple(events),
-        outages=outages,
-        stale_max_ms=stale_max_ms,
-        poll_ms=chance.choice((1_000, 1_000, 2_500)),
+        life, clients=tuple(clients), is_plugged_in=False, events=tuple(events), outages=outages,
+        stale_max_ms=stale_max_ms, poll_ms=chance.choice((1_000, 1_000, 2_500)),
         timeout_ms=life.timeout_ms if source is SourceKind.QUORUM else max(TIMEOUTS_MS),
         hides_quorum=source is SourceKind.BROKERS and chance.random() < 0.3,
         forwards=chance.choice(_FORWARDED) if forwards else (),
-        trusts_root=not forwards or chance.random() < 0.5,
-        serves_copy=chance.random() < 0.3,
+        trusts_root=not forwards or chance.random() < 0.5, serves_copy=chance.random() < 0.3,
         retention_bytes=-1,
-    )
+    )  # fmt: skip
 
 
 def _contended(chance: Random, pool: Sequence[Acl]) -> Life:
@@ -151,16 +145,9 @@ def _contended(chance: Random, pool: Sequence[Acl]) -> Life:
         calls = (Call(chance.choice((0.0, 0.001)), Ask(questions)),) * chance.randint(2, most)
         clients.append(Client(surface, ROOT, calls, surface))
     return replace(
-        _life(chance, pool),
-        clients=tuple(clients),
-        stalls_s=(0.0, 0.001),
-        delays_s=(0.0, 0.001),
-        has_short_turns=True,
-        is_plugged_in=False,
-        requests_max=100,
-        end_s=None,
-        is_killed=False,
-    )
+        _life(chance, pool), clients=tuple(clients), stalls_s=(0.0, 0.001), delays_s=(0.0, 0.001),
+        has_short_turns=True, is_plugged_in=False, requests_max=100, end_s=None, is_killed=False,
+    )  # fmt: skip
 
 
 def _event(chance: Random, pool: Sequence[Acl], kinds: Sequence[str]) -> Event:
@@ -177,12 +164,9 @@ def _fail_over(chance: Random, pool: Sequence[Acl]) -> list[Event]:
     acls = tuple(chance.choice(pool) for _ in range(3))
     others = [Event(0.0, "stop the broker", late + each) for each in (1, 2)]
     return [
-        Event(3.0, "hold the broker", late),
-        Event(0.0, "append", 1, acls),
-        replace(others[0], delay_s=4.0),
-        others[1],
-        Event(15.0, "start the broker", late + 1),
-    ]
+        Event(3.0, "hold the broker", late), Event(0.0, "append", 1, acls),
+        replace(others[0], delay_s=4.0), others[1], Event(15.0, "start the broker", late + 1),
+    ]  # fmt: skip
 
 
 def _interruption(
@@ -214,20 +198,17 @@ def _life(chance: Random, pool: Sequence[Acl]) -> Life:
     life = Life(
         seed=chance.getrandbits(32),
         clients=tuple(_client(chance, pool, number) for number in range(chance.randint(1, 7))),
-        rest_s=chance.choice((0.0, 0.0, 1.5, 2.5)),
-        is_power_lost=chance.random() < 0.6,
+        rest_s=chance.choice((0.0, 0.0, 1.5, 2.5)), is_power_lost=chance.random() < 0.6,
         stalls_s=chance.choice(((0.0,), (0.001,), (0.0, 0.1, 0.3), (0.0, 0.3, 3.0))),
-        has_short_turns=chance.random() < 0.5,
-        is_plugged_in=chance.random() < 0.3,
-        requests_max=chance.choice((1, 1, 3, 100)),
-        timeout_ms=chance.choice(TIMEOUTS_MS),
+        has_short_turns=chance.random() < 0.5, is_plugged_in=chance.random() < 0.3,
+        requests_max=chance.choice((1, 1, 3, 100)), timeout_ms=chance.choice(TIMEOUTS_MS),
         checkpoint_bytes=chance.choice((300, 1500, 1 << 30)),
         retention_bytes=chance.choice((-1, 0, 2000)),
         segment_bytes=chance.choice((300, 2000, 1 << 30)),
         delays_s=chance.choice(((0.0,), (0.0, 0.001), (0.0, 0.1, 1.0))),
         splits=chance.random() < 0.5,
         partitions=_interruption(chance, 0.8, (0.0, 0.05, 0.3, 1.0), (0.1, 1.0, 20.0, 60.0)),
-    )
+    )  # fmt: skip
     match chance.choice(("none", "none", "signal", "kill", "crash", "crash", "fail", "fail")):
         case "signal":
             return replace(life, end_s=chance.choice((0.0, 0.01, 0.3, 1.0, 3.0)))
@@ -254,14 +235,12 @@ def _with_workers(chance: Random, life: Life) -> Life:
     """Let several workers decide instead of the daemon, and harm them."""
     cuts = (None, None, chance.randint(1, 300), chance.randint(1, 3000))
     return replace(
-        life,
-        workers=chance.choice((2, 2, 3)),
-        is_plugged_in=False,
+        life, workers=chance.choice((2, 2, 3)), is_plugged_in=False,
         worker_timeout_ms=chance.choice((2_000, 10_000)),
         worker_faults=tuple(_worker_fault(chance) for _ in range(chance.randint(0, 4))),
         feed_delays_s=chance.choice(((0.0,), (0.0, 0.001), (0.0, 0.1))),
         feed_cuts=tuple(chance.choice(cuts) for _ in range(chance.randint(0, 4))),
-    )
+    )  # fmt: skip
 
 
 def _worker_fault(chance: Random) -> WorkerFault:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import trio
 
@@ -39,6 +39,7 @@ SLACK_S: Final = 5.0 + max(LEADS_ALONE_S)
 """Time that an answer of the cluster may have been under way when it confirmed the state, and for
 which an isolated leader confirms it.
 """
+AclSets: TypeAlias = Sequence[frozenset[Acl]]
 POLLS: Final = 3
 """The age of a listing that confirms the state, in pauses between listings."""
 
@@ -88,20 +89,28 @@ class FollowedInvariants(Invariants):
             before: the last offset that was committed when it was sent.
             after: the offset that is visible when it is answered.
         """
-        states = self._states_between(before, after)
-        check(bool(states), "an update is acknowledged before it is applied")
-        seen = [*states.values()]
+        there, seen = self._changed_between(before, after)
+        check(bool(seen), "an update is acknowledged before it is applied")
         if isinstance(request.step, Create):
             for acl in request.step.acls:
-                has_it = [end for end, acls in states.items() if acl in acls]
-                check(bool(has_it), f"a creation is lost: {acl}")
-                self._promised = max(self._promised, has_it[0])
+                check(any(acl in acls for acls in seen), f"a creation is lost: {acl}")
+                self._promised = max(self._promised, self._shows_since(acl, before, after))
             return
         for removed in request.expected:
             assert isinstance(removed, set)
             for acl in removed:
-                check(any(acl in acls for acls in seen), f"an ACL is removed that never was: {acl}")
+                was_there = any(acl in acls for acls in there)
+                check(was_there, f"an ACL is removed that never was: {acl}")
                 check(any(acl not in acls for acls in seen), f"a deletion is lost: {acl}")
+
+    def _changed_between(self, before: int, after: int) -> tuple[AclSets, AclSets]:
+        """Return the states that an update may have changed, and those that may show it."""
+        states = [*self._states_between(before, after).values()]
+        return states, states
+
+    def _shows_since(self, acl: Acl, before: int, after: int) -> int:
+        """Return the first offset at which an update that has created the ACL may be visible."""
+        return next(end for end, acls in self._states_between(before, after).items() if acl in acls)
 
     def _states_between(self, first: int, last: int) -> dict[int, frozenset[Acl]]:
         """Return the ACLs of the cluster at each offset from ``first`` to ``last``."""
@@ -183,31 +192,18 @@ class ListedInvariants(FollowedInvariants):
             default=None,
         )
 
-    def check_change(self, request: Request, before: int, after: int) -> None:
-        check(after in self._states, "an update is acknowledged before it is applied")
-        acls = self._states[after].acls
-        since = self._states_between(before, self._cluster.end_offset)
+    def _changed_between(self, before: int, after: int) -> tuple[AclSets, AclSets]:
+        if after not in self._states:
+            return (), ()
+        there = self._states_between(before, self._cluster.end_offset).values()
         # States that the one in force may be, or that are older: another client has changed them.
-        seen = self._states_between(before, self.newest_offset(after)).values()
-        if isinstance(request.step, Create):
-            for acl in request.step.acls:
-                has_it = acl in acls or any(acl in each for each in seen)
-                check(has_it, f"a creation is lost: {acl}")
-                if acl in acls:
-                    self._promised = max(self._promised, self._shows_since(acl, after))
-            return
-        for removed in request.expected:
-            assert isinstance(removed, set)
-            for acl in removed:
-                was_there = any(acl in each for each in since.values())
-                check(was_there, f"an ACL is removed that never was: {acl}")
-                is_gone = acl not in acls or any(acl not in each for each in seen)
-                check(is_gone, f"a deletion is lost: {acl}")
+        older = self._states_between(before, self.newest_offset(after)).values()
+        return [*there], [self._states[after].acls, *older]
 
-    def _shows_since(self, acl: Acl, last: int) -> int:
-        """Return the first offset from which on all states up to ``last`` have an ACL."""
-        first = last
-        for offset in sorted((each for each in self._states if each <= last), reverse=True):
+    def _shows_since(self, acl: Acl, before: int, after: int) -> int:
+        """Return the first offset from which on all states up to ``after`` have it; -1: none."""
+        first = -1
+        for offset in sorted((each for each in self._states if each <= after), reverse=True):
             if acl not in self._states[offset].acls:
                 break
             first = offset

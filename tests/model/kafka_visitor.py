@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from itertools import product
 from typing import Final, TypeVar
 
@@ -28,11 +28,11 @@ from authorizerd.protocol.kafka.acls import FilterResult
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.faults.workload import BrokenInvariantError
-from tests.model.configured import PASSWORD
 from tests.model.following import Follower
 from tests.model.invariants import check
 from tests.model.network import MemoryStream
 from tests.model.reference import INVALID, Request, may
+from tests.model.simulated_daemon import PASSWORD
 from tests.model.story import TIMEOUTS_MS, Create, Delete, Describe, Step
 from tests.model.visitors import ANSWER_S_MAX, Visitor
 
@@ -157,7 +157,7 @@ class KafkaVisitor(Visitor):
         rest = iter(request.step.acls)
         kept = [code for acl, code in zip(acls, codes, strict=True) if _is_passed_on(acl)]
         check(len(kept) == len([*rest]), "other creations are accepted than were asked for")
-        if self._is_undone(kept, is_refused=request.is_refused):
+        if self._is_undone(kept, request):
             return
         answers = [None if code is None else INVALID for code in kept]
         check({*kept} <= {None, ErrorCode.INVALID_REQUEST}, f"creations are answered {kept}")
@@ -169,7 +169,7 @@ class KafkaVisitor(Visitor):
         check(request is not None, "a deletion is answered, but was never accepted")
         assert request is not None
         codes = [None if each.error is None else int(each.error.code) for each in found]
-        if self._is_undone(codes, is_refused=request.is_refused):
+        if self._is_undone(codes, request):
             return
         answers = [
             {match.acl for match in each.matches} if each.error is None else INVALID
@@ -179,19 +179,19 @@ class KafkaVisitor(Visitor):
         self._process.invariants.check_answer(request, answers)
         self._counts["updates answered over Kafka"] += 1
 
-    def _is_undone(self, codes: Sequence[int | None], *, is_refused: bool) -> bool:
+    def _is_undone(self, codes: Collection[int | None], request: Request | None = None) -> bool:
         """Return True if an update was refused by the queue, or is in doubt."""
         if ErrorCode.BROKER_NOT_AVAILABLE in codes:
             self._counts["updates refused over Kafka"] += 1
             return True
-        check(not is_refused, "an update that was refused is answered otherwise")
-        if ErrorCode.REQUEST_TIMED_OUT in codes:
-            waited_ms = (trio.current_time() - self._asked_at) * 1000
-            check(waited_ms + _MOMENT_MS >= min(TIMEOUTS_MS), "an update times out too early")
-        if any(code in _IN_DOUBT for code in codes):
-            self._counts["updates in doubt over Kafka"] += 1
-            return True
-        return False
+        if request is not None:
+            check(not request.is_refused, "an update that was refused is answered otherwise")
+            waited_ms = (trio.current_time() - self._asked_at) * 1000 + _MOMENT_MS
+            is_late = ErrorCode.REQUEST_TIMED_OUT not in codes or waited_ms >= min(TIMEOUTS_MS)
+            check(is_late, "an update times out too early")
+        is_in_doubt = any(code in _IN_DOUBT for code in codes)
+        self._counts["updates in doubt over Kafka"] += is_in_doubt
+        return is_in_doubt
 
     def _check_description(
         self, filter: AclFilter, described: list[Acl] | ApiError, least_offset: int
@@ -291,8 +291,4 @@ class FollowerKafkaVisitor(KafkaVisitor):
     def _is_done(self, errors: Sequence[ApiError | None]) -> bool:
         codes = {int(error.code) for error in errors if error is not None}
         check(codes <= {*_NOT_DONE, *_IN_DOUBT}, f"an update is answered {errors}")
-        if codes & {*_NOT_DONE}:
-            self._counts["updates refused over Kafka"] += 1
-        elif codes:
-            self._counts["updates in doubt over Kafka"] += 1
-        return not codes
+        return not self._is_undone(codes)

@@ -41,15 +41,14 @@ from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import FaultDisk
 from tests.faults.workload import BrokenInvariantError
-from tests.fleet.answers import Settings
-from tests.model.configured import configure
 from tests.model.invariants import Invariants, check
 from tests.model.machine import Machine, Replacement, WatchedLog, simulated
 from tests.model.network import Network
 from tests.model.reference import Request
-from tests.model.simulated_daemon import GATED, SimulatedDaemon
+from tests.model.simulated_daemon import GATED, SimulatedDaemon, configure
 from tests.model.story import LATE, ROOT, Create, Delete, Life
 from tests.model.workers import Workers, is_dead
+from tests.oracles.scan import Settings
 from tests.support.recording_storage import PowerFailure
 
 LIFE_S_MAX: Final = 600

@@ -79,10 +79,15 @@ class BrokersSite(Site):
 
         The daemon also appends releases of brokers to its copy, so its next offset is not known.
         """
+        if math.isinf(self.judge.newest.last):  # an error has ended the last change
+            self._settle()
         acls = (self.judge.newest.acls | {*added}) - {*removed}
         self.judge.add(acls, self.judge.newest.last + 1, math.inf)
         self.brokers.do(ScriptedCluster.change, *added, removed=removed)
-        count = (self.ballast or 0) + len(acls)
+        self._settle()
+
+    def _settle(self) -> None:
+        count = (self.ballast or 0) + len(self.judge.newest.acls)
         wait_until(lambda: self.metric("authorizerd_acls") == count, f"{count} ACLs follow")
         self.judge.settle(int(self.metric("authorizerd_snapshot_offset")))
 

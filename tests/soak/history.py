@@ -24,10 +24,10 @@ from threading import RLock
 from typing import Final
 
 from authorizerd.acl.model import Acl
-from tests.fleet.answers import find_wrong
 from tests.fleet.client import WrongAnswerError
 from tests.fleet.journal import Answer, Listing
 from tests.fleet.universe import named
+from tests.oracles.scan import find_wrong
 
 STATES_MAX: Final = 4_000
 """Older states are forgotten. A request takes far less time than so many changes."""

@@ -160,7 +160,7 @@ class Site(Place):
     def allows(self, status: int, text: str) -> str | None:
         """Return the reason for which this answer over HTTP may come, None if it may not."""
         rows = (
-            (503, "search", "too many searches"),
+            (503, "too many questions", "too many questions"),
             (400, "too old", "no longer kept"),
             (503, "the files of the log end", "not in the copy yet"),
         )
@@ -248,14 +248,9 @@ class OwnLogSite(Site):
             "metadata.max.retention.bytes": "1000000",
         }
         super().__init__(
-            "own",
-            folder,
-            settings,
-            log_dir=new_log(log_disk.folder),
-            disk=log_disk,
-            context=self.authority.client_context(),
-            token=token,
-        )
+            "own", folder, settings, log_dir=new_log(log_disk.folder), disk=log_disk,
+            context=self.authority.client_context(), token=token,
+        )  # fmt: skip
         with closing(self.kafka()) as admin:
             acls = make_ballast(ballast)
             for begin in range(0, ballast, _CREATED_AT_ONCE):

@@ -45,7 +45,7 @@ def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.M
         assert soak.faults == []
         for key, tally in soak.tallies.items():
             assert len(tally.seconds) + sum(tally.refused.values()) == ROUNDS, key
-        monkeypatch.setattr("tests.fleet.answers.decide", decide_wrongly)
+        monkeypatch.setattr("tests.oracles.scan.decide", decide_wrongly)
         soak.run_in_turns(1)
         found = sorted(tuple(fault.split(": ")[1:3]) for fault in soak.faults)
         expected = sorted(
