@@ -26,7 +26,7 @@ FAST = "not slow"
 
 SLOW_PLACES = (
     "chaos/test_chaos.py",
-    "chaos/test_shim.py",
+    "chaos/test_means.py",
     "cli/doctor/test_command.py",
     "cli/questions/test_history.py",
     "cli/log/test_check_log.py",

@@ -12,8 +12,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -22,15 +22,14 @@ from typing import Final
 from tests.chaos.chaos import Chaos, Report, draw_faults
 from tests.chaos.cluster_faults import BROKER_FAULTS, CLUSTER_FAULTS
 from tests.chaos.faults import FAULTS, Fault, Means
-from tests.chaos.origins import FollowedCluster, Origin, OwnLog, Source, Writes
-from tests.chaos.private_machine import PrivateDisk, PrivateNetwork, enter
-from tests.chaos.shim import Shim, find_compiler
-from tests.kafka_rig.cluster import Cluster, running_cluster
+from tests.chaos.means import PrivateNetwork, Shim, enter, find_compiler
+from tests.chaos.origins import Source, Writes, followed_cluster, own_log
+from tests.fleet.disk import Disk, small_disk
+from tests.kafka_rig.cluster import running_cluster
 from tests.kafka_rig.cluster_settings import ClusterSettings
-from tests.kafka_rig.rig import DIRECTORY, Absent, Rig, prepare
+from tests.kafka_rig.rig import DIRECTORY, Absent, prepare
 from tests.support.daemon_process import ROOT
 
-_DISK: Final = "disk"
 _KEPT: Final = ROOT / ".run" / "chaos"
 """Where the files of a run with violations are kept, unless a folder was given."""
 _BROKERS: Final = {Source.QUORUM: 0, Source.BROKERS: 2}
@@ -58,28 +57,27 @@ def main() -> int:
     source, writes = arguments.source, arguments.writes
     if writes is Writes.FORWARD and source is not Source.QUORUM:
         parser.error("--writes forward needs --source quorum")
-    if source in _BROKERS and isinstance(rig := prepare(ROOT / DIRECTORY), Absent):
+    rig = prepare(ROOT / DIRECTORY) if source in _BROKERS else None
+    if isinstance(rig, Absent):
         parser.error(f"no Kafka: {rig.reason}")
     alone = enter("tests.chaos", sys.argv[1:])
     with ExitStack() as stack:
-        folder = arguments.folder or Path(stack.enter_context(_temporary()))
+        temporary = tempfile.TemporaryDirectory(prefix="chaos-")
+        folder = arguments.folder or Path(stack.enter_context(temporary))
         folder.mkdir(parents=True, exist_ok=True)
-        means, missing = _find_means(folder, alone)
-        if means.disk is not None:
-            stack.callback(means.disk.close)
+        disk = stack.enter_context(small_disk(folder / "disk", may_mount=not alone))
+        means, missing = _find_means(folder, disk, alone)
         if arguments.workers == 1:
             missing["workers"] = "there are none"
-        log_folder = folder if means.disk is None else means.disk.path
-        origin: Origin
         faults = FAULTS
-        if source in _BROKERS:
-            place = folder / "cluster"
-            cluster = stack.enter_context(_running_cluster(place, _BROKERS[source]))
+        if rig is not None:
+            settings = ClusterSettings(brokers=_BROKERS[source])
+            cluster = stack.enter_context(running_cluster(rig, folder / "cluster", settings))
             means = replace(means, cluster=cluster)
-            origin = FollowedCluster(cluster, log_folder, source, writes)
+            origin = followed_cluster(cluster, disk.folder, source, writes)
             faults = (*FAULTS, *CLUSTER_FAULTS, *(BROKER_FAULTS if _BROKERS[source] else ()))
         else:
-            origin = OwnLog(log_folder)
+            origin = own_log(disk.folder)
         chosen = _choose(faults, arguments.faults.split(","), missing)
         if not chosen:
             parser.error("no fault that is possible here has this in its name")
@@ -98,37 +96,24 @@ def main() -> int:
     return bool(report.violations)
 
 
-def _temporary() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="chaos-")
-
-
-@contextmanager
-def _running_cluster(folder: Path, brokers: int) -> Iterator[Cluster]:
-    """Run three controllers, and these brokers."""
-    rig = prepare(ROOT / DIRECTORY)
-    assert isinstance(rig, Rig), "it was found before"
-    with running_cluster(rig, folder, ClusterSettings(brokers=brokers)) as cluster:
-        yield cluster
-
-
-def _find_means(folder: Path, alone: str) -> tuple[Means, dict[str, str]]:
+def _find_means(folder: Path, disk: Disk, alone: str) -> tuple[Means, dict[str, str]]:
     """Return what this machine has for faults, and why it lacks the others.
 
     Args:
         alone: why there is no private network and disk, or an empty text.
     """
-    missing = {"network": alone, "disk": alone, "shim": "" if find_compiler() else "there is no cc"}
-    network = disk = None
+    missing = {
+        "network": alone,
+        "disk": alone or ("" if disk.is_small else "no file system can be mounted"),
+        "shim": "" if find_compiler() else "there is no cc",
+    }
+    network = None
     if not alone:
         try:
             network = PrivateNetwork(folder)
         except OSError as error:
             missing["network"] = str(error)
-        try:
-            disk = PrivateDisk(folder / _DISK)
-        except OSError as error:
-            missing["disk"] = str(error)
-    shim = None if missing["shim"] else Shim(folder, folder if disk is None else disk.path)
+    shim = None if missing["shim"] else Shim(folder, disk.folder)
     return Means(shim=shim, disk=disk, network=network), missing
 
 

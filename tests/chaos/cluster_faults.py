@@ -2,83 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
 from tests.chaos.faults import Fault, Stage
 from tests.chaos.origins import BEHIND_SECONDS_MAX
 from tests.kafka_rig.member import Member
 
-
-def _kill_the_leader(stage: Stage) -> None:
-    """The others elect a new leader. The old one has started again when this ends."""
-    _kill(stage, [_leader(stage)])
+Choose: TypeAlias = Callable[[Stage], Sequence[Member]]
+"""Return some of the cluster's nodes."""
 
 
-def _kill_another_controller(stage: Stage) -> None:
-    leader = _leader(stage)
-    others = [each for each in stage.cluster.controllers if each is not leader]
-    _kill(stage, [stage.chance.choice(others)])
+def _leader(stage: Stage) -> Sequence[Member]:
+    return [stage.cluster.members[stage.cluster.find_leader()]]
 
 
-def _stop_the_leader(stage: Stage) -> None:
-    """It still thinks that it is the leader when it goes on."""
-    with _paused(stage, [_leader(stage)]):
-        stage.wait(0.5, 8)
+def _another_controller(stage: Stage) -> Sequence[Member]:
+    [leader] = _leader(stage)
+    return [stage.chance.choice([each for each in stage.cluster.controllers if each is not leader])]
 
 
-def _stop_all_controllers(stage: Stage) -> None:
-    with _paused(stage, stage.cluster.controllers):
-        stage.wait(0.5, 6)
+def _controllers(stage: Stage) -> Sequence[Member]:
+    return stage.cluster.controllers
 
 
-def _cut_off_the_leader(stage: Stage) -> None:
-    """Nobody reaches it: neither the daemon, nor the other controllers, who elect another."""
-    with stage.network.cut_off([_leader(stage).ports.controller]):
-        stage.wait(1, 8)
+def _broker(stage: Stage) -> Sequence[Member]:
+    return [stage.chance.choice(stage.cluster.brokers)]
 
 
-def _cut_off_all_controllers(stage: Stage) -> None:
-    with stage.network.cut_off([each.ports.controller for each in stage.cluster.controllers]):
-        stage.wait(1, 8)
+def _brokers(stage: Stage) -> Sequence[Member]:
+    return stage.cluster.brokers
 
 
-def _kill_a_broker(stage: Stage) -> None:
-    _kill(stage, [_some_broker(stage)])
+def _killing(choose: Choose) -> Callable[[Stage], None]:
+    """Kill nodes, and start them again. They are ready when this ends."""
+
+    def run(stage: Stage) -> None:
+        members = choose(stage)
+        for each in members:
+            stage.cluster.kill(each.node_id)
+        stage.wait(0, 5)
+        for each in members:
+            stage.cluster.start(each.node_id, waits=False)
+        for each in members:
+            each.process.wait_until_ready()
+
+    return run
 
 
-def _kill_all_brokers(stage: Stage) -> None:
-    """Decisions stop until one of them has started again."""
-    _kill(stage, stage.cluster.brokers)
+def _pausing(choose: Choose, seconds_min: float, seconds_max: float) -> Callable[[Stage], None]:
+    """Stop nodes for a while. A leader still thinks that it is the leader when it goes on."""
+
+    def run(stage: Stage) -> None:
+        with _paused(stage, choose(stage)):
+            stage.wait(seconds_min, seconds_max)
+
+    return run
 
 
-def _stop_a_broker(stage: Stage) -> None:
-    with _paused(stage, [_some_broker(stage)]):
-        stage.wait(0.5, 8)
+def _cutting_off(choose: Choose) -> Callable[[Stage], None]:
+    """Nobody reaches these nodes: neither the daemon, nor the others."""
 
+    def run(stage: Stage) -> None:
+        with stage.network.cut_off([_port(stage, each) for each in choose(stage)]):
+            stage.wait(1, 8)
 
-def _stop_all_brokers(stage: Stage) -> None:
-    with _paused(stage, stage.cluster.brokers):
-        stage.wait(0.5, 6)
-
-
-def _stop_all_brokers_until_stale(stage: Stage) -> None:
-    """A daemon that goes on deciding shows that it lacks a change in the cluster."""
-    with _paused(stage, stage.cluster.brokers):
-        stage.wait(BEHIND_SECONDS_MAX + 3, BEHIND_SECONDS_MAX + 6)
-
-
-def _cut_off_a_broker(stage: Stage) -> None:
-    """Neither the daemon nor the other broker reaches it. It follows the controllers."""
-    with stage.network.cut_off([_some_broker(stage).ports.sasl]):
-        stage.wait(1, 8)
+    return run
 
 
 def _leave_a_lagging_broker(stage: Stage) -> None:
     """Stop a broker, and let it go on when the daemon no longer reaches the others."""
-    lagging = _some_broker(stage)
-    others = [each.ports.sasl for each in stage.cluster.brokers if each is not lagging]
+    [lagging] = _broker(stage)
+    others = [_port(stage, each) for each in stage.cluster.brokers if each is not lagging]
     with ExitStack() as stack:
         with _paused(stage, [lagging]):
             stage.wait(1, 6)
@@ -88,48 +84,31 @@ def _leave_a_lagging_broker(stage: Stage) -> None:
 
 
 CLUSTER_FAULTS: Final[Sequence[Fault]] = (
-    Fault(name="kill -9 of the leader", run=_kill_the_leader),
-    Fault(name="kill -9 of another controller", run=_kill_another_controller),
-    Fault(name="SIGSTOP of the leader", run=_stop_the_leader),
-    Fault(name="SIGSTOP of all controllers", run=_stop_all_controllers),
-    Fault(name="partition of the leader", run=_cut_off_the_leader, needs="network"),
-    Fault(name="partition from all controllers", run=_cut_off_all_controllers, needs="network"),
+    Fault("kill -9 of the leader", _killing(_leader)),
+    Fault("kill -9 of another controller", _killing(_another_controller)),
+    Fault("SIGSTOP of the leader", _pausing(_leader, 0.5, 8)),
+    Fault("SIGSTOP of all controllers", _pausing(_controllers, 0.5, 6)),
+    Fault("partition of the leader", _cutting_off(_leader), needs="network"),
+    Fault("partition from all controllers", _cutting_off(_controllers), needs="network"),
 )
 """For a daemon that follows a cluster, besides the others."""
 
+_STALE: Final = BEHIND_SECONDS_MAX + 3
+"""A daemon that still decides after these seconds shows that it lacks a change in the cluster."""
 BROKER_FAULTS: Final[Sequence[Fault]] = (
-    Fault(name="kill -9 of a broker", run=_kill_a_broker),
-    Fault(name="kill -9 of all brokers", run=_kill_all_brokers),
-    Fault(name="SIGSTOP of a broker", run=_stop_a_broker),
-    Fault(name="SIGSTOP of all brokers", run=_stop_all_brokers),
-    Fault(name="SIGSTOP of all brokers, until stale", run=_stop_all_brokers_until_stale),
-    Fault(name="partition of a broker", run=_cut_off_a_broker, needs="network"),
-    Fault(
-        name="partition from all but a lagging broker",
-        run=_leave_a_lagging_broker,
-        needs="network",
-    ),
+    Fault("kill -9 of a broker", _killing(_broker)),
+    Fault("kill -9 of all brokers", _killing(_brokers)),
+    Fault("SIGSTOP of a broker", _pausing(_broker, 0.5, 8)),
+    Fault("SIGSTOP of all brokers", _pausing(_brokers, 0.5, 6)),
+    Fault("SIGSTOP of all brokers, until stale", _pausing(_brokers, _STALE, _STALE + 3)),
+    Fault("partition of a broker", _cutting_off(_broker), needs="network"),
+    Fault("partition from all but a lagging broker", _leave_a_lagging_broker, needs="network"),
 )
 """For a daemon that follows the brokers, besides all others."""
 
 
-def _leader(stage: Stage) -> Member:
-    return stage.cluster.members[stage.cluster.find_leader()]
-
-
-def _some_broker(stage: Stage) -> Member:
-    return stage.chance.choice(stage.cluster.brokers)
-
-
-def _kill(stage: Stage, members: Sequence[Member]) -> None:
-    """Kill nodes, and start them again."""
-    for each in members:
-        stage.cluster.kill(each.node_id)
-    stage.wait(0, 5)
-    for each in members:
-        stage.cluster.start(each.node_id, waits=False)
-    for each in members:
-        each.process.wait_until_ready()
+def _port(stage: Stage, member: Member) -> int:
+    return member.ports.controller if member.is_controller else member.ports.sasl
 
 
 @contextmanager

@@ -9,18 +9,18 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
-from tests.chaos.private_machine import PrivateDisk, PrivateNetwork
-from tests.chaos.shim import Shim
+from tests.chaos.means import PrivateNetwork, Shim
 from tests.chaos.supervised_daemon import SupervisedDaemon
+from tests.fleet.disk import Disk
 from tests.kafka_rig.cluster import Cluster
+from tests.support.daemon_process import wait_until
 
 _DAY: Final = 86_400
 _EFFECT_SECONDS_MAX: Final = 20.0
-_POLL_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Means:
 
     cluster: Cluster | None = None
     shim: Shim | None = None
-    disk: PrivateDisk | None = None
+    disk: Disk | None = None
     network: PrivateNetwork | None = None
 
 
@@ -61,12 +61,11 @@ class Stage:
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
         """Wait for what a slow machine does late; go on without it after a time."""
-        give_up = time.monotonic() + _EFFECT_SECONDS_MAX
-        while not holds() and time.monotonic() < give_up:
-            time.sleep(_POLL_SECONDS)
+        with suppress(AssertionError):
+            wait_until(holds, "", _EFFECT_SECONDS_MAX)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
     """``run`` does it and undoes it.
 
@@ -77,12 +76,34 @@ class Fault:
 
     name: str
     run: Callable[[Stage], None]
+    _: KW_ONLY
     needs: str = ""
     ends_daemon: bool = False
 
 
-def _kill_daemon(stage: Stage) -> None:
-    _send(stage.daemon.process_id, signal.SIGKILL)
+Choose: TypeAlias = Callable[[Stage], Sequence[int]]
+"""Return some of the daemon's processes."""
+
+
+def _daemon(stage: Stage) -> Sequence[int]:
+    return [stage.daemon.process_id]
+
+
+def _workers(stage: Stage) -> Sequence[int]:
+    return stage.daemon.workers
+
+
+def _worker(stage: Stage) -> Sequence[int]:
+    """Return one worker, if there is any just now."""
+    workers = stage.daemon.workers
+    return [stage.chance.choice(workers)] if workers else []
+
+
+def _sending(number: signal.Signals, choose: Choose) -> Callable[[Stage], None]:
+    return lambda stage: _send(choose(stage), number)
+
+
+_kill_daemon: Final = _sending(signal.SIGKILL, _daemon)
 
 
 def _kill_at_the_start(stage: Stage) -> None:
@@ -93,40 +114,17 @@ def _kill_at_the_start(stage: Stage) -> None:
     _kill_daemon(stage)
 
 
-def _end_daemon(stage: Stage) -> None:
-    _send(stage.daemon.process_id, signal.SIGTERM)
+def _stopping(choose: Choose, seconds_min: float, seconds_max: float) -> Callable[[Stage], None]:
+    def run(stage: Stage) -> None:
+        with _stopped(choose(stage)):
+            stage.wait(seconds_min, seconds_max)
 
-
-def _stop_daemon(stage: Stage) -> None:
-    with _stopped([stage.daemon.process_id]):
-        stage.wait(0.5, 4)
-
-
-def _kill_worker(stage: Stage) -> None:
-    for worker in _some_worker(stage):
-        _send(worker, signal.SIGKILL)
-
-
-def _kill_workers(stage: Stage) -> None:
-    for worker in stage.daemon.workers:
-        _send(worker, signal.SIGKILL)
-
-
-def _stop_worker_for_a_moment(stage: Stage) -> None:
-    """The daemon still waits for it when it goes on."""
-    with _stopped(_some_worker(stage)):
-        stage.wait(0.2, 1)
-
-
-def _stop_worker_for_long(stage: Stage) -> None:
-    """The daemon gives it up, kills and replaces it."""
-    with _stopped(_some_worker(stage)):
-        stage.wait(4, 6)
+    return run
 
 
 def _kill_daemon_of_a_stopped_worker(stage: Stage) -> None:
     """The worker keeps the ports until it goes on, and must answer nothing then."""
-    with _stopped(_some_worker(stage)):
+    with _stopped(_worker(stage)):
         _kill_daemon(stage)
         stage.wait(0.5, 3)
 
@@ -140,13 +138,13 @@ def _stop_all(stage: Stage) -> None:
         stage.chance.shuffle(every)
 
 
-def _have_errors(name: str, number: int) -> Callable[[Stage], None]:
-    """Let calls of the daemon fail with an errno; it then ends, and cannot start."""
+def _have_errors(name: str) -> Callable[[Stage], None]:
+    """Let calls of the daemon fail; it then ends, and cannot start."""
 
     def run(stage: Stage) -> None:
         shim = stage.shim
         before = shim.failed
-        with shim.having(name, number):
+        with shim.having(name, errno.EIO):
             stage.wait_until(lambda: shim.failed > before)
             stage.wait(0.5, 3)
 
@@ -223,85 +221,58 @@ def _slow_network(stage: Stage) -> None:
 
 def _cut_off_all(stage: Stage) -> None:
     """Clients wait, give up, and connect again; what they have sent may arrive much later."""
-    with stage.network.cut_off(stage.daemon.ports.numbers):
+    with stage.network.cut_off(stage.daemon.ports):
         stage.wait(0.5, 5)
 
 
 def _cut_off_one_port(stage: Stage) -> None:
-    with stage.network.cut_off([stage.chance.choice(stage.daemon.ports.numbers)]):
+    with stage.network.cut_off([stage.chance.choice(stage.daemon.ports)]):
         stage.wait(0.5, 5)
 
 
 FAULTS: Final[Sequence[Fault]] = (
-    Fault(name="kill -9 of the daemon", run=_kill_daemon, ends_daemon=True),
-    Fault(name="kill -9 of the daemon, three times", run=_kill_at_the_start, ends_daemon=True),
-    Fault(name="SIGTERM of the daemon", run=_end_daemon, ends_daemon=True),
-    Fault(name="SIGSTOP of the daemon", run=_stop_daemon),
-    Fault(name="kill -9 of a worker", run=_kill_worker, needs="workers"),
-    Fault(name="kill -9 of all workers", run=_kill_workers, needs="workers"),
-    Fault(name="SIGSTOP of a worker, for a moment", run=_stop_worker_for_a_moment, needs="workers"),
+    Fault("kill -9 of the daemon", _kill_daemon, ends_daemon=True),
+    Fault("kill -9 of the daemon, three times", _kill_at_the_start, ends_daemon=True),
+    Fault("SIGTERM of the daemon", _sending(signal.SIGTERM, _daemon), ends_daemon=True),
+    Fault("SIGSTOP of the daemon", _stopping(_daemon, 0.5, 4)),
+    Fault("kill -9 of a worker", _sending(signal.SIGKILL, _worker), needs="workers"),
+    Fault("kill -9 of all workers", _sending(signal.SIGKILL, _workers), needs="workers"),
+    # For a moment, the daemon still waits for it. Later, it gives it up, kills and replaces it.
+    Fault("SIGSTOP of a worker, for a moment", _stopping(_worker, 0.2, 1), needs="workers"),
+    Fault("SIGSTOP of a worker, until it is replaced", _stopping(_worker, 4, 6), needs="workers"),
     Fault(
-        name="SIGSTOP of a worker, until it is replaced", run=_stop_worker_for_long, needs="workers"
-    ),
-    Fault(
-        name="kill -9 while a worker is stopped",
-        run=_kill_daemon_of_a_stopped_worker,
-        needs="workers",
+        "kill -9 while a worker is stopped", _kill_daemon_of_a_stopped_worker, needs="workers",
         ends_daemon=True,
     ),
-    Fault(name="SIGSTOP of all processes", run=_stop_all),
-    Fault(
-        name="EIO of writes",
-        run=_have_errors("write_errno", errno.EIO),
-        needs="shim",
-        ends_daemon=True,
-    ),
-    Fault(
-        name="EIO of syncs",
-        run=_have_errors("sync_errno", errno.EIO),
-        needs="shim",
-        ends_daemon=True,
-    ),
-    Fault(name="EIO of reads at a start", run=_have_read_errors, needs="shim", ends_daemon=True),
-    Fault(name="slow disk", run=_slow_disk, needs="shim"),
-    Fault(name="slow disk and kill -9", run=_kill_on_a_slow_disk, needs="shim", ends_daemon=True),
-    Fault(name="clock step", run=_step_the_clock, needs="shim"),
-    Fault(
-        name="clock step at a start", run=_step_the_clock_at_a_start, needs="shim", ends_daemon=True
-    ),
-    Fault(name="full disk", run=_fill_the_disk, needs="disk", ends_daemon=True),
-    Fault(name="certificate expiry", run=_let_the_certificate_expire),
-    Fault(name="packet loss", run=_lose_packets, needs="network"),
-    Fault(
-        name="packet loss and kill -9",
-        run=_lose_packets_and_kill,
-        needs="network",
-        ends_daemon=True,
-    ),
-    Fault(name="slow network", run=_slow_network, needs="network"),
-    Fault(name="partition from all clients", run=_cut_off_all, needs="network"),
-    Fault(name="partition of one port", run=_cut_off_one_port, needs="network"),
-)
-
-
-def _some_worker(stage: Stage) -> list[int]:
-    """Return one worker, if there is any just now."""
-    workers = stage.daemon.workers
-    return [stage.chance.choice(workers)] if workers else []
+    Fault("SIGSTOP of all processes", _stop_all),
+    Fault("EIO of writes", _have_errors("write_errno"), needs="shim", ends_daemon=True),
+    Fault("EIO of syncs", _have_errors("sync_errno"), needs="shim", ends_daemon=True),
+    Fault("EIO of reads at a start", _have_read_errors, needs="shim", ends_daemon=True),
+    Fault("slow disk", _slow_disk, needs="shim"),
+    Fault("slow disk and kill -9", _kill_on_a_slow_disk, needs="shim", ends_daemon=True),
+    Fault("clock step", _step_the_clock, needs="shim"),
+    Fault("clock step at a start", _step_the_clock_at_a_start, needs="shim", ends_daemon=True),
+    Fault("full disk", _fill_the_disk, needs="disk", ends_daemon=True),
+    Fault("certificate expiry", _let_the_certificate_expire),
+    Fault("packet loss", _lose_packets, needs="network"),
+    Fault("packet loss and kill -9", _lose_packets_and_kill, needs="network", ends_daemon=True),
+    Fault("slow network", _slow_network, needs="network"),
+    Fault("partition from all clients", _cut_off_all, needs="network"),
+    Fault("partition of one port", _cut_off_one_port, needs="network"),
+)  # fmt: skip
 
 
 @contextmanager
 def _stopped(processes: Sequence[int]) -> Iterator[None]:
     """Stop processes; let those go on that have not ended."""
-    for each in processes:
-        _send(each, signal.SIGSTOP)
+    _send(processes, signal.SIGSTOP)
     try:
         yield
     finally:
-        for each in processes:
-            _send(each, signal.SIGCONT)
+        _send(processes, signal.SIGCONT)
 
 
-def _send(process_id: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process_id, number)
+def _send(processes: Sequence[int], number: signal.Signals) -> None:
+    for each in processes:
+        with suppress(ProcessLookupError):
+            os.kill(each, number)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final
 
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from tests.chaos.supervised_daemon import SETTINGS
-from tests.fleet.log_reader import LogBatch, LogReader
-from tests.fleet.ports import ADMIN
-from tests.fleet.tail import Tail
+from tests.chaos.supervised_daemon import ADMIN, SETTINGS
+from tests.fleet.log_reader import LogBatch, LogReader, ReadLog, tailing
 from tests.kafka_rig.cluster import Cluster
 from tests.kafka_rig.cluster_settings import FOLLOWER, POLLER
 from tests.kafka_rig.followers import brokers_source, quorum_source
 from tests.support.acls import acl
-from tests.support.daemon_process import new_log, run
+from tests.support.daemon_process import new_log
 
 STALE_SECONDS: Final = 8
 """How long the daemon decides without contact."""
@@ -42,27 +41,13 @@ class Writes(StrEnum):
     FORWARD = "forward"
 
 
-class Witness(Protocol):
-    """Reads the log in which every update must be."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-
-    def read(self) -> tuple[Sequence[LogBatch], Sequence[LogBatch]]:
-        """Return all batches that are in the log now, and those that were lost since last time."""
-
-
-class Origin(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Origin:
     """The facts that a run needs about its origin.
 
     Attributes:
         log_dir: the daemon's log, or its copy.
+        witness: reads the log in which every update must be.
         config: the daemon's keys.
         given_offset: the end of what was in the log before the clients came.
         cluster: None if the daemon has a log of its own.
@@ -70,31 +55,17 @@ class Origin(Protocol):
     """
 
     log_dir: Path
-    config: Mapping[str, str]
-    witness: Witness
-    given_offset: int
-    cluster: Cluster | None
-    has_log_offsets: bool
-
-    def find_faults(self) -> str:
-        """Return what is wrong with the log after the end, or an empty text."""
+    witness: AbstractContextManager[ReadLog]
+    config: Mapping[str, str] = field(default_factory=dict)
+    given_offset: int = -1
+    cluster: Cluster | None = None
+    has_log_offsets: bool = True
 
 
-class OwnLog:
-    """A new log in ``folder``."""
-
-    given_offset = -1
-    has_log_offsets = True
-
-    def __init__(self, folder: Path) -> None:
-        self.cluster: Cluster | None = None
-        self.log_dir = new_log(folder)
-        self.config: Mapping[str, str] = {}
-        self.witness: Witness = Tail(self.log_dir / METADATA_TOPIC_DIRECTORY)
-
-    def find_faults(self) -> str:
-        done = run("check-log", str(self.log_dir))
-        return done.stdout if done.returncode else ""
+def own_log(folder: Path) -> Origin:
+    """Begin a new log in ``folder``."""
+    log_dir = new_log(folder)
+    return Origin(log_dir=log_dir, witness=tailing(log_dir / METADATA_TOPIC_DIRECTORY))
 
 
 _FOLLOWER: Final = {
@@ -111,28 +82,26 @@ _FORWARD: Final = {
 }
 
 
-class FollowedCluster:
-    """A real cluster, which the daemon follows and changes. It keeps its copy in ``folder``."""
-
-    def __init__(self, cluster: Cluster, folder: Path, source: Source, writes: Writes) -> None:
-        for user in (FOLLOWER, POLLER):
-            cluster.create(acl(f"User:{user}", "ALTER", cluster=True))
-        self.cluster: Cluster | None = cluster
-        self.has_log_offsets = source is Source.QUORUM
-        self.log_dir = folder / "log"
-        self.config: Mapping[str, str] = {
+def followed_cluster(cluster: Cluster, folder: Path, source: Source, writes: Writes) -> Origin:
+    """Let a real cluster be followed and changed by a daemon that keeps its copy in ``folder``."""
+    for user in (FOLLOWER, POLLER):
+        cluster.create(acl(f"User:{user}", "ALTER", cluster=True))
+    majority = Majority([each.metadata_dir for each in cluster.controllers])
+    batches, _ = majority.read()
+    return Origin(
+        log_dir=folder / "log",
+        witness=nullcontext(majority.read),
+        config={
             **(quorum_source(cluster) if source is Source.QUORUM else brokers_source(cluster)),
             **_FOLLOWER,
             **(_POLLER if source is Source.BROKERS else {}),
             **(_FORWARD if writes is Writes.FORWARD else {}),
             "authorizerd.writes": writes,
-        }
-        self.witness: Witness = Majority([each.metadata_dir for each in cluster.controllers])
-        batches, _ = self.witness.read()
-        self.given_offset = batches[-1].last_offset
-
-    def find_faults(self) -> str:
-        return ""
+        },
+        given_offset=batches[-1].last_offset,
+        cluster=cluster,
+        has_log_offsets=source is Source.QUORUM,
+    )
 
 
 class Majority:
@@ -144,17 +113,6 @@ class Majority:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._readers = [LogReader(each) for each in folders]
         self._before: Sequence[LogBatch] = ()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Do nothing: the logs stay."""
 
     def read(self) -> tuple[Sequence[LogBatch], Sequence[LogBatch]]:
         for reader in self._readers:

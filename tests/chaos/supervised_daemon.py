@@ -7,33 +7,42 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from threading import Event, Thread
 from typing import IO, Final
 
+from authorizerd.acl.model import Question
 from authorizerd.config.tokens import SECRET_BYTES, new_token
-from tests.end_to_end.worker_processes import children
+from tests.fleet.client import PASSWORD, Place
 from tests.fleet.journal import Journal
-from tests.fleet.ports import ADMIN, PASSWORD, Ports
 from tests.fleet.universe import DAEMON
 from tests.kafka_rig.properties import PLAIN_LOGIN, find_lasting_ports, local_address
+from tests.support.acls import question
 from tests.support.certificates import Authority
 from tests.support.daemon_process import COMMAND, ROOT, write_config
 from tests.support.forked_command import StartedCommand, start_command
 
 _RESTART_SECONDS: Final = 0.2
 _END_SECONDS: Final = 60.0
+ADMIN: Final = "admin"
+"""The user of clients that change ACLs, and of their token."""
+QUESTIONS: Final = [
+    question(user, operation, topic=topic, host="127.0.0.1")
+    for user in DAEMON.askers
+    for topic in DAEMON.topics
+    for operation in ("READ", "WRITE", "DESCRIBE")
+]
 USERS: Final = [each.removeprefix("User:") for each in DAEMON.askers]
 SETTINGS: Final = {
     "super.users": f"User:{ADMIN}",
     "authorizerd.worker.timeout.ms": "3000",
     "sasl.enabled.mechanisms": "PLAIN",
     "listener.security.protocol.map": (
-        "CONTROLLER:SASL_PLAINTEXT,CLIENTS:SASL_PLAINTEXT,SECURE:SSL"
+        "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:SASL_PLAINTEXT,SECURE:SSL"
     ),
-    "listener.name.clients.plain.sasl.jaas.config": f"{PLAIN_LOGIN} "
+    "listener.name.plaintext.plain.sasl.jaas.config": f"{PLAIN_LOGIN} "
     + " ".join(f'user_{each}="{PASSWORD}"' for each in (ADMIN, *USERS))
     + ";",
     "metadata.log.segment.bytes": "262144",
@@ -43,11 +52,11 @@ SETTINGS: Final = {
 """Small segments and many checkpoints. A start reads both."""
 
 
-class SupervisedDaemon:
-    """Run the daemon on ``log_dir`` until the block ends.
+class SupervisedDaemon(Place):
+    """Run the daemon on ``log_dir`` until it is closed.
 
-    ``start_times`` has a time before each start. The log of all its lives is ``daemon.log`` in
-    ``folder``.
+    ``start_times`` has a time before each start. The log of all its lives is ``log_file``. The
+    listener PLAINTEXT asks for PLAIN, and SECURE has TLS. Clients give up soon.
 
     Args:
         worker_count: how many workers there are; 1: the daemon itself decides.
@@ -55,6 +64,11 @@ class SupervisedDaemon:
         environment: variables for the daemon besides those of this process; with any, each start
             is that of a program.
     """
+
+    judge: Journal
+    user = ADMIN
+    may_refuse = True
+    seconds_max = 3.0
 
     def __init__(
         self,
@@ -65,26 +79,25 @@ class SupervisedDaemon:
         journal: Journal,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        kafka, tls, http, stream, admin = map(local_address, find_lasting_ports(5))
+        *self.ports, admin = find_lasting_ports(5)
+        plain, secure, http, stream = map(local_address, self.ports)
+        listeners = {"PLAINTEXT": plain, "SECURE": secure}
+        self.ready = {"decision_http": http, "decision_stream": stream, "listeners": listeners}
+        self.judge = journal
         tokens_file = folder / "tokens"
-        token, line = new_token("chaos", f"User:{ADMIN}", os.urandom(SECRET_BYTES))
+        self.token, line = new_token("chaos", f"User:{ADMIN}", os.urandom(SECRET_BYTES))
         tokens_file.write_text(f"{line}\n")
         tokens_file.chmod(0o640)
-        self.ports = Ports(
-            plain=kafka, secure=tls, decision_http=http, decision_stream=stream, token=token,
-            judge=journal,
-        )  # fmt: skip
         self.authority = Authority(folder)
-        self.admin = admin
         self.start_times: list[float] = []
         self._worker_count = worker_count
         self.log_dir = log_dir
         self.ready_file = folder / "ready.json"
         addresses = {
-            "listeners": f"CLIENTS://{kafka},SECURE://{tls}",
+            "listeners": ",".join(f"{name}://{each}" for name, each in listeners.items()),
             "authorizerd.decision.http": f"http://{http}",
             "authorizerd.decision.stream": f"tcp://{stream}",
-            "authorizerd.admin.http": f"http://{admin}",
+            "authorizerd.admin.http": f"http://{local_address(admin)}",
             "authorizerd.tokens.file": str(tokens_file),
             "authorizerd.workers": str(worker_count),
         }
@@ -97,28 +110,18 @@ class SupervisedDaemon:
         keys = {**SETTINGS, **addresses, **secured, **config}
         self._config = write_config(folder, log_dir, keys)
         self._environment = environment or {}
-        self._log = folder / "daemon.log"
-        self._errors: IO[str] = self._log.open("a")
+        self.log_file = folder / "daemon.log"
+        self._errors: IO[str] = self.log_file.open("a")
         self._ends = Event()
-        self._process = self._start()
+        self.process = self._start()
         self._thread = Thread(target=self._supervise)
         self._thread.start()
 
-    @property
-    def starts(self) -> int:
-        """How often the daemon was started."""
-        return len(self.start_times)
+    def allows(self, status: int, text: str) -> str | None:
+        return "HTTP: not ready" if status == 503 else None
 
-    @property
-    def process_id(self) -> int:
-        return self._process.pid
-
-    @property
-    def workers(self) -> list[int]:
-        """The process ids of the workers; none if the daemon has just ended."""
-        with suppress(FileNotFoundError, ProcessLookupError):
-            return sorted(children(self._process.pid))
-        return []
+    def draw_question(self, chance: Random) -> Question:
+        return chance.choice(QUESTIONS)
 
     def renew_certificate(self, lifetime: timedelta | None = None) -> None:
         """Replace the certificate of the port with TLS, and let the daemon read it.
@@ -128,11 +131,7 @@ class SupervisedDaemon:
         """
         end = None if lifetime is None else datetime.now(UTC) + lifetime
         self.authority.issue("server", "127.0.0.1", "localhost", not_after=end)
-        self._process.send_signal(signal.SIGHUP)
-
-    def read_log(self) -> str:
-        """Return what the daemon has logged in all its lives."""
-        return self._log.read_text(errors="replace")
+        self.process.send_signal(signal.SIGHUP)
 
     @property
     def is_complete(self) -> bool:
@@ -143,17 +142,17 @@ class SupervisedDaemon:
         """End the daemon with SIGTERM, and return its exit code."""
         self._ends.set()
         self._thread.join()
-        self._process.terminate()
+        self.process.terminate()
         try:
-            return self._process.wait(_END_SECONDS)
+            return self.process.wait(_END_SECONDS)
         finally:
-            self._process.kill()
+            self.process.kill()
             self._errors.close()
 
     def _supervise(self) -> None:
         while not self._ends.wait(_RESTART_SECONDS):
-            if self._process.poll() is not None:
-                self._process = self._start()
+            if self.process.poll() is not None:
+                self.process = self._start()
 
     def _start(self) -> StartedCommand:
         self.start_times.append(time.monotonic())
@@ -162,9 +161,6 @@ class SupervisedDaemon:
         if not self._environment:
             return start_command(words, stderr=self._errors)
         return subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=ROOT,
-            env=os.environ | self._environment,
-            stderr=self._errors,
+            [*COMMAND, *words], cwd=ROOT, env=os.environ | self._environment, stderr=self._errors,
             text=True,
-        )
+        )  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.chaos.chaos import Chaos
 from tests.chaos.faults import FAULTS
-from tests.chaos.origins import OwnLog
+from tests.chaos.origins import own_log
 
 SECONDS_MAX = 600.0
 """So much that no time decides the test."""
@@ -23,7 +23,7 @@ def test_all_that_clients_were_told_is_in_the_log(tmp_path: Path) -> None:
     told: list[str] = []
     faults = [each for name in NAMES for each in FAULTS if each.name == name]
     chaos = Chaos(
-        tmp_path, OwnLog(tmp_path), seed=1, tell=told.append, recovery_seconds_max=SECONDS_MAX
+        tmp_path, own_log(tmp_path), seed=1, tell=told.append, recovery_seconds_max=SECONDS_MAX
     )
     report = chaos.run(faults)
     assert report.violations == []

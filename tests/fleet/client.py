@@ -10,19 +10,26 @@ import time
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from itertools import count
 from random import Random
+from ssl import SSLContext
 from threading import Event, Thread
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from authorizerd.acl.model import Acl, Question
+from authorizerd.acl.model import Question
+from tests.end_to_end.worker_processes import children
+from tests.fleet.journal import Answer, Listing
+from tests.fleet.universe import DAEMON
+from tests.support.forked_command import StartedCommand
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.stream_connection import StreamConnection
 
+PASSWORD: Final = "secret of the fleet"
+"""That of all users who log in with PLAIN at once."""
 CLOSED_SHARE: Final = 0.02
 """How often a client closes its connection after an answer, and opens another one."""
 
@@ -47,63 +54,86 @@ class Judge(Protocol):
     def begin(self) -> float:
         """Return a moment, just before a request is sent."""
 
-    def check_decisions(
-        self,
-        begun: float,
-        offset: int | None,
-        asked: Sequence[Question],
-        decisions: Sequence[bool],
-        *,
-        surface: str = "",
-        connection: int = 0,
-    ) -> None:
-        """Compare the decisions of an answer that has just arrived.
-
-        Args:
-            offset: of the state that decided; None if the answer does not say so.
-            connection: the answers of one connection never go back.
+    def take(self, told: Answer | Listing) -> None:
+        """Compare what has just arrived.
 
         Raises:
-            WrongAnswerError: no allowed state explains all of them.
-        """
-
-    def check_listing(self, begun: float, listed: frozenset[Acl], topic: str | None = None) -> None:
-        """Compare a listing of the ACLs that change, which has just arrived.
-
-        Args:
-            topic: the only name that was asked for, without patterns; None: everything.
+            WrongAnswerError: no allowed state explains all of it.
         """
 
 
-class Place(Protocol):
-    """Where clients connect.
+class Place:
+    """A daemon, where clients connect.
 
     Attributes:
-        token: for the decision ports, or None.
+        process: that of the daemon; it may be another one each time.
+        ready: the addresses of the daemon's ports, as its ready file has them.
+        token: for the decision ports and the console, or None.
+        user: who logs in to the listener PLAINTEXT, or None.
+        context: of TLS, or None.
         ballast: the number of ACLs that do not change; None if there are none that count.
         may_refuse: whether the daemon may say that it cannot serve a request now.
+        seconds_max: how long a client waits for an answer.
     """
 
-    token: str | None
-    may_refuse: bool
-    ballast: int | None
+    judge: Judge
+    process: StartedCommand
+    ready: Mapping[str, Any]
+    token: str | None = None
+    user: str | None = None
+    context: SSLContext | None = None
+    ballast: int | None = None
+    may_refuse = False
+    seconds_max: float
 
     @property
-    def judge(self) -> Judge: ...
+    def process_id(self) -> int:
+        return self.process.pid
 
     @property
-    def http_headers(self) -> dict[str, str]: ...
+    def workers(self) -> list[int]:
+        """The process ids of the workers, the oldest one first; none if the daemon has ended."""
+        with suppress(FileNotFoundError, ProcessLookupError):
+            return sorted(children(self.process_id))
+        return []
+
+    @property
+    def http_headers(self) -> dict[str, str]:
+        bearer = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        return {"Content-Type": "application/json", **bearer}
 
     def allows(self, status: int, text: str) -> str | None:
         """Return the reason for which this answer over HTTP may come, None if it may not."""
 
-    def http(self) -> HTTPConnection: ...
+    def draw_question(self, chance: Random) -> Question:
+        return DAEMON.draw_question(chance)
 
-    def stream(self, token: str | None = None) -> StreamConnection: ...
+    def http(self) -> HTTPConnection:
+        """Return a connection to the decision port that connects again after ``close``."""
+        address = self.ready["decision_http"]
+        if self.context is None:
+            return HTTPConnection(address, timeout=self.seconds_max)
+        return HTTPSConnection(address, timeout=self.seconds_max, context=self.context)
 
-    def kafka(self, listener: str = "PLAINTEXT") -> KafkaConnection: ...
+    def stream(self, token: str | None = None) -> StreamConnection:
+        """Return a connection that has presented the place's token, or this one."""
+        token = self.token if token is None else token
+        return StreamConnection(
+            self.ready["decision_stream"], token, self.context, seconds_max=self.seconds_max
+        )
 
-    def draw_question(self, chance: Random) -> Question: ...
+    def kafka(
+        self,
+        listener: str = "PLAINTEXT",
+        context: SSLContext | None = None,
+        user: str | None = None,
+    ) -> KafkaConnection:
+        """Return a connection to a listener; ``context`` may have a client's certificate."""
+        address, seconds_max = self.ready["listeners"][listener], self.seconds_max
+        if listener == "PLAINTEXT":
+            user = user or self.user
+            return KafkaConnection(address, user, PASSWORD, seconds_max=seconds_max)
+        return KafkaConnection(address, context=context or self.context, seconds_max=seconds_max)
 
 
 @dataclass
@@ -188,9 +218,11 @@ class Client(ABC):
     def judge(
         self, begun: float, offset: int | None, asked: Sequence[Question], decisions: Sequence[bool]
     ) -> None:
-        self.site.judge.check_decisions(
-            begun, offset, asked, decisions, surface=self.name, connection=self.number
-        )
+        answer = Answer(
+            surface=self.name, connection=self.number, questions=tuple(asked),
+            decisions=tuple(decisions), sent=begun, offset=offset,
+        )  # fmt: skip
+        self.site.judge.take(answer)
 
 
 class Connected(Client, Generic[Connection]):

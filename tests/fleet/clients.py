@@ -12,6 +12,7 @@ from authorizerd.acl.model import AclFilter, PatternType
 from authorizerd.protocol.decisions.stream import ALLOWED, DENIED, NOT_READY
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.fleet.client import Connected, RefusedError, WrongAnswerError
+from tests.fleet.journal import Listing
 from tests.fleet.universe import DAEMON, is_hot
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.requests import evaluation_of, stream_question
@@ -27,6 +28,9 @@ UNSERVED: Final = frozenset(
     )
 )
 """Errors of what was not done, and never will be."""
+_WRONG_TOKENS: Final = (
+    "Bearer soak.guessed", "Bearer nobody.guessed", "Bearer x", "Basic c29hazp4", "",
+)  # fmt: skip
 _OK: Final = 200
 _FRAMES_MAX: Final = 6
 """How many a client sends before it reads the first answer."""
@@ -172,24 +176,24 @@ class Descriptions(Connected[KafkaConnection]):
                 raise WrongAnswerError(f"expected {self.site.ballast} fixed ACLs, found {fixed}")
         if self.site.ballast is not None:
             found = [each for each in found if is_hot(each)]
-        self.site.judge.check_listing(begun, frozenset(found), topic)
+        self.site.judge.take(Listing(acls=frozenset(found), sent=begun, topic=topic))
 
 
 class WrongTokens(HttpClient):
-    """Questions with a token that is wrong in its last character: nothing may accept it."""
+    """Questions with a wrong token, such as one with another last character."""
 
     name, pause_seconds = "wrong token", 0.5
 
     def exchange(self) -> None:
         token = self.site.token
         assert token is not None
-        wrong = f"{token[:-1]}{'B' if token[-1] == 'A' else 'A'}"
+        nearly = f"Bearer {token[:-1]}{'B' if token[-1] == 'A' else 'A'}"
+        wrong = self.random.choice((nearly, *_WRONG_TOKENS))
         body = evaluation_of(self.site.draw_question(self.random))
-        headers = {"Authorization": f"Bearer {wrong}"}
-        status, answer = self.request("POST", EVALUATION, body, headers)
-        if status != 401:
-            raise WrongAnswerError(f"with a wrong token, HTTP has answered {status} {answer!r}")
+        status, answer = self.request("POST", EVALUATION, body, {"Authorization": wrong})
+        if status != 401 or not answer.startswith(b"expected a valid token"):
+            raise WrongAnswerError(f"with {wrong!r}, HTTP has answered {status} {answer!r}")
         self.close()
-        with closing(self.site.stream(wrong)) as connection:
-            if not connection.greeting.error_code:
-                raise WrongAnswerError("the stream has accepted a wrong token")
+        with closing(self.site.stream(wrong.rpartition(" ")[2])) as connection:
+            if connection.greeting.error_code != ErrorCode.SASL_AUTHENTICATION_FAILED:
+                raise WrongAnswerError(f"the stream has accepted {wrong!r}")

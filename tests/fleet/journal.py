@@ -1,7 +1,8 @@
 """What clients have sent, and what they were told: the whole evidence besides the log.
 
 Times are seconds of the monotonic clock. ``sent`` is taken before a request's first byte leaves,
-and ``answered`` after its answer was read, so what the daemon did lies between them.
+and ``answered`` after its answer was read, so what the daemon did lies between them. For a judge
+that compares at once, ``sent`` is what its ``begin`` has returned then.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -66,17 +66,17 @@ class Answer:
     questions: tuple[Question, ...]
     decisions: tuple[bool, ...]
     sent: float
-    answered: float
+    answered: float = field(default_factory=time.monotonic)
     offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All ACLs, or those of one ``topic``, as one answer has them."""
+    """All ACLs that change, or the literal ones of one ``topic``, as one answer has them."""
 
     acls: frozenset[Acl]
     sent: float
-    answered: float
+    answered: float = field(default_factory=time.monotonic)
     topic: str | None = None
 
 
@@ -95,31 +95,12 @@ class Journal:
     def begin(self) -> float:
         return time.monotonic()
 
-    def check_decisions(
-        self,
-        begun: float,
-        offset: int | None,
-        asked: Sequence[Question],
-        decisions: Sequence[bool],
-        *,
-        surface: str = "",
-        connection: int = 0,
-    ) -> None:
-        """Enter decisions, which the judge compares later."""
-        answer = Answer(
-            surface=surface,
-            connection=connection,
-            questions=tuple(asked),
-            decisions=tuple(decisions),
-            sent=begun,
-            answered=time.monotonic(),
-            offset=offset,
-        )
-        self.answers.append(answer)
-
-    def check_listing(self, begun: float, listed: frozenset[Acl], topic: str | None = None) -> None:
-        listing = Listing(acls=listed, sent=begun, answered=time.monotonic(), topic=topic)
-        self.listings.append(listing)
+    def take(self, told: Answer | Listing) -> None:
+        """Enter what the judge compares later."""
+        if isinstance(told, Answer):
+            self.answers.append(told)
+        else:
+            self.listings.append(told)
 
     def format_times(self, sent: float, answered: float) -> str:
         """Return when a request was sent and answered, in seconds since the beginning."""

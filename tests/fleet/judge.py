@@ -21,21 +21,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import isinf
 from operator import attrgetter
 from typing import Final
 
 from authorizerd.acl.model import Acl, Operation, Question
 from tests.fleet.journal import Answer, Journal, Listing, Outcome, Update
-from tests.fleet.log_reader import LogBatch
-from tests.fleet.log_state import LogState, Step, split
-from tests.fleet.own_offsets import OwnOffsets
+from tests.fleet.log_reader import LogBatch, ReadLog
+from tests.fleet.log_state import LogState, OwnOffsets, Step, Window, split
 from tests.fleet.universe import named
-from tests.fleet.window import Window
 
-ReadLog = Callable[[], tuple[Sequence[LogBatch], Sequence[LogBatch]]]
-"""Return the whole log, and the batches that were in it last time and are not now."""
 SHOWN: Final = 50
 """Violations whose texts are kept."""
 _UPDATES_SHOWN: Final = 6
@@ -55,10 +51,7 @@ class LogJudge:
     """
 
     def __init__(
-        self,
-        journal: Journal,
-        given_offset: int = -1,
-        starts: Sequence[float] | None = None,
+        self, journal: Journal, given_offset: int = -1, starts: Sequence[float] | None = None
     ) -> None:
         self.violations: list[str] = []
         self.counts: Counter[str] = Counter()

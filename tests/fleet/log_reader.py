@@ -6,11 +6,12 @@ It shares no code with the daemon. It remembers what it has read, also of files 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from threading import Event, Lock, Thread
+from typing import Final, TypeAlias
 
 from crc32c import crc32c
 
@@ -24,6 +25,7 @@ _CONTROL: Final = 0x20
 _ADDED: Final = 18
 _REMOVED: Final = 19
 _ABORTED: Final = 25
+_TAIL_SECONDS: Final = 0.2
 
 
 class UnreadableLogError(Exception):
@@ -47,6 +49,10 @@ class LogBatch:
     changes: tuple[Change, ...]
     segment: str
     end: int
+
+
+ReadLog: TypeAlias = Callable[[], tuple[Sequence[LogBatch], Sequence[LogBatch]]]
+"""Return the whole log, and the batches that were in it last time and are not now."""
 
 
 class LogReader:
@@ -95,6 +101,31 @@ class LogReader:
     def _end(self) -> int:
         last = self.batches[-1] if self.batches else None
         return last.end if last is not None and last.segment == self._segment else 0
+
+
+@contextmanager
+def tailing(folder: Path) -> Iterator[ReadLog]:
+    """Read a log all the time until the block ends, because the daemon removes its old files."""
+    reader, lost, lock, ended = LogReader(folder), list[LogBatch](), Lock(), Event()
+
+    def read() -> tuple[Sequence[LogBatch], Sequence[LogBatch]]:
+        with lock:
+            gone = [*lost, *reader.read()]
+            lost.clear()
+            return [*reader.batches], gone
+
+    def follow() -> None:
+        while not ended.wait(_TAIL_SECONDS):
+            with lock, suppress(UnreadableLogError):  # the next ``read`` raises it again
+                lost.extend(reader.read())
+
+    thread = Thread(target=follow)
+    thread.start()
+    try:
+        yield read
+    finally:
+        ended.set()
+        thread.join()
 
 
 def read_batches(data: bytes, segment: str, start: int = 0) -> Iterator[LogBatch]:

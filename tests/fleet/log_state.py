@@ -1,10 +1,11 @@
-"""The ACLs of a log by offset: its states, and when each ACL came and went."""
+"""The ACLs of a log by offset: its states, which may be visible, when each ACL came and went."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from operator import attrgetter
 
 from authorizerd.acl.model import Acl, Question
@@ -97,16 +98,11 @@ class LogState:
                     timeline.apply(offset, change.acl_id, acl)
         self.ends.add(offset)
         after = self.acls
-        self.steps.append(
-            Step(
-                batch.first_offset,
-                offset,
-                frozenset(added),
-                frozenset(removed),
-                before - after,
-                after - before,
-            )
-        )
+        step = Step(
+            batch.first_offset, offset, frozenset(added), frozenset(removed), before - after,
+            after - before,
+        )  # fmt: skip
+        self.steps.append(step)
 
     def timeline(self, question: Question) -> Timeline:
         """Return the answers to a question by offset."""
@@ -126,3 +122,102 @@ class LogState:
         for step in reversed(self.steps):
             yield step.last_offset, acls
             acls = acls - step.after | step.before
+
+
+class Window:
+    """Which states may be visible at a time, by what clients have sent and were told.
+
+    Args:
+        sent: times, and the first offsets of the batches of what was sent then.
+        acknowledged: times, and the last offsets of what must be visible from then on.
+        last_offset: the end of the log.
+    """
+
+    def __init__(
+        self,
+        sent: Sequence[tuple[float, int]],
+        acknowledged: Sequence[tuple[float, int]],
+        last_offset: int,
+    ) -> None:
+        self._sent = sorted(sent)
+        self._acknowledged = sorted(acknowledged)
+        self._first = [-1, *accumulate((offset for _, offset in self._acknowledged), max)]
+        later = accumulate((offset for _, offset in reversed(self._sent)), min)
+        self._beyond = [*reversed([*later]), last_offset + 1]
+
+    def first(self, sent: float) -> int:
+        """Return the lowest offset that the answer to a request sent at this time may show."""
+        return self._first[bisect_left(self._acknowledged, (sent, -1))]
+
+    def last(self, answered: float) -> int:
+        """Return the highest offset that an answer of this time may show."""
+        return self._beyond[bisect_left(self._sent, (answered, self._beyond[-1]))] - 1
+
+
+class OwnOffsets:
+    """The states, as offsets of the cluster's log, that each of the daemon's offsets may mean.
+
+    A follower of brokers numbers the listings that it puts in force. The judge does not know these
+    numbers. But each one means one state, and a later one no earlier state.
+
+    **Invariant:** an offset keeps every state that explains all answers so far, so a fault is only
+    reported if no choice of states explains them.
+    """
+
+    def __init__(self) -> None:
+        self._possible: dict[int, list[int]] = {}
+
+    def narrow(
+        self, offset: int, states: Iterable[int], explains: Callable[[int], bool]
+    ) -> list[int]:
+        """Keep the states of an offset that are among ``states`` and explain one more answer.
+
+        Return them. If there are none, the answer is a fault, and the offset keeps what it had.
+
+        Args:
+            states: in ascending order.
+        """
+        before = self._possible.get(offset)
+        if before is not None:
+            allowed = set(states)
+            states = (each for each in before if each in allowed)
+        possible = [each for each in states if explains(each)]
+        if possible:
+            self._possible[offset] = possible
+        return possible
+
+    def order(self) -> Iterator[str]:
+        """Drop the states before those of lower offsets; yield a text for each offset without any.
+
+        Such an offset is forgotten.
+        """
+        earliest, shown_by = -1, -1
+        for offset in sorted(self._possible):
+            possible = self._possible[offset]
+            later = possible[bisect_left(possible, earliest) :]
+            if later:
+                self._possible[offset] = later
+                if later[0] > earliest:
+                    earliest, shown_by = later[0], offset
+                continue
+            del self._possible[offset]
+            yield (
+                f"the daemon's offset {offset} shows the state at {possible[-1]} or before, but its"
+                f" offset {shown_by} shows the one at {earliest} or later"
+            )
+
+    def forget_from(self, begin: int) -> Iterator[str]:
+        """Forget the states from ``begin`` on, which the log has lost; yield what they explained.
+
+        An offset without another state is forgotten.
+        """
+        for offset, possible in [*self._possible.items()]:
+            kept = possible[: bisect_left(possible, begin)]
+            if kept:
+                self._possible[offset] = kept
+                continue
+            del self._possible[offset]
+            yield (
+                f"offset {begin} is lost, but the daemon's offset {offset} shows the state at"
+                f" {possible[0]} or later"
+            )

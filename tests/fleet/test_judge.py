@@ -18,7 +18,6 @@ READ = acl("User:a", "READ", topic="t")
 DENIED = acl("User:a", "READ", topic="t", deny=True)
 SENT, ANSWERED = 10.0, 11.0
 """When most updates were sent and answered."""
-BEGIN = LogBatch(first_offset=0, last_offset=0, changes=(), segment="0.log", end=1)
 
 
 def marker(number: int) -> Acl:
@@ -37,14 +36,10 @@ def update(
     """Return an update of the group with this number; a deletion has found it by default."""
     group = frozenset((marker(number), *acls))
     return Update(
-        marker=marker(number),
-        acls=group,
-        is_deletion=is_deletion,
-        sent=sent,
-        answered=answered,
+        marker=marker(number), acls=group, is_deletion=is_deletion, sent=sent, answered=answered,
         outcome=outcome,
         found=frozenset() if not is_deletion else group if found is None else frozenset(found),
-    )
+    )  # fmt: skip
 
 
 def deletion(number: int, *acls: Acl, sent: float = 20.0, **more: object) -> Update:
@@ -54,42 +49,36 @@ def deletion(number: int, *acls: Acl, sent: float = 20.0, **more: object) -> Upd
     return made
 
 
-def added(offset: int, *acls: Acl) -> LogBatch:
-    """Return a batch of one offset; each ACL has an id of its own."""
-    changes = tuple(Change(f"{offset}-{number}", each) for number, each in enumerate(acls))
+def batch(offset: int, *changes: Change) -> LogBatch:
+    """Return a batch of one offset."""
     return LogBatch(
         first_offset=offset, last_offset=offset, changes=changes, segment="0.log", end=offset + 1
     )
 
 
+def added(offset: int, *acls: Acl) -> LogBatch:
+    """Return a batch; each ACL has an id of its own."""
+    return batch(offset, *(Change(f"{offset}-{n}", each) for n, each in enumerate(acls)))
+
+
 def removed(offset: int, *ids: str) -> LogBatch:
-    return LogBatch(
-        first_offset=offset,
-        last_offset=offset,
-        changes=tuple(Change(each, None) for each in ids),
-        segment="0.log",
-        end=offset + 1,
-    )
+    return batch(offset, *(Change(each, None) for each in ids))
 
 
 def answer(
     decision: bool, sent: float, offset: int | None = None, *, connection: int = 1
 ) -> Answer:
     return Answer(
-        surface="tests",
-        connection=connection,
-        questions=(ASKED,),
-        decisions=(decision,),
-        sent=sent,
-        answered=sent + 0.5,
-        offset=offset,
-    )
+        surface="tests", connection=connection, questions=(ASKED,), decisions=(decision,),
+        sent=sent, answered=sent + 0.5, offset=offset,
+    )  # fmt: skip
 
 
 def listing(*acls: Acl, sent: float) -> Listing:
     return Listing(acls=frozenset(acls), sent=sent, answered=sent + 0.5)
 
 
+BEGIN = batch(0)
 ONE = (BEGIN, added(1, marker(1), READ))
 """The log after the creation of a group."""
 TWO = (*ONE, added(2, marker(2)))

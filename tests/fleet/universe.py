@@ -80,14 +80,16 @@ class Universe:
         return Question(asker, host, chance.choice(operations), kind, name)
 
     def draw_change(self, chance: Random, acls: Collection[Acl]) -> tuple[list[Acl], list[Acl]]:
-        """Return ACLs to add, or ACLs to remove; the other list is empty.
+        """Return ACLs to add, or ACLs to remove: one of the lists is empty.
 
         The more there are, the likelier they are removed, so their number stays near ``HOT_MAX``.
         """
         if chance.random() * HOT_MAX * 2 < len(acls):
             ordered = sorted(acls, key=repr)  # a set's order would not follow from the seed
             return [], chance.sample(ordered, min(len(ordered), chance.randint(1, 3)))
-        new = {self.draw_acl(chance) for _ in range(chance.randint(1, 3))} - {*acls}
+        new: set[Acl] = set()
+        while not new:
+            new = {self.draw_acl(chance) for _ in range(chance.randint(1, 3))} - {*acls}
         return sorted(new, key=repr), []
 
 

@@ -9,7 +9,7 @@ import traceback
 from collections import Counter
 
 from tests.model.stories import run_stories, shortest
-from tests.model.telling import text_of
+from tests.model.story import text_of
 
 
 def main() -> int:

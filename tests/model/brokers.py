@@ -145,12 +145,9 @@ class Broker(Controller):
             for each in self._cluster.brokers.values()
         ]
         return answer(
-            brokers=brokers,
-            cluster_id=self._cluster.cluster_id,
-            controller_id=self.node_id,
-            topics=(),
-            error_code=0,
-        )
+            brokers=brokers, cluster_id=self._cluster.cluster_id, controller_id=self.node_id,
+            topics=(), error_code=0,
+        )  # fmt: skip
 
     async def _reach_leader(self) -> Controller:
         while True:

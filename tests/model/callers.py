@@ -158,10 +158,7 @@ class Caller:
     def _begin(self, step: Create | Delete | SetTimeout) -> Sequence[Completion[Any]]:
         process = self._process
         context = RequestContext(
-            principal=self._client.principal,
-            host=PEER,
-            request_name="Test",
-            client_id=self._id,
+            principal=self._client.principal, host=PEER, request_name="Test", client_id=self._id
         )
         match step:
             case Create(acls):

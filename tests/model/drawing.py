@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from authorizerd.acl.model import (
     Acl,
@@ -18,13 +20,6 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.config.follow.settings import SourceKind
-from tests.model.drawn_acls import (
-    draw_acl,
-    draw_filter,
-    draw_new_acls,
-    draw_question,
-    draw_right,
-)
 from tests.model.reference import CLUSTER_NAME, is_valid
 from tests.model.story import (
     EARLY,
@@ -53,6 +48,18 @@ from tests.model.story import (
     WorkerFault,
 )
 
+_NAMES: Final = ("a", "ab", "b", "*")
+_PRINCIPALS: Final = ("User:a", "User:b", "User:*")
+_HOSTS: Final = ("*", "*", "10.0.0.1")
+_TYPES: Final = (ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP)
+_OPERATIONS: Final = (Operation.READ, Operation.DESCRIBE, Operation.ALL)
+_PATTERNS: Final = (PatternType.LITERAL, PatternType.PREFIXED)
+_PERMISSIONS: Final = (PermissionType.DENY, PermissionType.ALLOW, PermissionType.ALLOW)
+_INVALID: Final[Sequence[dict[str, Any]]] = (
+    {"resource_type": 1}, {"resource_name": ""}, {"pattern_type": PatternType.MATCH},
+    {"principal": "a"}, {"operation": Operation.ANY}, {"permission_type": 0},
+)  # fmt: skip
+"""Changes that make an ACL invalid."""
 _DELAYS_S: Final = (0.0, 0.0, 0.0, 0.001, 0.1, 0.3, 1.2)
 _PATIENCE_S: Final = (0.0, 0.001, 0.1, 0.3)
 PORTS: Final = (KAFKA, KAFKA, HTTP, STREAM)
@@ -103,7 +110,7 @@ def _follower(chance: Random, pool: Sequence[Acl], source: SourceKind) -> Life:
     if forwards:  # other clients than ROOT need a right
         events.insert(0, Event(0.0, "append", 1, (_RIGHT,)))
         clients = [replace(each, principal=chance.choice(USERS)) for each in clients]
-    outages = _outages(chance)
+    outages = _interruption(chance, 0.3, (0.0, 2.0, 5.0), (0.1, 5.0, 40.0))
     if source is SourceKind.BROKERS and chance.random() < 0.5:
         events, outages = _fail_over(chance, pool) + events, ()
     clients = [_fit_follower(chance, client) for client in clients]
@@ -111,20 +118,14 @@ def _follower(chance: Random, pool: Sequence[Acl], source: SourceKind) -> Life:
     if source is SourceKind.BROKERS:  # a listing is as old as its question, up to three stalls
         stale_max_ms = max(stale_max_ms, int(4000 * max(life.stalls_s)))
     return replace(
-        life,
-        clients=tuple(clients),
-        is_plugged_in=False,
-        events=tuple(events),
-        outages=outages,
-        stale_max_ms=stale_max_ms,
-        poll_ms=chance.choice((1_000, 1_000, 2_500)),
+        life, clients=tuple(clients), is_plugged_in=False, events=tuple(events), outages=outages,
+        stale_max_ms=stale_max_ms, poll_ms=chance.choice((1_000, 1_000, 2_500)),
         timeout_ms=life.timeout_ms if source is SourceKind.QUORUM else max(TIMEOUTS_MS),
         hides_quorum=source is SourceKind.BROKERS and chance.random() < 0.3,
         forwards=chance.choice(_FORWARDED) if forwards else (),
-        trusts_root=not forwards or chance.random() < 0.5,
-        serves_copy=chance.random() < 0.3,
+        trusts_root=not forwards or chance.random() < 0.5, serves_copy=chance.random() < 0.3,
         retention_bytes=-1,
-    )
+    )  # fmt: skip
 
 
 def _contended(chance: Random, pool: Sequence[Acl]) -> Life:
@@ -144,16 +145,9 @@ def _contended(chance: Random, pool: Sequence[Acl]) -> Life:
         calls = (Call(chance.choice((0.0, 0.001)), Ask(questions)),) * chance.randint(2, most)
         clients.append(Client(surface, ROOT, calls, surface))
     return replace(
-        _life(chance, pool),
-        clients=tuple(clients),
-        stalls_s=(0.0, 0.001),
-        delays_s=(0.0, 0.001),
-        has_short_turns=True,
-        is_plugged_in=False,
-        requests_max=100,
-        end_s=None,
-        is_killed=False,
-    )
+        _life(chance, pool), clients=tuple(clients), stalls_s=(0.0, 0.001), delays_s=(0.0, 0.001),
+        has_short_turns=True, is_plugged_in=False, requests_max=100, end_s=None, is_killed=False,
+    )  # fmt: skip
 
 
 def _event(chance: Random, pool: Sequence[Acl], kinds: Sequence[str]) -> Event:
@@ -170,19 +164,19 @@ def _fail_over(chance: Random, pool: Sequence[Acl]) -> list[Event]:
     acls = tuple(chance.choice(pool) for _ in range(3))
     others = [Event(0.0, "stop the broker", late + each) for each in (1, 2)]
     return [
-        Event(3.0, "hold the broker", late),
-        Event(0.0, "append", 1, acls),
-        replace(others[0], delay_s=4.0),
-        others[1],
-        Event(15.0, "start the broker", late + 1),
-    ]
+        Event(3.0, "hold the broker", late), Event(0.0, "append", 1, acls),
+        replace(others[0], delay_s=4.0), others[1], Event(15.0, "start the broker", late + 1),
+    ]  # fmt: skip
 
 
-def _outages(chance: Random) -> tuple[tuple[float, float], ...]:
-    if chance.random() < 0.3:
+def _interruption(
+    chance: Random, none: float, begins: Sequence[float], lengths: Sequence[float]
+) -> tuple[tuple[float, float], ...]:
+    """Draw at most one time during which nothing arrives; ``none`` is how often there is none."""
+    if chance.random() < none:
         return ()
-    begin = chance.choice((0.0, 2.0, 5.0))
-    return ((begin, begin + chance.choice((0.1, 5.0, 40.0))),)
+    begin = chance.choice(begins)
+    return ((begin, begin + chance.choice(lengths)),)
 
 
 def _fit_follower(chance: Random, client: Client) -> Client:
@@ -204,20 +198,17 @@ def _life(chance: Random, pool: Sequence[Acl]) -> Life:
     life = Life(
         seed=chance.getrandbits(32),
         clients=tuple(_client(chance, pool, number) for number in range(chance.randint(1, 7))),
-        rest_s=chance.choice((0.0, 0.0, 1.5, 2.5)),
-        is_power_lost=chance.random() < 0.6,
+        rest_s=chance.choice((0.0, 0.0, 1.5, 2.5)), is_power_lost=chance.random() < 0.6,
         stalls_s=chance.choice(((0.0,), (0.001,), (0.0, 0.1, 0.3), (0.0, 0.3, 3.0))),
-        has_short_turns=chance.random() < 0.5,
-        is_plugged_in=chance.random() < 0.3,
-        requests_max=chance.choice((1, 1, 3, 100)),
-        timeout_ms=chance.choice(TIMEOUTS_MS),
+        has_short_turns=chance.random() < 0.5, is_plugged_in=chance.random() < 0.3,
+        requests_max=chance.choice((1, 1, 3, 100)), timeout_ms=chance.choice(TIMEOUTS_MS),
         checkpoint_bytes=chance.choice((300, 1500, 1 << 30)),
         retention_bytes=chance.choice((-1, 0, 2000)),
         segment_bytes=chance.choice((300, 2000, 1 << 30)),
         delays_s=chance.choice(((0.0,), (0.0, 0.001), (0.0, 0.1, 1.0))),
         splits=chance.random() < 0.5,
-        partitions=_partitions(chance),
-    )
+        partitions=_interruption(chance, 0.8, (0.0, 0.05, 0.3, 1.0), (0.1, 1.0, 20.0, 60.0)),
+    )  # fmt: skip
     match chance.choice(("none", "none", "signal", "kill", "crash", "crash", "fail", "fail")):
         case "signal":
             return replace(life, end_s=chance.choice((0.0, 0.01, 0.3, 1.0, 3.0)))
@@ -244,14 +235,12 @@ def _with_workers(chance: Random, life: Life) -> Life:
     """Let several workers decide instead of the daemon, and harm them."""
     cuts = (None, None, chance.randint(1, 300), chance.randint(1, 3000))
     return replace(
-        life,
-        workers=chance.choice((2, 2, 3)),
-        is_plugged_in=False,
+        life, workers=chance.choice((2, 2, 3)), is_plugged_in=False,
         worker_timeout_ms=chance.choice((2_000, 10_000)),
         worker_faults=tuple(_worker_fault(chance) for _ in range(chance.randint(0, 4))),
         feed_delays_s=chance.choice(((0.0,), (0.0, 0.001), (0.0, 0.1))),
         feed_cuts=tuple(chance.choice(cuts) for _ in range(chance.randint(0, 4))),
-    )
+    )  # fmt: skip
 
 
 def _worker_fault(chance: Random) -> WorkerFault:
@@ -261,13 +250,6 @@ def _worker_fault(chance: Random) -> WorkerFault:
         chance.randrange(6),
         chance.choice((0.01, 0.5, 5.0, 300.0)),
     )
-
-
-def _partitions(chance: Random) -> tuple[tuple[float, float], ...]:
-    if chance.random() < 0.8:
-        return ()
-    begin = chance.choice((0.0, 0.05, 0.3, 1.0))
-    return ((begin, begin + chance.choice((0.1, 1.0, 20.0, 60.0))),)
 
 
 def _client(
@@ -314,3 +296,58 @@ def _step(chance: Random, pool: Sequence[Acl], kinds: str) -> Step:
                 draw_question(chance) for _ in range(chance.randint(1, chance.choice((1, 6, 40))))
             )
             return Ask(tuple(questions), chance.choice((0.0, 0.01, 0.1)) if kind == "P" else None)
+
+
+def draw_new_acls(chance: Random, pool: Sequence[Acl]) -> tuple[Acl, ...]:
+    if chance.random() < 0.05:  # more than the applier applies at once
+        acl, count = draw_acl(chance), chance.randint(60, 150)
+        return tuple(
+            Acl(2, f"a{number}", 3, acl.principal, "*", 3, acl.permission_type)
+            for number in range(count)
+        )
+    acls = [chance.choice(pool) for _ in range(chance.choice((1, 1, 2, 3, 4)))]
+    return tuple(
+        msgspec.structs.replace(acl, **chance.choice(_INVALID)) if chance.random() < 0.1 else acl
+        for acl in acls
+    )
+
+
+def draw_acl(chance: Random) -> Acl:
+    return Acl(
+        chance.choice(_TYPES), chance.choice(_NAMES), chance.choice(_PATTERNS),
+        chance.choice(_PRINCIPALS), chance.choice(_HOSTS), chance.choice(_OPERATIONS),
+        chance.choice(_PERMISSIONS),
+    )  # fmt: skip
+
+
+def draw_right(chance: Random) -> Acl:
+    """Draw an ACL about the right to change ACLs."""
+    return Acl(
+        ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL, chance.choice((*USERS, "User:*")),
+        chance.choice(_HOSTS), chance.choice((Operation.ALTER, Operation.DESCRIBE, Operation.ALL)),
+        chance.choice(_PERMISSIONS),
+    )  # fmt: skip
+
+
+def draw_filter(chance: Random) -> AclFilter:
+    if chance.random() < 0.05:
+        return AclFilter(operation=Operation.UNKNOWN)
+    return AclFilter(
+        resource_type=chance.choice((ResourceType.ANY, ResourceType.ANY, *_TYPES)),
+        resource_name=chance.choice((None, *_NAMES)),
+        pattern_type=chance.choice((PatternType.ANY, PatternType.MATCH, *_PATTERNS)),
+        principal=chance.choice((None, None, *_PRINCIPALS)),
+        host=chance.choice((None, None, "*")),
+        operation=chance.choice((Operation.ANY, Operation.ANY, Operation.READ)),
+        permission_type=chance.choice((1, 1, PermissionType.DENY, PermissionType.ALLOW)),
+    )
+
+
+def draw_question(chance: Random) -> Question:
+    return Question(
+        chance.choice(("User:a", "User:a", "User:b", "User:b", ROOT)),
+        chance.choice((None, "10.0.0.1", "10.0.0.2")),
+        chance.choice((Operation.READ, Operation.DESCRIBE, Operation.WRITE)),
+        chance.choice(_TYPES),
+        chance.choice(("a", "ab", "abc", "b", "a7")),
+    )

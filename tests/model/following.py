@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import trio
 
 from authorizerd.acl.model import Acl, Operation
+from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.config.follow.settings import SourceKind
 from authorizerd.daemon.origins import followed_cluster
 from authorizerd.daemon.sources.brokers.acknowledged import KEPT_SECONDS
 from authorizerd.daemon.sources.brokers.source import BrokersSource
-from authorizerd.daemon.sources.copy_directory import (
-    claim_copy_directory,
-    prepare_copy_directory,
-)
+from authorizerd.daemon.sources.copy_directory import claim_copy_directory, prepare_copy_directory
 from authorizerd.daemon.sources.nodes import NodeOpener
 from authorizerd.daemon.sources.quorum.source import QuorumSource
 from authorizerd.metadata.log_copy import LogCopy
 from tests.faults.disk import FaultDisk
 from tests.model.cluster import LEADS_ALONE_S, Cluster
 from tests.model.invariants import Invariants, check
-from tests.model.machine import Replacement
+from tests.model.machine import LOG_DIR, Replacement
 from tests.model.network import Network
 from tests.model.process import Process
-from tests.model.reference import Request, may
+from tests.model.reference import Request, State, may
 from tests.model.simulated_daemon import GATED
 from tests.model.story import PEER, Create, Life
-from tests.model.watched_log import LOG_DIR
 
 CONVERGES_S_MAX: Final = KEPT_SECONDS + 30.0
 """Time until a daemon has everything, once all faults have ended.
@@ -42,6 +39,7 @@ SLACK_S: Final = 5.0 + max(LEADS_ALONE_S)
 """Time that an answer of the cluster may have been under way when it confirmed the state, and for
 which an isolated leader confirms it.
 """
+AclSets: TypeAlias = Sequence[frozenset[Acl]]
 POLLS: Final = 3
 """The age of a listing that confirms the state, in pauses between listings."""
 
@@ -91,25 +89,125 @@ class FollowedInvariants(Invariants):
             before: the last offset that was committed when it was sent.
             after: the offset that is visible when it is answered.
         """
-        states = self._states_between(before, after)
-        check(bool(states), "an update is acknowledged before it is applied")
-        seen = [*states.values()]
+        there, seen = self._changed_between(before, after)
+        check(bool(seen), "an update is acknowledged before it is applied")
         if isinstance(request.step, Create):
             for acl in request.step.acls:
-                has_it = [end for end, acls in states.items() if acl in acls]
-                check(bool(has_it), f"a creation is lost: {acl}")
-                self._promised = max(self._promised, has_it[0])
+                check(any(acl in acls for acls in seen), f"a creation is lost: {acl}")
+                self._promised = max(self._promised, self._shows_since(acl, before, after))
             return
         for removed in request.expected:
             assert isinstance(removed, set)
             for acl in removed:
-                check(any(acl in acls for acls in seen), f"an ACL is removed that never was: {acl}")
+                was_there = any(acl in acls for acls in there)
+                check(was_there, f"an ACL is removed that never was: {acl}")
                 check(any(acl not in acls for acls in seen), f"a deletion is lost: {acl}")
+
+    def _changed_between(self, before: int, after: int) -> tuple[AclSets, AclSets]:
+        """Return the states that an update may have changed, and those that may show it."""
+        states = [*self._states_between(before, after).values()]
+        return states, states
+
+    def _shows_since(self, acl: Acl, before: int, after: int) -> int:
+        """Return the first offset at which an update that has created the ACL may be visible."""
+        return next(end for end, acls in self._states_between(before, after).items() if acl in acls)
 
     def _states_between(self, first: int, last: int) -> dict[int, frozenset[Acl]]:
         """Return the ACLs of the cluster at each offset from ``first`` to ``last``."""
         states = sorted(self._cluster.states.items())
         return {end: state.acls for end, state in states if first <= end <= last}
+
+
+class ListedInvariants(FollowedInvariants):
+    """What may be visible of a cluster whose ACLs are listed by brokers.
+
+    Each state is that of one listing as a whole, and never of an older one than before. Listings
+    have no offsets, so the daemon numbers its states itself. The simulated brokers note which state
+    of the cluster each of their listings shows.
+
+    ``_states`` has the states by the offsets of the daemon.
+    """
+
+    def _start_life(self) -> None:
+        super()._start_life()
+        self._applied: AclSnapshot | None = None
+        self._contact: float | None = None
+        self._position = -1
+        """The cluster's offset of the listing in force."""
+
+    def follow(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._states = {}
+        self._first = len(cluster.listed)
+        """The number of the first listing that may be accepted next."""
+
+    def newest_offset(self, offset: int) -> int:
+        acls = self._state_at(offset).acls
+        same = [end for end, state in self._cluster.states.items() if state.acls == acls]
+        return max(same, default=-1)
+
+    def see(self, process: Follower) -> None:
+        newest = process.applier.applied.newest
+        if newest is not None and newest is not self._applied:
+            self._applied = newest
+            self.check_copy(newest)
+        status = process.parts.origin.source.status
+        contact = None if status is None else status.contact_time
+        if contact != self._contact:
+            self._contact = contact
+            self._confirm()
+        super().see(process)
+
+    def check_copy(self, snapshot: AclSnapshot) -> None:
+        """Check a state of the daemon, or of a worker, which may be the first that has it."""
+        if snapshot.offset not in self._states:
+            acls = frozenset(snapshot.acls.values())
+            # The first state may be that of the copy.
+            listed = self._cluster.listed[self._first :] if self._states else self._cluster.states
+            found = self._find(acls, listed)
+            check(found is not None, "an older listing, or a part of one, is in force")
+            assert found is not None
+            self._position = found
+            self._states[snapshot.offset] = State(acls)
+            self.counts["listings applied"] += 1
+        super().check_copy(snapshot)
+
+    def _confirm(self) -> None:
+        """Check that a listing has confirmed the state in force, which may be equal to it."""
+        check(self._applied is not None, "contact is confirmed before there are ACLs")
+        assert self._applied is not None
+        acls = self._states[self._applied.offset].acls
+        found = self._find(acls, self._cluster.listed[self._first :])
+        # Without DescribeQuorum, an equal listing may be older.
+        check(found is not None or self._cluster.hides_quorum, "an older listing is a contact")
+        self._position = self._position if found is None else found
+        self._first = len(self._cluster.listed)
+        self.counts["listings confirmed"] += 1
+
+    def _find(self, acls: frozenset[Acl], offsets: Iterable[int]) -> int | None:
+        """Return the lowest of ``offsets`` with these ACLs that is not older than the position."""
+        states = self._cluster.states
+        return min(
+            (each for each in offsets if each >= self._position and states[each].acls == acls),
+            default=None,
+        )
+
+    def _changed_between(self, before: int, after: int) -> tuple[AclSets, AclSets]:
+        if after not in self._states:
+            return (), ()
+        there = self._states_between(before, self._cluster.end_offset).values()
+        # States that the one in force may be, or that are older: another client has changed them.
+        older = self._states_between(before, self.newest_offset(after)).values()
+        return [*there], [self._states[after].acls, *older]
+
+    def _shows_since(self, acl: Acl, before: int, after: int) -> int:
+        """Return the first offset from which on all states up to ``after`` have it; -1: none."""
+        first = -1
+        for offset in sorted((each for each in self._states if each <= after), reverse=True):
+            if acl not in self._states[offset].acls:
+                break
+            first = offset
+        return first
 
 
 class Follower(Process):
@@ -160,11 +258,7 @@ class Follower(Process):
                 "QuorumSource",
                 partial(QuorumSource, random=self.machine.chance.random),
             ),
-            (
-                followed_cluster,
-                "BrokersSource",
-                partial(BrokersSource, random=self.machine.chance),
-            ),
+            (followed_cluster, "BrokersSource", partial(BrokersSource, random=self.machine.chance)),
             (followed_cluster, "now_ms", self.machine.now_ms),
         )
 

@@ -18,7 +18,6 @@ from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import LogWriteError, UpdateRefusedError
 from authorizerd.image.cluster import ClusterImage
 from tests.faults.workload import BrokenInvariantError
-from tests.fleet.answers import Settings, find_wrong
 from tests.model.reference import (
     BROKER,
     INVALID,
@@ -31,6 +30,7 @@ from tests.model.reference import (
     plan,
 )
 from tests.model.story import SetTimeout
+from tests.oracles.scan import Settings, find_wrong
 
 
 def check(holds: bool, broken: str) -> None:

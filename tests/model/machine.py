@@ -1,4 +1,4 @@
-"""The machine of a story's process: its disk, its threads, its clocks and its random numbers.
+"""The machine of a story's process: its disk with the log, its threads, its clocks and its chances.
 
 **Invariant:** inside ``simulated``, every choice of the process and of trio's scheduler comes from
 one seed, so each run is the same.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
+from pathlib import Path
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar
 from unittest.mock import patch
@@ -19,15 +20,24 @@ from unittest.mock import patch
 import trio
 
 from authorizerd.acl import steps
+from authorizerd.acl.model import ChangeBatch
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX
 from authorizerd.actors import update_queue
+from authorizerd.actors.errors import UpdateRefusedError
+from authorizerd.actors.update_queue import LogChange
 from authorizerd.daemon import components, lifespan
 from authorizerd.daemon.decisions import authzen, stream_server
 from authorizerd.daemon.net import connection_server, selector
 from authorizerd.daemon.net.connection import Connection
 from authorizerd.daemon.origins import own_log
 from authorizerd.daemon.sources import own_log_reader
+from authorizerd.daemon.sources.own_log_writer import OwnLog
+from authorizerd.metadata.log import MetadataLog, Progress
+from authorizerd.metadata.replay import Replay
+from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import TIME_MS, FaultDisk
+from tests.model.invariants import Invariants
+from tests.model.reference import LogState
 from tests.model.story import PEER, Life
 
 T = TypeVar("T")
@@ -35,15 +45,13 @@ T = TypeVar("T")
 Replacement: TypeAlias = tuple[object, str, Any]
 """An attribute, and what replaces it."""
 
+LOG_DIR: Final = Path("/data/log")
 SHORT_TURNS: Final = (
     (steps, "ITEMS_PER_CHUNK", 1),
     (update_queue, "CHANGES_PER_FLUSH_MAX", RECORDS_PER_REQUEST_MAX + 1),
-    (own_log_reader, "BATCHES_PER_READ", 1),
-    (authzen, "AT_ONCE_MAX", 4),
-    (authzen, "PER_STEP", 1),
-    (stream_server, "QUESTIONS_PER_TURN", 5),
-    (stream_server, "QUESTIONS_PER_TURN_MIN", 5),
-)
+    (own_log_reader, "BATCHES_PER_READ", 1), (authzen, "AT_ONCE_MAX", 4), (authzen, "PER_STEP", 1),
+    (stream_server, "QUESTIONS_PER_TURN", 5), (stream_server, "QUESTIONS_PER_TURN_MIN", 5),
+)  # fmt: skip
 """The smallest chunks of long work, so that other tasks run in between."""
 _TURN_S: Final = 0.001
 """Longer than any turn of ``actors.steps``."""
@@ -138,10 +146,7 @@ class _Connection(Connection):
 
 @contextmanager
 def simulated(
-    machine: Machine,
-    life: Life,
-    on_fault: Callable[[BaseException], None],
-    *replaced: Replacement,
+    machine: Machine, life: Life, on_fault: Callable[[BaseException], None], *replaced: Replacement
 ) -> Iterator[None]:
     """Run a process on this machine: its threads, clocks and disk, and trio's order of tasks.
 
@@ -177,3 +182,53 @@ def simulated(
         ):
             stack.enter_context(patch.object(owner, name, value))
         yield
+
+
+def new_writer(disk: FaultDisk, segment_bytes: int) -> LogWriter:
+    return LogWriter(
+        LOG_DIR,
+        storage=disk,
+        segment_bytes_max=segment_bytes,
+        now_ms=lambda: TIME_MS + len(disk.calls),
+    )
+
+
+def read_log(disk: FaultDisk) -> LogState:
+    """Read the log without faults."""
+    faults = disk.crash_in, disk.crash_at, disk.fail_in, disk.fail_at
+    disk.calm()
+    found, replay = LogState(), Replay()
+    for log_batch in MetadataLog.open(LOG_DIR, disk).batches():
+        for step in replay.steps(log_batch):
+            if step is not None:
+                found.apply((*step.changes, *step.cluster_changes))
+    disk.crash_in, disk.crash_at, disk.fail_in, disk.fail_at = faults
+    return found
+
+
+class WatchedLog:
+    """An ``OwnLog`` that reports to the invariants before and after each call."""
+
+    def __init__(self, own: OwnLog, disk: FaultDisk, invariants: Invariants) -> None:
+        self._own = own
+        self._disk = disk
+        self._invariants = invariants
+
+    @property
+    def last_offset(self) -> int:
+        return self._own.last_offset
+
+    async def begin(self, progress: Progress, replay: Replay) -> ChangeBatch:
+        begun = await self._own.begin(progress, replay)
+        self._invariants.begin(read_log(self._disk), begun.last_offset)
+        return begun
+
+    async def append(self, batches: Sequence[tuple[LogChange, ...]]) -> int:
+        self._invariants.write(batches)
+        try:
+            last_offset = await self._own.append(batches)
+        except UpdateRefusedError:
+            self._invariants.refused_to_write()
+            raise
+        self._invariants.wrote(last_offset)
+        return last_offset

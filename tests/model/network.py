@@ -13,10 +13,43 @@ from typing import Final
 
 import trio
 
-from tests.model.host import Host
-
 BUFFER_BYTES: Final = 4096
 """A sender waits while the peer has not received this many bytes."""
+
+
+class Host:
+    """A process with streams and listeners, which can be stopped and killed.
+
+    While it is stopped, it receives nothing, and what it sends leaves it afterwards.
+    """
+
+    def __init__(self) -> None:
+        self.stopped_until = 0.0
+        self.is_dead = False
+        self.ends: dict[MemoryStream, None] = {}
+        self.listeners: list[MemoryListener] = []
+
+    @property
+    def is_stopped(self) -> bool:
+        return trio.current_time() < self.stopped_until
+
+    @property
+    def is_listening(self) -> bool:
+        return bool(self.listeners)
+
+    def stop(self, seconds: float) -> None:
+        """Stop the process for a time."""
+        self.stopped_until = trio.current_time() + seconds
+
+    def kill(self) -> None:
+        """Cut off all its connections, and close its listeners."""
+        self.is_dead = True
+        for listener in self.listeners:
+            listener.close()
+        for end in self.ends:
+            end.cut_off()
+        self.listeners.clear()
+        self.ends.clear()
 
 
 class Network:
@@ -88,7 +121,7 @@ class Network:
         to_near.other, to_far.other = to_far, to_near
         ends = MemoryStream(self, to_near, to_far, near), MemoryStream(self, to_far, to_near, far)
         self._ends.update(dict.fromkeys(ends))
-        far.add(ends[1])
+        far.ends[ends[1]] = None
         return ends
 
     async def arrive(self, delay_s: float) -> None:
@@ -243,7 +276,8 @@ class MemoryStream(trio.abc.HalfCloseableStream):
     async def aclose(self) -> None:
         self._incoming.abandon()
         self._outgoing.end()
-        self._forget()
+        self._network.forget(self)
+        self._host.ends.pop(self, None)
         await trio.lowlevel.checkpoint()
 
     def cut_off(self) -> None:
@@ -253,10 +287,6 @@ class MemoryStream(trio.abc.HalfCloseableStream):
         self._outgoing.cut()
         self._network.forget(self)
 
-    def _forget(self) -> None:
-        self._network.forget(self)
-        self._host.forget(self)
-
 
 class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
     """Accept the connections of one name."""
@@ -265,7 +295,7 @@ class MemoryListener(trio.abc.Listener[trio.abc.HalfCloseableStream]):
         self._network = network
         self.name: Final = name
         self.host: Final = host
-        host.add_listener(self)
+        host.listeners.append(self)
         self._waiting: deque[MemoryStream] = deque()
         self._changed = trio.lowlevel.ParkingLot()
 

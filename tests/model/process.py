@@ -41,16 +41,14 @@ from authorizerd.metadata.meta_properties import MetaProperties
 from authorizerd.metadata.writer import LogWriter
 from tests.faults.disk import FaultDisk
 from tests.faults.workload import BrokenInvariantError
-from tests.fleet.answers import Settings
-from tests.model.configured import configure
 from tests.model.invariants import Invariants, check
-from tests.model.machine import Machine, Replacement, simulated
+from tests.model.machine import Machine, Replacement, WatchedLog, simulated
 from tests.model.network import Network
 from tests.model.reference import Request
-from tests.model.simulated_daemon import GATED, SimulatedDaemon
+from tests.model.simulated_daemon import GATED, SimulatedDaemon, configure
 from tests.model.story import LATE, ROOT, Create, Delete, Life
-from tests.model.watched_log import WatchedLog
 from tests.model.workers import Workers, is_dead
+from tests.oracles.scan import Settings
 from tests.support.recording_storage import PowerFailure
 
 LIFE_S_MAX: Final = 600
@@ -310,18 +308,16 @@ class Process(trio.abc.Instrument):
         daemon = SimulatedDaemon(self)
         with trio.fail_after(LIFE_S_MAX):
             async with trio.open_nursery() as outside:
-                killing = trio.CancelScope()
-                if self.life.is_killed:
-                    outside.start_soon(self._kill, killing)
                 outside.start_soon(self._visit, visitors)
-                harming = trio.CancelScope()
-                if self.workers is not None:
-                    self.workers.nursery = outside
-                    outside.start_soon(self.workers.play, self.life.worker_faults, harming)
-                await daemon.run()
-                self.is_over = True
-                harming.cancel()
-                killing.cancel()
+                async with trio.open_nursery() as harming:
+                    if self.life.is_killed:
+                        harming.start_soon(self._kill)
+                    if self.workers is not None:
+                        self.workers.nursery = outside
+                        harming.start_soon(self.workers.play, self.life.worker_faults)
+                    await daemon.run()
+                    self.is_over = True
+                    harming.cancel_scope.cancel()
 
     async def _visit(self, visitors: Callable[[], Any]) -> None:
         await visitors()
@@ -365,11 +361,10 @@ class Process(trio.abc.Instrument):
             was_loaded = self.applier.applied.newest is not None
             check(was_loaded or not _has_succeeded(self.started[LATE]), "started too early")
 
-    async def _kill(self, scope: trio.CancelScope) -> None:
+    async def _kill(self) -> None:
         assert self.life.end_s is not None
-        with scope:
-            await trio.sleep(self.life.end_s)
-            raise PowerFailure
+        await trio.sleep(self.life.end_s)
+        raise PowerFailure
 
     async def relay(self) -> None:
         """Forward batches after a delay, in one or two pieces."""

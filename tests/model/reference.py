@@ -21,7 +21,7 @@ from authorizerd.acl.model import (
 )
 from authorizerd.actors.completion import Completion
 from authorizerd.image.changes import ClusterChange, ConfigChanged, FeatureLevel
-from tests.faults.workload import BrokenInvariantError
+from tests.faults.workload import BrokenInvariantError, apply
 from tests.model.story import EVERY_NODE, PEER, THIS_NODE, Create, Delete, SetTimeout
 from tests.oracles.scan import decide
 
@@ -141,19 +141,16 @@ class LogState:
         """
         for change in changes:
             match change:
-                case AclAdded(id, acl):
-                    if id in self.acls or acl in self.acls.values():
-                        raise BrokenInvariantError(f"a record is written twice: {acl}")
-                    self.acls[id] = acl
-                case AclRemoved(id):
-                    if self.acls.pop(id, None) is None:
-                        raise BrokenInvariantError("an absent ACL is removed")
-                case ConfigChanged(4, node, "authorizerd.update.timeout.ms", None):
-                    if self.timeouts.pop(node, None) is None:
-                        raise BrokenInvariantError("an absent config is removed")
+                case AclAdded() | AclRemoved():
+                    if isinstance(change, AclAdded) and change.acl in self.acls.values():
+                        raise BrokenInvariantError(f"a record is written twice: {change.acl}")
+                    apply(self.acls, change)
                 case ConfigChanged(4, node, "authorizerd.update.timeout.ms", value):
-                    assert value is not None
-                    self.timeouts[node] = value
+                    before = self.timeouts.pop(node, None)
+                    if value is not None:
+                        self.timeouts[node] = value
+                    elif before is None:
+                        raise BrokenInvariantError("an absent config is removed")
                 case FeatureLevel():
                     pass
                 case _:

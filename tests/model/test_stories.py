@@ -19,9 +19,8 @@ from authorizerd.actors.listener_gate import ListenerGate
 from authorizerd.actors.purgatory import Purgatory
 from authorizerd.actors.record_applier import RecordApplier
 from tests.model.drawing import draw_story
-from tests.model.lives import StoryRun
-from tests.model.stories import run_stories, shortest
-from tests.model.telling import text_of
+from tests.model.stories import StoryRun, run_stories, shortest
+from tests.model.story import text_of
 from tests.support.sizes import IS_WHOLE, size
 
 STORIES = size(20, 200)

@@ -27,14 +27,7 @@ from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.model.invariants import check
 from tests.model.network import MemoryStream
 from tests.model.process import Process
-from tests.model.story import (
-    HTTP,
-    STREAM,
-    Ask,
-    Call,
-    Client,
-    Step,
-)
+from tests.model.story import HTTP, STREAM, Ask, Call, Client, Step
 from tests.support.requests import evaluation_of, stream_question
 
 ANSWER_S_MAX: Final = 30.0
@@ -243,11 +236,7 @@ class StreamVisitor(Visitor):
         if step.pause_s is None:
             frames = [list(step.questions)]
         data = b"".join(
-            self._frames.ask(
-                number,
-                [stream_question(each) for each in questions],
-                asked,
-            )
+            self._frames.ask(number, [stream_question(each) for each in questions], asked)
             for number, questions in enumerate(frames)
         )
         assert self._stream is not None

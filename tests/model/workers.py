@@ -19,13 +19,10 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.daemon import lifespan, worker
 from authorizerd.daemon.workers.link import LOADING_SECONDS_MAX, WorkerProcess
-from authorizerd.protocol.worker_feed import (
-    WorkerAddress,
-)
-from tests.model.host import Host
+from authorizerd.protocol.worker_feed import WorkerAddress
 from tests.model.invariants import check
 from tests.model.machine import STALLS_S, Replacement
-from tests.model.network import MemoryListener, MemoryStream, Network
+from tests.model.network import Host, MemoryListener, MemoryStream, Network
 from tests.model.story import WorkerFault
 
 if TYPE_CHECKING:
@@ -168,12 +165,8 @@ class Workers:
 
     # Faults.
 
-    async def play(self, faults: Sequence[WorkerFault], scope: trio.CancelScope) -> None:
-        """Let these faults happen, one after the other, until ``scope`` is cancelled."""
-        with scope:
-            await self._play(faults)
-
-    async def _play(self, faults: Sequence[WorkerFault]) -> None:
+    async def play(self, faults: Sequence[WorkerFault]) -> None:
+        """Let these faults happen, one after the other."""
         for fault in faults:
             await trio.sleep(fault.delay_s)
             living = self._living

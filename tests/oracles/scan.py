@@ -5,8 +5,9 @@ The rules come from KIP-290 for patterns, and from Kafka's scan order for the na
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from ipaddress import ip_address, ip_network
+from typing import Final
 
 from authorizerd.acl.model import Acl, Question
 from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
@@ -14,6 +15,10 @@ from authorizerd.acl.releases import ANY_RELEASE, ReleaseRules
 ALL, READ, WRITE, DELETE, ALTER, DESCRIBE = 2, 3, 4, 6, 7, 8
 DESCRIBE_CONFIGS, ALTER_CONFIGS = 10, 11
 DENY, ALLOW, LITERAL, PREFIXED = 2, 3, 3, 4
+
+Settings = tuple[frozenset[str], bool]
+"""The super users, and whether everyone is allowed what no ACL is about."""
+STRICT: Final[Settings] = (frozenset(), False)
 
 
 def meets(acl: Acl, question: Question) -> bool:
@@ -122,3 +127,27 @@ def decide(
     if scan:
         return True, scan[-1]
     return allow_everyone and not any(meets(acl, question) for acl in acls), None
+
+
+def find_wrong(
+    acls: frozenset[Acl],
+    asked: Sequence[Question],
+    decisions: Sequence[bool],
+    settings: Sequence[Settings] = (STRICT,),
+) -> str | None:
+    """Return the first decision that these ACLs do not explain, None if they explain all.
+
+    Args:
+        settings: those that may have been in force, also different ones for each question.
+    """
+    if len(asked) != len(decisions):
+        return f"{len(decisions)} decisions for {len(asked)} questions"
+    for question, decision in zip(asked, decisions, strict=True):
+        rule = None
+        for super_users, allow_everyone in settings:
+            expected, rule = decide(acls, allow_everyone=allow_everyone, question=question)
+            if (expected or question.principal in super_users) is decision:
+                break
+        else:
+            return f"expected {not decision} for {question} by {rule}, found {decision}"
+    return None

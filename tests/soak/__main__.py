@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.soak.report import find_growth, format_report, judge_all, write_files
-from tests.soak.running import running_sites
 from tests.soak.sites import WRITES
-from tests.soak.soak import Soak
+from tests.soak.soak import Soak, running_sites
 from tests.support.daemon_process import ROOT, run
 
 BALLAST: Final = 2000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +16,8 @@ import trio
 
 from authorizerd.acl.model import Acl
 from tests.fleet.client import Client
+from tests.fleet.disk import Disk
 from tests.fleet.universe import DAEMON, make_ballast
-from tests.soak.disk import Disk
 from tests.soak.disturbances import Disturbance, fill_copy_disk, toggle_super_user
 from tests.soak.history import History
 from tests.soak.sites import COMMON, Site, wait_until
@@ -69,23 +70,26 @@ class BrokersSite(Site):
         super().__init__("brokers", folder, settings, log_dir=disk.folder / "copy", disk=disk)
         self.ballast = ballast
         offset = int(self.metric("authorizerd_snapshot_offset"))
-        self.history = History(frozenset(), offset, is_one_process=True)
+        self.judge = History(
+            frozenset(), offset, newest_offset=lambda: math.inf, is_one_process=True
+        )
 
     def change(self, added: list[Acl], removed: list[Acl]) -> None:
         """Change the ACLs in the cluster, and wait until the daemon has followed.
 
-        The daemon appends a mark and the changes to its copy, so its next offset is known.
+        The daemon also appends releases of brokers to its copy, so its next offset is not known.
         """
-        if not added and not removed:
-            return
-        history, state = self.history, self.history.newest
-        offset = state.offset + 1 + len(added) + len(removed)
-        history.add((state.acls | {*added}) - {*removed}, offset)
+        if math.isinf(self.judge.newest.last):  # an error has ended the last change
+            self._settle()
+        acls = (self.judge.newest.acls | {*added}) - {*removed}
+        self.judge.add(acls, self.judge.newest.last + 1, math.inf)
         self.brokers.do(ScriptedCluster.change, *added, removed=removed)
-        wait_until(
-            lambda: self.metric("authorizerd_snapshot_offset") == offset, f"offset {offset} follows"
-        )
-        history.raise_floor(offset)
+        self._settle()
+
+    def _settle(self) -> None:
+        count = (self.ballast or 0) + len(self.judge.newest.acls)
+        wait_until(lambda: self.metric("authorizerd_acls") == count, f"{count} ACLs follow")
+        self.judge.settle(int(self.metric("authorizerd_snapshot_offset")))
 
 
 class BrokersWriter(Client):
@@ -96,7 +100,7 @@ class BrokersWriter(Client):
 
     def exchange(self) -> None:
         with self.site.writing:
-            added, removed = DAEMON.draw_change(self.random, self.site.history.newest.acls)
+            added, removed = DAEMON.draw_change(self.random, self.site.judge.newest.acls)
             self.site.change(added, removed)
 
 
@@ -146,7 +150,7 @@ def _leave_lagging(site: BrokersSite, random: Random) -> None:
     with site.writing:
         site.brokers.do(lambda cluster: cluster.lagging.update(cluster.brokers.keys() - {read}))
         try:
-            site.change(*DAEMON.draw_change(random, site.history.newest.acls))
+            site.change(*DAEMON.draw_change(random, site.judge.newest.acls))
             with _failing(site, "is_down"):
                 time.sleep(_LAG_SECONDS)
                 site.brokers.do(ScriptedCluster.catch_up)

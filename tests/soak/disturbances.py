@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 import os
 import signal
-import ssl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Final, TypeAlias
+
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import load_pem_x509_certificate
 
 from authorizerd.acl.model import AclAdded, Question
 from authorizerd.protocol.kafka.api import QuorumKey
 from tests.fleet.universe import DAEMON
-from tests.soak.disk import Disk
 from tests.soak.sites import HOSTS, FollowerSite, OwnLogSite, Site, wait_until
 from tests.support.acls import acl, question
 from tests.support.certificates import connect_tls
@@ -47,7 +47,7 @@ def disturbances_of_own(site: OwnLogSite) -> dict[str, Disturbance]:
     found: dict[str, Disturbance] = {
         "reload settings": partial(toggle_super_user, site),
         "reject settings": partial(reject_settings, site),
-        "replace a token": TokenReplacement(site),
+        "replace a token": partial(replace_token, site),
         "replace the certificate": partial(replace_certificate, site),
         "rotate the audit log": partial(rotate_audit, site),
         "kill a worker": partial(kill_worker, site),
@@ -62,11 +62,15 @@ def disturbances_of_follower(site: FollowerSite, random: Random) -> dict[str, Di
     """Return what disturbs the follower, by name."""
     found: dict[str, Disturbance] = {
         "reload settings": partial(toggle_super_user, site),
-        "elect another leader": partial(elect, site, random),
+        "elect another leader": partial(_do, site, partial(_elect_another, random=random)),
         "restart the leader": partial(restart_leader, site, random),
         "lose uncommitted records": partial(lose_uncommitted, site, random),
-        "drop the leader's connections": partial(drop_connections, site),
-        "spoil an answer": partial(spoil_answer, site),
+        "drop the leader's connections": lambda: _do(
+            site, lambda quorum: quorum.drop_connections(quorum.leader.node_id)
+        ),
+        "spoil an answer": lambda: _do(
+            site, lambda quorum: quorum.leader.spoil(QuorumKey.FETCH, Fault.GARBAGE)
+        ),
         "take a snapshot": lambda: _do(site, ScriptedQuorum.take_snapshot),
     }
     if site.disk.is_small:
@@ -113,29 +117,22 @@ def reject_settings(site: Site) -> None:
     assert found == (200, True), f"the old settings are not in force: {found}"
 
 
-class TokenReplacement:
+def replace_token(site: OwnLogSite) -> None:
     """Replace a token: the new one is accepted, the old one is not."""
-
-    def __init__(self, site: OwnLogSite) -> None:
-        self._site = site
-        self._token: str | None = None
-
-    def __call__(self) -> None:
-        old, self._token = self._token, self._site.replace_token("spare")
-        self._site.signal_reload()
-        asked = question("User:spare", "READ", topic="any")  # callers may ask about themselves
-        for _ in range(_NEW_CONNECTIONS):
-            assert _ask(self._site, asked, self._token) == (200, False)
-            if old is not None:
-                assert _ask(self._site, asked, old) == (401, False)
+    old, site.spare_token = site.spare_token, site.replace_token("spare")
+    site.signal_reload()
+    asked = question("User:spare", "READ", topic="any")  # callers may ask about themselves
+    for _ in range(_NEW_CONNECTIONS):
+        assert _ask(site, asked, site.spare_token) == (200, False)
+        assert not old or _ask(site, asked, old) == (401, False)
 
 
 def replace_certificate(site: OwnLogSite) -> None:
     """Replace the keystore: every new handshake shows the new certificate."""
     keystore = site.authority.issue("server", *HOSTS)
     site.signal_reload()
-    text = keystore.read_text()
-    expected = ssl.PEM_cert_to_DER_cert(_first_certificate(text))
+    certificate = load_pem_x509_certificate(keystore.read_bytes())
+    expected = certificate.public_bytes(Encoding.DER)
     assert site.context is not None
     ports = [site.ready["decision_http"], site.ready["decision_stream"]]
     for port in [*ports, *ports, site.ready["listeners"]["SECURE"]]:
@@ -143,19 +140,11 @@ def replace_certificate(site: OwnLogSite) -> None:
             assert connection.getpeercert(binary_form=True) == expected, f"{port}: old certificate"
 
 
-def _first_certificate(text: str) -> str:
-    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-    return text[text.index(begin) : text.index(end) + len(end)]
-
-
 def rotate_audit(site: OwnLogSite) -> None:
     """Move the audit file away, as logrotate does: the daemon opens a new one."""
     site.audit_file.replace(site.audit_file.with_suffix(".1"))
-    wait_until(lambda: _has_lines(site.audit_file), "the daemon writes to a new audit file")
-
-
-def _has_lines(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
+    new = site.audit_file
+    wait_until(lambda: new.exists() and new.stat().st_size > 0, "a new audit file is written to")
 
 
 def kill_worker(site: OwnLogSite) -> None:
@@ -170,7 +159,7 @@ def kill_worker(site: OwnLogSite) -> None:
 
 def fill_audit_disk(site: OwnLogSite) -> None:
     """Let no audit line be written for a while. Decisions go on."""
-    with _full(site.audit_disk, site.audit_disk.fill):
+    with site.audit_disk.full():
         wait_until(lambda: site.metric("authorizerd_audit_failing") >= 1, "the audit fails")
     wait_until(lambda: site.metric("authorizerd_audit_failing") == 0, "the audit recovers")
     rotate_audit(site)
@@ -180,34 +169,23 @@ def use_up_names(site: OwnLogSite) -> None:
     """Let the log begin no segment: changes are refused, and nothing is lost."""
     site.refuses_changes = True
     refusals = site.refusals
-    with _full(site.disk, site.disk.use_up_names):
-        wait_until(lambda: site.refusals > refusals, "changes are refused", SEGMENT_SECONDS)
-    floor = site.history.floor
-    wait_until(lambda: site.history.floor > floor, "changes are made again")
+    with site.disk.without_names():
+        wait_until(
+            lambda: site.refusals > refusals, "changes are refused", seconds_max=SEGMENT_SECONDS
+        )
+    floor = site.judge.floor
+    wait_until(lambda: site.judge.floor > floor, "changes are made again")
     site.refuses_changes = False
 
 
 def fill_copy_disk(site: Site) -> None:
     """Let the daemon not write its copy for a while. Decisions go on."""
-    with _full(site.disk, site.disk.fill):
-        wait_until(
-            lambda: site.metric("authorizerd_source_copy_failing") == 1,
-            "the copy cannot be written",
-        )
+    failing = "authorizerd_source_copy_failing"
+    with site.disk.full():
+        wait_until(lambda: site.metric(failing) == 1, "the copy cannot be written")
     wait_until(
-        lambda: site.metric("authorizerd_source_copy_failing") == 0,
-        "the copy is written again",
-        COPY_SECONDS,
+        lambda: site.metric(failing) == 0, "the copy is written again", seconds_max=COPY_SECONDS
     )
-
-
-@contextmanager
-def _full(disk: Disk, fill: Callable[[], None]) -> Iterator[None]:
-    try:
-        fill()
-        yield
-    finally:
-        disk.clear()
 
 
 def _do(site: FollowerSite, action: Callable[[ScriptedQuorum], object]) -> None:
@@ -218,14 +196,10 @@ def _do(site: FollowerSite, action: Callable[[ScriptedQuorum], object]) -> None:
 
 
 def _wait_until_applied(site: FollowerSite) -> None:
-    offset = site.history.promised
+    offset = site.judge.promised
     wait_until(
         lambda: site.metric("authorizerd_snapshot_offset") >= offset, f"offset {offset} is applied"
     )
-
-
-def elect(site: FollowerSite, random: Random) -> None:
-    _do(site, partial(_elect_another, random=random))
 
 
 def _elect_another(quorum: ScriptedQuorum, random: Random) -> None:
@@ -237,9 +211,8 @@ def restart_leader(site: FollowerSite, random: Random) -> None:
     killed = site.quorum.do(lambda quorum: quorum.leader.node_id)
 
     def kill_and_elect(quorum: ScriptedQuorum) -> None:
-        others = [each for each in quorum.controllers if each != killed]
         quorum.kill(killed)
-        quorum.elect(random.choice(others))
+        quorum.elect(random.choice([each for each in quorum.controllers if each != killed]))
 
     _do(site, kill_and_elect)
     site.quorum.start(killed)
@@ -256,11 +229,3 @@ def lose_uncommitted(site: FollowerSite, random: Random) -> None:
         time.sleep(_UNCOMMITTED_SECONDS)
         site.quorum.do(partial(_elect_another, random=random))
     _wait_until_applied(site)
-
-
-def drop_connections(site: FollowerSite) -> None:
-    _do(site, lambda quorum: quorum.drop_connections(quorum.leader.node_id))
-
-
-def spoil_answer(site: FollowerSite) -> None:
-    _do(site, lambda quorum: quorum.leader.spoil(QuorumKey.FETCH, Fault.GARBAGE))

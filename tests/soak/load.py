@@ -17,15 +17,9 @@ from random import Random
 from typing import Final
 from urllib.parse import urlencode
 
-from authorizerd.acl.model import (
-    Acl,
-    Operation,
-    Question,
-    ResourceType,
-)
+from authorizerd.acl.model import Acl, Operation, Question, ResourceType
 from tests.daemon.opa_requests import PATH as OPA_PATH
 from tests.daemon.opa_requests import asked as opa_asked
-from tests.fleet.answers import find_wrong
 from tests.fleet.client import Client, RefusedError, WrongAnswerError
 from tests.fleet.clients import (
     EVALUATION,
@@ -97,10 +91,7 @@ class SubjectSearches(HttpClient):
     name, pause_seconds = "search subject", 0.6
 
     def exchange(self) -> None:
-        operation, topic = (
-            self.random.choice(_OPERATIONS),
-            self.random.choice(_TOPICS),
-        )
+        operation, topic = self.random.choice(_OPERATIONS), self.random.choice(_TOPICS)
         asked = [
             Question(each, "10.0.0.2", operation, ResourceType.TOPIC, topic) for each in _USERS
         ]
@@ -127,7 +118,7 @@ class Watches(HttpClient):
         self._copy: AclCopy | None = None
 
     def exchange(self) -> None:
-        floor = self.site.history.floor
+        floor = self.site.judge.floor
         copy, self._copy = self._copy, None  # after an error, the copy is not used again
         if copy is None or self.random.random() < self._LISTED_SHARE:
             copy = AclCopy()
@@ -137,7 +128,7 @@ class Watches(HttpClient):
         self._compare(floor, copy)
         self._copy = copy
 
-    def _follow(self, copy: AclCopy, offset: int) -> None:
+    def _follow(self, copy: AclCopy, offset: float) -> None:
         """Apply the changes up to ``offset``, which are acknowledged, so they come at once."""
         path = f"/v1/watch?after={copy.offset}"
         self.connection.request("GET", path, headers=self.site.http_headers)
@@ -157,14 +148,14 @@ class Watches(HttpClient):
                     copy.apply(event)
         self.close()  # a watch has no end
 
-    def _compare(self, floor: int, copy: AclCopy) -> None:
+    def _compare(self, floor: float, copy: AclCopy) -> None:
         found = sorted(map(repr, (each for each in copy.acls.values() if _is_shown_hot(each))))
 
         def find_fault(acls: frozenset[Acl]) -> str | None:
             expected = sorted(repr(shown(each)) for each in acls)
             return None if found == expected else f"expected {expected}, found {found}"
 
-        self.site.history.check(floor, copy.offset, find_fault)
+        self.site.judge.check(floor, copy.offset, find_fault)
 
 
 def _is_shown_hot(acl: dict[str, str]) -> bool:
@@ -172,19 +163,17 @@ def _is_shown_hot(acl: dict[str, str]) -> bool:
 
 
 class PastQuestions(HttpClient):
-    """Questions about an earlier offset, which has exactly one right answer."""
+    """Questions about an earlier offset, whose answer is that of its state."""
 
     name, pause_seconds = "past", 0.5
     site: Site
 
     def exchange(self) -> None:
-        history = self.site.history
-        offset = max(history.oldest.offset, history.floor - self.random.randint(0, 300))
-        state = history.state_at(offset)
+        history = self.site.judge
+        offset = int(max(history.oldest.last, history.floor - self.random.randint(0, 300)))
         question = DAEMON.draw_question(self.random)
         answer = self.post(EVALUATION, evaluation_of(question, as_of=offset))
-        if (wrong := find_wrong(state.acls, [question], [answer["decision"]])) is not None:
-            raise WrongAnswerError(f"as of {offset}: {wrong}: {answer}")
+        self.judge(offset, offset, [question], [answer["decision"]])
 
 
 class Pages(HttpClient):
@@ -236,7 +225,7 @@ class WaitingStream(StreamQuestions):
 
     def begin(self) -> tuple[float, int]:
         if self.random.random() < 0.1:
-            return self.site.history.promised, self.site.history.promised
+            return self.site.judge.promised, self.site.judge.promised
         return super().begin()
 
 
@@ -262,16 +251,10 @@ class Nuisance(Client):
         ready = self.site.ready
         ports = [ready["decision_http"], ready["decision_stream"], ready["admin_http"]]
         port = self.random.choice([*ports, *ready["listeners"].values()])
-        is_secure = self.site.context is not None and port not in (
-            ready["admin_http"],
-            ready["listeners"]["PLAINTEXT"],
-        )
+        is_plain = port in (ready["admin_http"], ready["listeners"]["PLAINTEXT"])
         is_rude = self.random.random() < 0.3
-        if is_secure and not is_rude:
-            assert self.site.context is not None
-            connection: socket.socket = connect_tls(port, self.site.context)
-        else:
-            connection = connect(port)
+        context = None if is_plain or is_rude else self.site.context
+        connection = connect(port) if context is None else connect_tls(port, context)
         try:
             # The daemon may refuse garbage, and end the connection, before all of it is sent.
             with suppress(ConnectionError):
@@ -310,18 +293,7 @@ class SlowEvaluations(HttpClient):
 
 
 CLIENTS: Final[tuple[type[Client], ...]] = (
-    Evaluations,
-    Batches,
-    OpaQuestions,
-    Explanations,
-    ActionSearches,
-    SubjectSearches,
-    PastQuestions,
-    Pages,
-    Scrapes,
-    WaitingStream,
-    Descriptions,
-    Nuisance,
-    SlowEvaluations,
-)
+    Evaluations, Batches, OpaQuestions, Explanations, ActionSearches, SubjectSearches,
+    PastQuestions, Pages, Scrapes, WaitingStream, Descriptions, Nuisance, SlowEvaluations,
+)  # fmt: skip
 """What asks every daemon."""

@@ -6,15 +6,40 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import quantiles
-from typing import Final
+from typing import Final, TypeAlias
 
-from tests.soak.flatness import Judgement, Sample, Verdict, judge
-from tests.soak.plot import Panel, Series, draw_panels
-from tests.soak.sampler import LIMITS, MIB
+from authorizerd.replay.report.plots import Curve, Frame, Plot, linear_axis
+from authorizerd.replay.report.rendering import ENVIRONMENT
+from tests.soak.flatness import LIMITS, MIB, Judgement, Sample, Verdict, judge
 from tests.soak.soak import Soak
 
 _POINTS_MAX: Final = 300
 _WIDTHS: Final = (34, 17)
+Panel: TypeAlias = tuple[str, Sequence[Curve]]
+"""The title of a plot, and at most two curves, which may be empty."""
+_COLUMNS: Final = 3
+_FRAME: Final = Frame(width=420, height=250, left=58.0, right=402.0, top=30.0, bottom=210.0)
+_PANELS: Final = ENVIRONMENT.from_string(
+    """\
+{% from "svg.jinja" import shapes, text %}
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {{ width }} {{ height }}" width="{{ width }}" \
+height="{{ height }}" role="img">
+<style>
+text{font:11px system-ui,sans-serif;fill:#333}.title{font-weight:600}
+.grid{stroke:#ddd}.axis{stroke:#888}.curve{fill:none;stroke-width:2}
+.curve-1{stroke:#0b6e99}.curve-2{stroke:#c2571a;stroke-dasharray:7 3}
+</style>
+<rect width="{{ width }}" height="{{ height }}" fill="#fff"/>
+{% for x, y, title, plot in panels %}
+<g transform="translate({{ x }},{{ y }})">
+{% if plot %}{{ shapes(plot) }}
+{% else %}{{ text(4, 14, title, style="title") }}{{ text(58, 125, "nothing was measured") }}
+{% endif %}
+</g>
+{% endfor %}
+</svg>
+"""
+)
 
 
 def judge_all(soak: Soak) -> dict[tuple[str, str], Judgement]:
@@ -37,15 +62,8 @@ def find_growth(judgements: Mapping[tuple[str, str], Judgement]) -> list[str]:
 
 def format_report(soak: Soak, judgements: Mapping[tuple[str, str], Judgement]) -> str:
     """Return the tables as text."""
-    return "\n".join(
-        [
-            *_format_clients(soak),
-            "",
-            *_format_disturbances(soak),
-            "",
-            *_format_judgements(judgements),
-        ]
-    )
+    tables = _format_clients(soak), _format_disturbances(soak), _format_judgements(judgements)
+    return "\n\n".join(map("\n".join, tables))
 
 
 def _row(*cells: object) -> str:
@@ -97,30 +115,41 @@ def _panels(soak: Soak) -> Iterator[Panel]:
     """Yield plots over time: of all daemons, and of the worker that lived longest."""
     workers = {process for process, _ in soak.series if ": worker " in process}
     oldest = max(workers, key=lambda each: len(soak.series[each, "memory"]), default="")
-    for quantity, title, unit in (
-        ("memory", "memory in MiB", MIB),
-        ("descriptors", "open descriptors", 1),
+    for quantity, title, unit, *names in (
+        ("memory", "memory in MiB", MIB, "daemon"),
+        ("descriptors", "open descriptors", 1, "daemon"),
+        ("p99 ms", "p99 in ms", 1, "evaluation", "stream"),
     ):
-        for first, second in (
-            ("own: daemon", oldest),
-            ("follower: daemon", ""),
-            ("brokers: daemon", ""),
-        ):
-            series = [
-                Series(name, _scale(soak.series[name, quantity], unit))
-                for name in (first, second)
-                if name
-            ]
-            yield Panel(title, "minutes", series, is_linear=True)
-    for site in ("own", "follower", "brokers"):
-        series = [
-            Series(name, _scale(soak.series[f"{site}: {name}", "p99 ms"], 1))
-            for name in ("evaluation", "stream")
-        ]
-        yield Panel(f"p99 in ms, {site}", "minutes", series, is_linear=True)
+        for site in soak.sites:
+            drawn = [f"{site.name}: {name}" for name in names]
+            if oldest.startswith(site.name) and "daemon" in names:
+                drawn.append(oldest)
+            curves = [Curve(each, _scale(soak.series[each, quantity], unit)) for each in drawn]
+            yield title, curves
 
 
 def _scale(samples: Sequence[Sample], unit: float) -> list[Sample]:
     """Return at most ``_POINTS_MAX`` of the samples, with times in minutes."""
     step = max(1, -(-len(samples) // _POINTS_MAX))
     return [(time / 60, value / unit) for time, value in samples[::step]]
+
+
+def draw_panels(panels: Sequence[Panel]) -> str:
+    """Return the panels, three in each row, as one SVG document."""
+    width, height = _FRAME.width, _FRAME.height
+    placed = [
+        (number % _COLUMNS * width, number // _COLUMNS * height, title, _plot(title, curves))
+        for number, (title, curves) in enumerate(panels)
+    ]
+    rows = -(-len(panels) // _COLUMNS)
+    return _PANELS.render(width=width * _COLUMNS, height=height * rows, panels=placed) + "\n"
+
+
+def _plot(title: str, curves: Sequence[Curve]) -> Plot | None:
+    points = [point for curve in curves for point in curve.points]
+    if not points:
+        return None
+    x, y = (linear_axis(0.0, max(point[each] or 0.0 for point in points) or 1.0) for each in (0, 1))
+    return Plot(
+        label=title, x=x, y=y, x_title="minutes", y_title=title, curves=curves, frame=_FRAME
+    )

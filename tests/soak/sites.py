@@ -10,25 +10,26 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from http.client import HTTPConnection, HTTPSConnection
+from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
-from random import Random
 from ssl import SSLContext
 from threading import Lock
 from types import SimpleNamespace
-from typing import IO, Any, Final
+from typing import IO, Final
 
-from authorizerd.acl.model import Acl, AclAdded, Question
+from authorizerd.acl.model import Acl, AclAdded
 from authorizerd.config.jaas import PLAIN_LOGIN_MODULE
 from authorizerd.config.tokens import SECRET_BYTES, new_token
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.records.scram import ScramMechanism, salt_password
-from tests.end_to_end.worker_processes import children
-from tests.fleet.universe import DAEMON, make_ballast
-from tests.soak.disk import Disk
+from tests.fleet.client import Place
+from tests.fleet.disk import Disk
+from tests.fleet.universe import make_ballast
 from tests.soak.history import History
+from tests.support import daemon_process
 from tests.support.certificates import Authority
 from tests.support.daemon_process import COMMAND, ROOT, new_log, write_config
 from tests.support.forked_command import StartedCommand
@@ -36,7 +37,6 @@ from tests.support.kafka_connection import KafkaConnection
 from tests.support.quorum_thread import QuorumThread
 from tests.support.sasl import ITERATIONS, MECHANISMS, SALT, credential_of
 from tests.support.scripted_quorum import ScriptedQuorum
-from tests.support.stream_connection import StreamConnection
 
 SECONDS_MAX: Final = 60.0
 """How long an answer, an effect or a start may take, also on a busy machine."""
@@ -71,17 +71,8 @@ COMMON: Final = {
 }
 
 
-def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
-    """Wait until ``holds`` returns True.
-
-    Raises:
-        AssertionError: it never does; the text has ``what``.
-    """
-    give_up = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > give_up:
-            raise AssertionError(f"not within {seconds:.0f} s: {what}")
-        time.sleep(0.1)
+wait_until = partial(daemon_process.wait_until, seconds_max=SECONDS_MAX, pause_seconds=0.1)
+"""Wait for an effect, also on a busy machine."""
 
 
 def start_program(arguments: Sequence[str | Path], *, stderr: IO[str]) -> StartedCommand:
@@ -89,21 +80,19 @@ def start_program(arguments: Sequence[str | Path], *, stderr: IO[str]) -> Starte
     return subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, stderr=stderr, text=True)
 
 
-class Site:
+class Site(Place):
     """A daemon that runs, with all that its clients need.
 
     Attributes:
         settings: the configuration; change it before ``reload``.
-        history: the states of the ACLs that change.
-        ballast: the number of the other ACLs.
-        context: of TLS, or None.
-        token: for the decision ports and the console, or None.
+        judge: knows the states of the ACLs that change.
         disk: what fills up in episodes.
         owns_log: True if the daemon itself decides about changes.
     """
 
+    judge: History
     owns_log = False
-    may_refuse = False
+    seconds_max = SECONDS_MAX
 
     def __init__(
         self,
@@ -117,22 +106,21 @@ class Site:
         token: str | None = None,
     ) -> None:
         self.name = name
-        self.folder = folder
+        self.folder = folder / name
+        self.folder.mkdir()
         self.settings = dict(settings)
         self.disk = disk
         self.context = context
         self.token = token
-        self.ballast: int | None = None
-        self.history: History
-        self.log_file = folder / "daemon.log"
+        self.log_file = self.folder / "daemon.log"
         self.log_dir = log_dir
         self._cuts_until = 0.0
-        self._process = self._start()
+        self.process = self._start()
 
     def _start(self) -> StartedCommand:
         """Start the daemon, and wait until it is ready."""
         ready = self.folder / "ready.json"
-        config = self._write_config()
+        config = write_config(self.folder, self.log_dir, self.settings)
         with self.log_file.open("w") as log:
             process = start_program(
                 ["serve", "--config", config, "--ready-file", ready], stderr=log
@@ -144,38 +132,22 @@ class Site:
             process.kill()
             process.wait()
             raise
-        self.ready: dict[str, Any] = json.loads(ready.read_bytes())
+        self.ready = json.loads(ready.read_bytes())
         return process
-
-    def _write_config(self) -> Path:
-        return write_config(self.folder, self.log_dir, self.settings)
-
-    @property
-    def has_workers(self) -> bool:
-        return "authorizerd.workers" in self.settings
-
-    @property
-    def process_id(self) -> int:
-        return self._process.pid
-
-    @property
-    def workers(self) -> list[int]:
-        """The process ids of the workers, the oldest one first."""
-        return sorted(children(self.process_id)) if self.has_workers else []
 
     @property
     def exit_code(self) -> int | None:
         """The exit code; None while the daemon runs."""
-        return self._process.poll()
+        return self.process.poll()
 
     def stop(self) -> int:
         """Send SIGTERM, wait for the end and return the exit code."""
-        self._process.terminate()
+        self.process.terminate()
         try:
-            return self._process.wait(SECONDS_MAX)
+            return self.process.wait(SECONDS_MAX)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+            self.process.kill()
+            return self.process.wait()
 
     def allow_cuts(self) -> None:
         """Let connections to the decision ports end for a while, because a worker ends."""
@@ -185,55 +157,17 @@ class Site:
     def allows_cuts(self) -> bool:
         return time.monotonic() < self._cuts_until
 
-    @property
-    def http_headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json"}
-        return (
-            headers if self.token is None else headers | {"Authorization": f"Bearer {self.token}"}
-        )
-
-    @property
-    def judge(self) -> History:
-        return self.history
-
     def allows(self, status: int, text: str) -> str | None:
         """Return the reason for which this answer over HTTP may come, None if it may not."""
         rows = (
-            (503, "search", "too many searches"),
+            (503, "too many questions", "too many questions"),
             (400, "too old", "no longer kept"),
             (503, "the files of the log end", "not in the copy yet"),
         )
         return next((why for code, part, why in rows if code == status and part in text), None)
 
-    def draw_question(self, chance: Random) -> Question:
-        return DAEMON.draw_question(chance)
-
-    def http(self) -> HTTPConnection:
-        """Return a connection to the decision port that connects again after ``close``."""
-        host, _, port = self.ready["decision_http"].rpartition(":")
-        if self.context is None:
-            return HTTPConnection(host, int(port), timeout=SECONDS_MAX)
-        return HTTPSConnection(host, int(port), timeout=SECONDS_MAX, context=self.context)
-
     def admin(self) -> HTTPConnection:
         return HTTPConnection(self.ready["admin_http"], timeout=SECONDS_MAX)
-
-    def stream(self, token: str | None = None) -> StreamConnection:
-        """Return a connection that has presented the site's token, or this one."""
-        token = self.token if token is None else token
-        connection = StreamConnection(self.ready["decision_stream"], token, self.context)
-        connection.socket.settimeout(SECONDS_MAX)
-        return connection
-
-    def kafka(
-        self, listener: str = "PLAINTEXT", context: SSLContext | None = None
-    ) -> KafkaConnection:
-        """Return a connection to a listener; ``context`` may have a client's certificate."""
-        if context is None and listener != "PLAINTEXT":
-            context = self.context
-        connection = KafkaConnection(self.ready["listeners"][listener], context=context)
-        connection.socket.settimeout(SECONDS_MAX)
-        return connection
 
     def metrics(self) -> dict[str, float]:
         """Return all samples of /metrics by their full names."""
@@ -250,22 +184,18 @@ class Site:
 
     def signal_reload(self, *logged: str) -> None:
         """Write the configuration, send SIGHUP, and wait until each text is logged once more."""
-        texts = logged or ("the configuration is reloaded", *self._workers_follow)
-        before = [self.count_logged(text) for text in texts]
-        self._write_config()
-        self._process.send_signal(signal.SIGHUP)
-        for text, count in zip(texts, before, strict=True):
-            self._wait_until_logged(text, count)
+        texts = logged or ("the configuration is reloaded",)
+        if not logged and "authorizerd.workers" in self.settings:
+            texts += ("every worker has the settings in force",)
+        before = self.log_file.read_text()
 
-    def _wait_until_logged(self, text: str, count: int) -> None:
-        wait_until(lambda: self.count_logged(text) > count, f"{text!r} is logged")
+        def are_logged() -> bool:
+            now = self.log_file.read_text()
+            return all(now.count(text) > before.count(text) for text in texts)
 
-    @property
-    def _workers_follow(self) -> tuple[str, ...]:
-        return ("every worker has the settings in force",) if self.has_workers else ()
-
-    def count_logged(self, text: str) -> int:
-        return self.log_file.read_text().count(text)
+        write_config(self.folder, self.log_dir, self.settings)
+        self.process.send_signal(signal.SIGHUP)
+        wait_until(are_logged, f"{texts} are logged")
 
 
 _PROTOCOLS: Final = {
@@ -280,6 +210,7 @@ class OwnLogSite(Site):
     Attributes:
         authority: the CA of its certificate.
         tokens: the lines of the tokens file.
+        spare_token: the last one of ``spare``, empty before the first.
         audit_file: where the audit goes, on a disk of its own that fills up.
         refuses_changes: True while the log cannot grow.
         refusals: how many changes were refused then.
@@ -296,6 +227,7 @@ class OwnLogSite(Site):
         self.audit_file = audit_disk.folder / "audit.log"
         token, line = new_token("soak", "User:soak", os.urandom(SECRET_BYTES))
         self.tokens = {"soak": line}
+        self.spare_token = ""
         self._write_tokens()
         settings = {
             **COMMON,
@@ -316,14 +248,9 @@ class OwnLogSite(Site):
             "metadata.max.retention.bytes": "1000000",
         }
         super().__init__(
-            "own",
-            folder,
-            settings,
-            log_dir=new_log(log_disk.folder),
-            disk=log_disk,
-            context=self.authority.client_context(),
-            token=token,
-        )
+            "own", folder, settings, log_dir=new_log(log_disk.folder), disk=log_disk,
+            context=self.authority.client_context(), token=token,
+        )  # fmt: skip
         with closing(self.kafka()) as admin:
             acls = make_ballast(ballast)
             for begin in range(0, ballast, _CREATED_AT_ONCE):
@@ -332,7 +259,7 @@ class OwnLogSite(Site):
             _create_users(admin)
         self.ballast = ballast
         with closing(self.stream()) as connection:
-            self.history = History(frozenset(), connection.greeting.offset)
+            self.judge = History(frozenset(), connection.greeting.offset)
 
     def _write_tokens(self) -> None:
         """Replace the file atomically."""
@@ -361,17 +288,25 @@ WRITES: Final[Mapping[str, Mapping[str, str]]] = {
 def _create_users(admin: KafkaConnection) -> None:
     for each in CREDENTIALS:  # a request may name a user once
         mechanism = ScramMechanism(each.mechanism)
-        upserted = SimpleNamespace(
-            name=each.user,
-            mechanism=mechanism,
-            iterations=ITERATIONS,
-            salt=SALT,
-            salted_password=salt_password(mechanism, PASSWORDS[each.user], SALT, ITERATIONS),
-        )
-        answer = admin.ask(
-            ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=(), upsertions=[upserted]
-        )
-        assert answer.results[0].error_code == 0, answer
+        salted = salt_password(mechanism, PASSWORDS[each.user], SALT, ITERATIONS)
+        answer = alter_credential(admin, each.user, mechanism, ITERATIONS, salted)
+        assert answer[0] == 0, answer
+
+
+def alter_credential(
+    connection: KafkaConnection,
+    user: str,
+    mechanism: ScramMechanism,
+    iterations: int,
+    salted: bytes,
+) -> tuple[int, str | None]:
+    """Send a credential of SCRAM; return the code and the text of the error."""
+    upserted = SimpleNamespace(
+        name=user, mechanism=mechanism, iterations=iterations, salt=SALT, salted_password=salted
+    )
+    api_key = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
+    [result] = connection.ask(api_key, 0, deletions=(), upsertions=[upserted]).results
+    return result.error_code, result.error_message
 
 
 class FollowerSite(Site):
@@ -407,7 +342,7 @@ class FollowerSite(Site):
         wait_until(
             lambda: self.metric("authorizerd_snapshot_offset") == offset, "it has the quorum's ACLs"
         )
-        self.history = History(
+        self.judge = History(
             frozenset(), offset, newest_offset=self._committed_offset, is_one_process=True
         )
 

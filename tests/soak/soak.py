@@ -1,4 +1,4 @@
-"""Drive the clients, disturb the daemons, and take samples, until the time is over."""
+"""Run the daemons, drive the clients, disturb all, and take samples, until the time is over."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
 from random import Random
 from statistics import quantiles
 from threading import Event, Lock, Thread
 from typing import Final
 
 from tests.fleet.client import Client, working
-from tests.soak.brokers import BrokersWriter, disturbances_of_brokers
-from tests.soak.disturbances import (
-    Disturbance,
-    disturbances_of_follower,
-    disturbances_of_own,
-)
-from tests.soak.flatness import Sample
+from tests.fleet.clients import WrongTokens
+from tests.fleet.disk import small_disk
+from tests.soak.brokers import BrokersSite, BrokersWriter, disturbances_of_brokers, running_brokers
+from tests.soak.disturbances import Disturbance, disturbances_of_follower, disturbances_of_own
+from tests.soak.flatness import Sample, sample
 from tests.soak.load import CLIENTS, SecureDescriptions, Watches
 from tests.soak.log_ins import LOG_INS, CertifiedDescriptions, WrongCertificates
 from tests.soak.refusals import REFUSALS
-from tests.soak.running import Sites
-from tests.soak.sampler import sample
-from tests.soak.sites import Site, wait_until
+from tests.soak.sites import FollowerSite, OwnLogSite, Site, wait_until
 from tests.soak.writers import OwnLogWriter, QuorumWriter, ThroughWriter
+from tests.support.quorum_thread import running_quorum
 
 FAULTS_MAX: Final = 20
 """The soak ends early after so many."""
@@ -35,8 +35,15 @@ EXPECTED_ERRORS: Final = (
     "the configuration is not reloaded",
     "it has ended with code -9",
 )
+_LEFT: Final = (
+    "authorizerd_updates_waiting",
+    'authorizerd_purgatory_size{operation="acl-update"}',
+    'authorizerd_stream_connections{listener="decision_stream"}',
+    'authorizerd_http_connections{listener="decision_http"}',
+)
+_KAFKA_CONNECTIONS: Final = "authorizerd_kafka_connections{"
 
-
+Sites = tuple[OwnLogSite, FollowerSite, BrokersSite]
 Series = dict[tuple[str, str], list[Sample]]
 """Samples by the name of a process, or of a client, and by the quantity."""
 
@@ -64,20 +71,18 @@ class Soak:
         self._calm = Event()
         self._lock = Lock()
         self._begun = time.monotonic()
-        kinds: Sequence[tuple[Site, type[Client]]] = [
-            *((site, kind) for site in self.sites for kind in CLIENTS),
-            *((site, kind) for site in (own, follower) for kind in (*LOG_INS, *REFUSALS)),
-            (own, SecureDescriptions),
-            (own, CertifiedDescriptions),
-            (own, WrongCertificates),
-            (own, Watches),
-            (own, OwnLogWriter),
-            (follower, QuorumWriter),
-            (follower, ThroughWriter),
-            (brokers, BrokersWriter),
-        ]
+        kinds: Mapping[Site, Sequence[type[Client]]] = {
+            own: (
+                *CLIENTS, *LOG_INS, *REFUSALS, SecureDescriptions, CertifiedDescriptions,
+                WrongCertificates, WrongTokens, Watches, OwnLogWriter,
+            ),
+            follower: (*CLIENTS, *LOG_INS, *REFUSALS, QuorumWriter, ThroughWriter),
+            brokers: (*CLIENTS, BrokersWriter),
+        }  # fmt: skip
         self.site_of = {
-            kind(site, self._random(site.name, kind.name)): site for site, kind in kinds
+            kind(site, self._random(site.name, kind.name)): site
+            for site in self.sites
+            for kind in kinds[site]
         }
         self.clients = [*self.site_of]
         self.tallies = {(site.name, each.name): each.tally for each, site in self.site_of.items()}
@@ -109,6 +114,13 @@ class Soak:
                 for thread in disturbing:
                     thread.join()
         self._check_rest()
+
+    @contextmanager
+    def _reporting(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the soak reports it
+            self.report(f"{what}: {error!r}")
 
     def report(self, fault: str) -> None:
         """Keep a fault, and print it at once."""
@@ -151,10 +163,8 @@ class Soak:
         random, disturbances = self._random(site.name, "disturbances"), self.disturbances[site]
         while True:
             for name in random.sample(sorted(disturbances), len(disturbances)):
-                try:
+                with self._reporting(f"{site.name}: {name}"):
                     disturbances[name]()
-                except Exception as error:  # noqa: BLE001 - the soak reports it
-                    self.report(f"{site.name}: {name}: {error!r}")
                 self.disturbed[site.name, name] += 1
                 yield
 
@@ -172,12 +182,10 @@ class Soak:
     def _sample(self, seen: Counter[tuple[str, str]]) -> None:
         now = time.monotonic() - self._begun
         for site in self.sites:
-            try:
+            with self._reporting(f"{site.name}: sample"):
                 for process, values in sample(site):
                     for quantity, value in values.items():
                         self.series[process, quantity].append((now, value))
-            except Exception as error:  # noqa: BLE001 - the soak reports it
-                self.report(f"{site.name}: sample: {error!r}")
         for key, tally in self.tallies.items():
             since, seen[key] = tally.seconds[seen[key] :], len(tally.seconds)
             if len(since) > 1:
@@ -187,23 +195,18 @@ class Soak:
     def _check_rest(self) -> None:
         """Check that nothing is left once all clients are gone, and that no request failed."""
         for site in self.sites:
-            if site.exit_code is None:
-                try:
-                    self._check_rest_of(site)
-                except Exception as error:  # noqa: BLE001 - the soak reports it
-                    self.report(f"{site.name}: at rest: {error!r}")
-
-    def _check_rest_of(self, site: Site) -> None:
-        wait_until(lambda: _is_at_rest(site.metrics()), "queues and connections are gone at rest")
-        for name, value in site.metrics().items():
-            if name.startswith("authorizerd_http_requests_failed_total") and value:
-                self.report(f"{site.name}: {name} is {value:.0f}")
+            if site.exit_code is not None:
+                continue
+            with self._reporting(f"{site.name}: at rest"):
+                wait_until(partial(_is_at_rest, site), "queues and connections are gone at rest")
+                for name, value in site.metrics().items():
+                    if name.startswith("authorizerd_http_requests_failed_total") and value:
+                        self.report(f"{site.name}: {name} is {value:.0f}")
 
     def stop(self) -> None:
         """Stop all daemons, and check how they end and what they have logged."""
         for site in self.sites:
-            code = site.stop() if site.exit_code is None else site.exit_code
-            if code:
+            if code := site.stop():
                 self.report(f"{site.name}: exit code {code}")
             for line in find_unexpected(site.log_file.read_text()):
                 self.report(f"{site.name}: logged: {line}")
@@ -219,15 +222,36 @@ def find_unexpected(log: str) -> list[str]:
     ]
 
 
-def _is_at_rest(metrics: Mapping[str, float]) -> bool:
-    return (
-        metrics["authorizerd_updates_waiting"] == 0
-        and metrics['authorizerd_purgatory_size{operation="acl-update"}'] == 0
-        and metrics['authorizerd_stream_connections{listener="decision_stream"}'] == 0
-        and metrics['authorizerd_http_connections{listener="decision_http"}'] == 0
-        and not any(
-            value
-            for name, value in metrics.items()
-            if name.startswith("authorizerd_kafka_connections{")
+def _is_at_rest(site: Site) -> bool:
+    metrics = site.metrics()
+    left = [value for name, value in metrics.items() if name.startswith(_KAFKA_CONNECTIONS)]
+    return not any(left + [metrics[each] for each in _LEFT])
+
+
+@contextmanager
+def running_sites(
+    folder: Path, *, ballast: int, writes: str, may_mount: bool = True
+) -> Iterator[Sites]:
+    """Run all daemons until the block ends; kill them then if they still run.
+
+    Args:
+        ballast: the number of fixed ACLs.
+        writes: how the follower sends changes to the controllers, one of ``WRITES``.
+        may_mount: False to give them disks that cannot be filled.
+    """
+    with ExitStack() as stack:
+        log_disk, audit_disk, copy_disk, listed_disk = (
+            stack.enter_context(small_disk(folder / f"{name}-disk", may_mount=may_mount))
+            for name in ("log", "audit", "copy", "listed")
         )
-    )
+        quorum = stack.enter_context(running_quorum())
+        cluster = stack.enter_context(running_brokers())
+        own = OwnLogSite(folder, ballast=ballast, log_disk=log_disk, audit_disk=audit_disk)
+        stack.callback(own.stop)
+        follower = FollowerSite(
+            folder, ballast=ballast, disk=copy_disk, quorum=quorum, writes=writes
+        )
+        stack.callback(follower.stop)
+        brokers = BrokersSite(folder, ballast=ballast, disk=listed_disk, brokers=cluster)
+        stack.callback(brokers.stop)
+        yield own, follower, brokers

@@ -9,8 +9,7 @@ import pytest
 from authorizerd.acl.model import Acl, Question
 from tests.oracles.scan import decide
 from tests.soak.refusals import RefusedChanges
-from tests.soak.running import running_sites
-from tests.soak.soak import Soak, find_unexpected
+from tests.soak.soak import Soak, find_unexpected, running_sites
 from tests.support.forked_command import start_command
 
 ROUNDS = 3
@@ -46,7 +45,7 @@ def test_every_client_compares_its_answers(tmp_path: Path, monkeypatch: pytest.M
         assert soak.faults == []
         for key, tally in soak.tallies.items():
             assert len(tally.seconds) + sum(tally.refused.values()) == ROUNDS, key
-        monkeypatch.setattr("tests.fleet.answers.decide", decide_wrongly)
+        monkeypatch.setattr("tests.oracles.scan.decide", decide_wrongly)
         soak.run_in_turns(1)
         found = sorted(tuple(fault.split(": ")[1:3]) for fault in soak.faults)
         expected = sorted(

@@ -27,16 +27,14 @@ class OwnLogWriter(Connected[KafkaConnection]):
         return self.site.kafka()
 
     def exchange(self) -> None:
-        history, state = self.site.history, self.site.history.newest
+        history, state = self.site.judge, self.site.judge.newest
         added, removed = DAEMON.draw_change(self.random, state.acls)
-        if not added and not removed:
-            return
         # One request is one batch, with a record for each ACL.
-        offset = state.offset + len(added) + len(removed)
+        offset = int(state.last) + len(added) + len(removed)
         history.add((state.acls | {*added}) - {*removed}, offset)
         errors = self._send(self.connection, added, removed)
         if not any(errors):
-            history.raise_floor(offset)
+            history.settle(offset)
         elif all(errors) and self.site.refuses_changes:
             history.withdraw()
             self.site.refusals += 1
@@ -70,11 +68,9 @@ class QuorumWriter(Client):
 
     def _append(self, quorum: ScriptedQuorum) -> None:
         """Append a change. No controller can serve it before this returns."""
-        history, ids = self.site.history, self.site.ids
+        history, ids = self.site.judge, self.site.ids
         acls = history.newest.acls
         added, removed = DAEMON.draw_change(self.random, acls)
-        if not added and not removed:
-            return
         for each in added:
             ids[each] = self.site.new_id()
         offset = quorum.append(

@@ -187,12 +187,17 @@ def new_log(folder: Path) -> Path:
     return log_dir
 
 
-def wait_until(holds: Callable[[], bool], what: str, seconds_max: float = SECONDS_MAX) -> None:
+def wait_until(
+    holds: Callable[[], bool],
+    what: str,
+    seconds_max: float = SECONDS_MAX,
+    pause_seconds: float = 0.02,
+) -> None:
     """Wait until ``holds`` returns True; the error names ``what`` if it never does."""
     give_up = time.monotonic() + seconds_max
     while not holds():
-        assert time.monotonic() < give_up, f"not in time: {what}"
-        time.sleep(0.02)
+        assert time.monotonic() < give_up, f"not within {seconds_max:.0f} s: {what}"
+        time.sleep(pause_seconds)
 
 
 def wait_until_ready(process: StartedCommand, ready_file: Path) -> None:

@@ -52,17 +52,14 @@ class KafkaConnection:
             else connect_tls(address, context, seconds_max)
         )
         self._connection = KafkaClientConnection(client_id, RESPONSE_BYTES_MAX)
-        if user is not None:
-            try:
-                self._authenticate(user, password)
-            except BaseException:
-                self.close()
-                raise
-
-    def _authenticate(self, user: str, password: str) -> None:
-        assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
-        token = f"\0{user}\0{password}".encode()
-        assert self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token).error_code == 0
+        try:
+            if user is not None:
+                assert self.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
+                token = f"\0{user}\0{password}".encode()
+                assert self.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token).error_code == 0
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         self.socket.close()

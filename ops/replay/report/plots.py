@@ -109,7 +109,6 @@ class Plot:
     x_number: Callable[[float], str] = format_tick
     y_number: Callable[[float], str] = format_tick
     curves: Sequence[Curve]
-    has_dots: bool = False
     markers: Sequence[tuple[str, float]] = ()
     frame: Frame = PAGE_FRAME
 

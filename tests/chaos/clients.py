@@ -1,22 +1,29 @@
-"""Clients that change ACLs: through the daemon, or in the cluster that it follows."""
+"""The clients that only chaos has.
+
+Some change ACLs, through the daemon or in the cluster that it follows. Others ask Kafka's Metadata:
+a user sees only the topics that it may describe.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from itertools import count
 from random import Random
+from ssl import SSLContext
 from typing import Final
 
 from authorizerd.acl.model import Acl
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.fleet.client import Connected, RefusedError, WrongAnswerError
+from tests.chaos.supervised_daemon import SupervisedDaemon
+from tests.fleet.client import Client, Connected, RefusedError, WrongAnswerError
 from tests.fleet.clients import UNSERVED
 from tests.fleet.journal import Outcome, Update
-from tests.fleet.ports import SECONDS_MAX, Ports
+from tests.fleet.universe import DAEMON
 from tests.kafka_rig import broker
 from tests.kafka_rig.cluster import Cluster
-from tests.support.acls import acl, exact_filter
+from tests.support.acls import acl, exact_filter, question
 from tests.support.kafka_connection import KafkaConnection
 
 _GROUP_MAX: Final = 3
@@ -25,6 +32,10 @@ _IN_DOUBT: Final = frozenset(
 )
 _OLD_SECONDS: Final = 40.0
 _NOTHING: Final = exact_filter(acl("User:nobody", topic="nothing"))
+_DECISIONS: Final[Mapping[int, bool]] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: True,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: False,
+}
 
 
 class Updater(Connected[KafkaConnection]):
@@ -39,9 +50,11 @@ class Updater(Connected[KafkaConnection]):
 
     name, pause_seconds, has_worker = "change", 0.01, False
     shown_within = 0.0
-    site: Ports
+    site: SupervisedDaemon
 
-    def __init__(self, site: Ports, random: Random, name: str, pool: Sequence[Acl]) -> None:
+    def __init__(
+        self, site: SupervisedDaemon, random: Random, name: str, pool: Sequence[Acl]
+    ) -> None:
         super().__init__(site, random)
         self._name = name
         self._free = [*pool]
@@ -117,12 +130,9 @@ class Updater(Connected[KafkaConnection]):
     def _enter(self, marker: Acl, group: frozenset[Acl], *, is_deletion: bool) -> Update:
         self._groups[marker] = group
         update = Update(
-            marker=marker,
-            acls=group,
-            is_deletion=is_deletion,
-            sent=time.monotonic(),
+            marker=marker, acls=group, is_deletion=is_deletion, sent=time.monotonic(),
             shown_within=self.shown_within,
-        )
+        )  # fmt: skip
         self.site.judge.updates.append(update)
         return update
 
@@ -144,7 +154,7 @@ class ClusterUpdater(Updater):
 
     def __init__(
         self,
-        site: Ports,
+        site: SupervisedDaemon,
         random: Random,
         pool: Sequence[Acl],
         cluster: Cluster,
@@ -161,7 +171,9 @@ class ClusterUpdater(Updater):
         nodes = [each for each in self._cluster.controllers if each.process.can_answer]
         self.random.shuffle(nodes)
         for node in nodes:
-            connection = KafkaConnection(node.address, user, password, seconds_max=SECONDS_MAX)
+            connection = KafkaConnection(
+                node.address, user, password, seconds_max=SupervisedDaemon.seconds_max
+            )
             try:
                 [result] = connection.delete(_NOTHING)
                 if result.error is None:
@@ -186,3 +198,71 @@ class ClusterUpdater(Updater):
         if any(error is not None and error.code == ErrorCode.NOT_CONTROLLER for error in errors):
             raise ConnectionAbortedError("the controller is no longer active")
         return super().outcome_of(errors)
+
+
+def ask_topics(client: Client, connection: KafkaConnection, user: str) -> None:
+    """Ask for the metadata of all topics as this user, and judge the answer."""
+    begun = client.site.judge.begin()
+    topics = connection.metadata(*DAEMON.topics).topics
+    if {each.error_code for each in topics} == {ErrorCode.AUTHORIZER_NOT_READY}:
+        raise RefusedError("metadata: not ready")
+    if not all(each.error_code in _DECISIONS for each in topics):
+        raise WrongAnswerError(f"Metadata was answered by {topics}")
+    client.judge(
+        begun,
+        None,
+        [question(user, "DESCRIBE", topic=each.name, host="127.0.0.1") for each in topics],
+        [_DECISIONS[each.error_code] for each in topics],
+    )
+
+
+class Topics(Connected[KafkaConnection]):
+    """Metadata for a user who has logged in."""
+
+    name, pause_seconds, has_worker = "metadata", 0.1, False
+    site: SupervisedDaemon
+
+    def connect(self) -> KafkaConnection:
+        self._user = self.random.choice(DAEMON.askers)
+        return self.site.kafka(user=self._user.removeprefix("User:"))
+
+    def exchange(self) -> None:
+        connection = self.connection  # it chooses the user
+        ask_topics(self, connection, self._user)
+
+
+class CertifiedTopics(Client):
+    """The same over TLS, with a new connection and one of several certificates each time.
+
+    Args:
+        certificates: a client's TLS context for each user.
+        expired: a context with a certificate that has expired, which must never be accepted.
+    """
+
+    name, pause_seconds, has_worker = "metadata over TLS", 0.1, False
+    site: SupervisedDaemon
+
+    def __init__(
+        self,
+        site: SupervisedDaemon,
+        random: Random,
+        certificates: Mapping[str, SSLContext],
+        expired: SSLContext,
+    ) -> None:
+        super().__init__(site, random)
+        self._certificates = certificates
+        self._expired = expired
+        self.refused = 0
+        """How often the expired certificate was refused."""
+
+    def exchange(self) -> None:
+        user = self.random.choice(DAEMON.askers)
+        with closing(self.site.kafka("SECURE", self._certificates[user])) as connection:
+            ask_topics(self, connection, user)
+        try:
+            with closing(self.site.kafka("SECURE", self._expired)) as connection:
+                answer = connection.metadata(*DAEMON.topics)
+        except (OSError, AssertionError):
+            self.refused += 1
+        else:
+            raise WrongAnswerError(f"with an expired certificate: {answer}")

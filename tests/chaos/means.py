@@ -1,23 +1,27 @@
-"""A network and a disk that only this run has: Linux namespaces, which end with their processes.
+"""What some faults need: a network that only this run has, and a library in the daemon.
 
-Nothing outside notices these faults, and nothing has to be undone if the run is killed.
+The network and the mounts are those of Linux namespaces, which end with their processes. Nothing
+outside notices these faults, and nothing has to be undone if the run is killed. The library makes
+faults of the disk and of the clock. It reads the numbers in a shared file at each call, so faults
+begin and end while the processes run.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
+import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 INSIDE: Final = "CHAOS_INSIDE"
 """The variable that is set in the namespaces."""
 
-DISK_BYTES: Final = 16 << 20
 _MTU: Final = "1500"
 """That of the usual network, so that big messages take several packets."""
 
@@ -25,6 +29,10 @@ _PROBES: Final = (
     ("unshare", "--mount", "--net", "--"),
     ("unshare", "--user", "--map-root-user", "--mount", "--net", "--"),
 )
+SOURCE: Final = Path(__file__).with_name("shim.c")
+_NUMBERS: Final = ("clock_step_ns", "write_errno", "sync_errno", "read_errno", "delay_us", "failed")
+"""In the order of shim.c; ``failed`` counts calls."""
+_NUMBER: Final = struct.Struct("=q")
 
 
 def enter(module: str, arguments: Sequence[str]) -> str:
@@ -95,36 +103,51 @@ class PrivateNetwork:
             _run(self._iptables, "-D", "INPUT", *rule, "-j", "DROP")
 
 
-class PrivateDisk:
-    """A small file system in memory, at ``path``, which can be filled.
-
-    Raises:
-        OSError: it cannot be mounted.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir()
-        _run("mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "chaos", str(path))
-        self._ballast = path / "ballast"
-
-    def close(self) -> None:
-        """Unmount it, also if a process still uses it; otherwise ``path`` could not be removed."""
-        _run("umount", "--lazy", str(self.path))
-
-    @contextmanager
-    def full(self) -> Iterator[None]:
-        """Leave no free byte until the block ends."""
-        with suppress(OSError), self._ballast.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-        try:
-            yield
-        finally:
-            self._ballast.unlink()
-
-
 def _run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+class Shim:
+    """The library, and the file that controls it.
+
+    Args:
+        folder: for the library and the file.
+        directory: only files in ``log`` below it have faults.
+    """
+
+    def __init__(self, folder: Path, directory: Path) -> None:
+        library = folder / "shim.so"
+        control = folder / "shim.control"
+        command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"]
+        subprocess.run(command, check=True)
+        control.write_bytes(bytes(_NUMBER.size * len(_NUMBERS)))
+        with control.open("r+b") as file:
+            self._numbers = mmap.mmap(file.fileno(), 0)
+        self.environment: Mapping[str, str] = {
+            "LD_PRELOAD": str(library),
+            "CHAOS_CONTROL": str(control),
+            "CHAOS_DIRECTORY": str(directory.resolve() / "log"),
+        }
+
+    @property
+    def failed(self) -> int:
+        """How many calls have failed so far."""
+        [value] = _NUMBER.unpack_from(self._numbers, _NUMBER.size * _NUMBERS.index("failed"))
+        return int(value)
+
+    @contextmanager
+    def having(self, name: str, value: int) -> Iterator[None]:
+        """Have one fault until the block ends."""
+        place = _NUMBER.size * _NUMBERS.index(name)
+        _NUMBER.pack_into(self._numbers, place, value)
+        try:
+            yield
+        finally:
+            _NUMBER.pack_into(self._numbers, place, 0)
+
+
+def find_compiler() -> bool:
+    """Return whether this machine can build the library."""
+    return shutil.which("cc") is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.shim import Shim, find_compiler
+from tests.chaos.means import Shim, find_compiler
 
 PROGRAM = """
 import os, sys, time
@@ -34,12 +34,9 @@ pytestmark = pytest.mark.skipif(not find_compiler(), reason="no C compiler (cc)"
 def run_program(shim: Shim, path: Path) -> tuple[dict[str, str], float]:
     """Return what became of each call for a file, and the clock of the program."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, path],
-        env=os.environ | shim.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        [sys.executable, "-c", PROGRAM, path], env=os.environ | shim.environment,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
     *results, now = done.stdout.split()
     return dict(zip(CALLS, results, strict=True)), float(now)
 
