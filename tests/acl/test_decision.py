@@ -72,14 +72,9 @@ def some_acls() -> st.SearchStrategy[set[Acl]]:
 
 def fast(snapshot: AclSnapshot, settings: AuthorizerSettings, asked: Question) -> bool:
     return authorize(
-        snapshot,
-        settings,
-        asked.principal,
-        asked.host,
-        asked.operation,
-        asked.resource_type,
+        snapshot, settings, asked.principal, asked.host, asked.operation, asked.resource_type,
         asked.resource_name,
-    )
+    )  # fmt: skip
 
 
 @given(some_acls(), questions(), st.booleans())

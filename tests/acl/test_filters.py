@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.filters import accepts, match_acls, scan_acls
 from authorizerd.acl.index.filter_index import FilterIndex
-from authorizerd.acl.model import (
-    Acl,
-    AclFilter,
-    Operation,
-    PatternType,
-    ResourceType,
-)
+from authorizerd.acl.model import Acl, AclFilter, Operation, PatternType, ResourceType
 from authorizerd.acl.steps import ITEMS_PER_CHUNK
 from tests.support.acls import acl, snapshot_of
 from tests.support.strategies import HOSTS, PRINCIPALS, acls, int8s, resource_names
@@ -101,14 +95,9 @@ def test_listed_acls_are_those_that_the_filter_accepts(filter: AclFilter, held: 
 def test_a_filter_with_all_fields_of_an_acl_matches_only_it(held: Acl) -> None:
     """A filter that differs in any one field does not match."""
     exact = AclFilter(
-        held.resource_type,
-        held.resource_name,
-        held.pattern_type,
-        held.principal,
-        held.host,
-        held.operation,
-        held.permission_type,
-    )
+        held.resource_type, held.resource_name, held.pattern_type, held.principal, held.host,
+        held.operation, held.permission_type,
+    )  # fmt: skip
     assert accepts(exact, held)
     for field, value in (
         ("resource_type", ResourceType.CLUSTER),

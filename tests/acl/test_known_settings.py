@@ -61,24 +61,15 @@ def test_denial_is_doubted_exactly_if_other_values_would_allow_it(
     ("known", "keys", "text"),
     [
         (KnownSettings(frozenset(), False), (), ""),
-        (
-            KnownSettings(None, False),
-            (SUPER_USERS,),
-            " unless User:a is a super user, which is unknown",
-        ),
-        (
-            KnownSettings(frozenset(), None),
-            (ALLOW_EVERYONE,),
-            " unless allow.everyone.if.no.acl.found is true, which is unknown",
-        ),
-        (
-            KnownSettings(None, None),
-            (SUPER_USERS, ALLOW_EVERYONE),
-            " unless User:a is a super user or allow.everyone.if.no.acl.found is true,"
-            " which is unknown",
-        ),
+        (KnownSettings(None, False), (SUPER_USERS,),
+         " unless User:a is a super user, which is unknown"),
+        (KnownSettings(frozenset(), None), (ALLOW_EVERYONE,),
+         " unless allow.everyone.if.no.acl.found is true, which is unknown"),
+        (KnownSettings(None, None), (SUPER_USERS, ALLOW_EVERYONE),
+         " unless User:a is a super user or allow.everyone.if.no.acl.found is true,"
+         " which is unknown"),
     ],
-)
+)  # fmt: skip
 def test_doubt_names_what_is_unknown(
     known: KnownSettings, keys: tuple[str, ...], text: str
 ) -> None:

@@ -8,12 +8,7 @@ from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.errors import PastMismatchError
 from authorizerd.acl.model import Acl, AclAdded, ChangeBatch, Question
 from authorizerd.acl.past import AnswerChange, PastChange, find_answer_changes, undo_changes
-from authorizerd.acl.snapshot import (
-    EMPTY_SNAPSHOT,
-    AclSnapshot,
-    apply_changes,
-    at_offset,
-)
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from tests.acl.questions import questions
 from tests.support.acls import acl, question, snapshot_after, snapshot_of
 from tests.support.strategies import logs
@@ -142,10 +137,6 @@ def test_change_that_made_the_difference_is_named() -> None:
 def test_id_of_another_acl_is_undone_too() -> None:
     """An id may first belong to an ACL of the question, and then to another one."""
     grant, other = acl(topic="t"), acl("User:b", topic="u")
-    log = [
-        change(1, grant),
-        change(1, grant, offset=2, is_added=False),
-        change(1, other, offset=2),
-    ]
+    log = [change(1, grant), change(1, grant, offset=2, is_added=False), change(1, other, offset=2)]
     found = find_answer_changes(snapshot_of(other), NO_SETTINGS, question(topic="t"), log)
     assert found == (AnswerChange(log[1], False), AnswerChange(log[0], True))

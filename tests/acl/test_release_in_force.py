@@ -77,96 +77,41 @@ def test_level_belongs_to_releases(level: int, releases: set[str]) -> None:
         (QUORUM, [finalized(30)], ANY_RELEASE, UNKNOWN_RELEASE.reason),
         (BROKERS, [broker(1, 30), broker(2, 30)], RULES_4_3, "brokers 1, 2 run 4.3"),
         (BROKERS, [broker(1, 33)], RULES_4_4, "broker 1 runs 4.4"),
-        (
-            BROKERS,
-            [broker(1, 30), broker(2, 33)],
-            ANY_RELEASE,
-            "broker 1 runs 4.3; broker 2 runs 4.4",
-        ),
-        (
-            BROKERS,
-            [broker(1, 33), broker(2, UNKNOWN_LEVEL)],
-            ANY_RELEASE,
-            "broker 1 runs 4.4; broker 2 runs an unknown release",
-        ),
+        (BROKERS, [broker(1, 30), broker(2, 33)], ANY_RELEASE,
+         "broker 1 runs 4.3; broker 2 runs 4.4"),
+        (BROKERS, [broker(1, 33), broker(2, UNKNOWN_LEVEL)], ANY_RELEASE,
+         "broker 1 runs 4.4; broker 2 runs an unknown release"),
         (BROKERS, [broker(1, 31)], ANY_RELEASE, "broker 1 runs 4.3 or 4.4"),
-        (
-            QUORUM,
-            [broker(1, 30), controller(9, 30)],
-            RULES_4_3,
-            "broker 1 and controller 9 run 4.3",
-        ),
-        (
-            QUORUM,
-            [broker(1, 33), controller(9, 30)],
-            ANY_RELEASE,
-            "controller 9 runs 4.3; broker 1 runs 4.4",
-        ),
-        (
-            QUORUM,
-            [broker(1, 33)],
-            ANY_RELEASE,
-            "broker 1 runs 4.4; a controller that has not registered runs an unknown release",
-        ),
+        (QUORUM, [broker(1, 30), controller(9, 30)], RULES_4_3,
+         "broker 1 and controller 9 run 4.3"),
+        (QUORUM, [broker(1, 33), controller(9, 30)], ANY_RELEASE,
+         "controller 9 runs 4.3; broker 1 runs 4.4"),
+        (QUORUM, [broker(1, 33)], ANY_RELEASE,
+         "broker 1 runs 4.4; a controller that has not registered runs an unknown release"),
         # Controllers count while they are voters.
-        (
-            QUORUM,
-            [voters(9), broker(1, 33), controller(8, 30), controller(9, 33)],
-            RULES_4_4,
-            "broker 1 and controller 9 run 4.4",
-        ),
-        (
-            QUORUM,
-            [voters(8, 9), broker(1, 33), controller(9, 33)],
-            ANY_RELEASE,
-            "broker 1 and controller 9 run 4.4; controller 8 runs an unknown release",
-        ),
-        (
-            QUORUM,
-            [voters(9), VotersChanged(None), broker(1, 33), controller(8, 30), controller(9, 33)],
-            ANY_RELEASE,
-            "controller 8 runs 4.3; broker 1 and controller 9 run 4.4",
-        ),
+        (QUORUM, [voters(9), broker(1, 33), controller(8, 30), controller(9, 33)], RULES_4_4,
+         "broker 1 and controller 9 run 4.4"),
+        (QUORUM, [voters(8, 9), broker(1, 33), controller(9, 33)], ANY_RELEASE,
+         "broker 1 and controller 9 run 4.4; controller 8 runs an unknown release"),
+        (QUORUM,
+         [voters(9), VotersChanged(None), broker(1, 33), controller(8, 30), controller(9, 33)],
+         ANY_RELEASE, "controller 8 runs 4.3; broker 1 and controller 9 run 4.4"),
         # A registration replaces the earlier one, and lasts until it is removed.
-        (
-            QUORUM,
-            [controller(9, 33), broker(1, 30), broker(1, 33), broker(2, 30)],
-            ANY_RELEASE,
-            "broker 2 runs 4.3; broker 1 and controller 9 run 4.4",
-        ),
-        (
-            QUORUM,
-            [controller(9, 33), broker(1, 33), broker(2, 30), NodeUnregistered(False, 2)],
-            RULES_4_4,
-            "broker 1 and controller 9 run 4.4",
-        ),
-        (
-            QUORUM,
-            [controller(8, 30), controller(9, 33), broker(1, 33), NodeUnregistered(True, 8)],
-            RULES_4_4,
-            "broker 1 and controller 9 run 4.4",
-        ),
+        (QUORUM, [controller(9, 33), broker(1, 30), broker(1, 33), broker(2, 30)], ANY_RELEASE,
+         "broker 2 runs 4.3; broker 1 and controller 9 run 4.4"),
+        (QUORUM, [controller(9, 33), broker(1, 33), broker(2, 30), NodeUnregistered(False, 2)],
+         RULES_4_4, "broker 1 and controller 9 run 4.4"),
+        (QUORUM, [controller(8, 30), controller(9, 33), broker(1, 33), NodeUnregistered(True, 8)],
+         RULES_4_4, "broker 1 and controller 9 run 4.4"),
         # No node of 4.3 can start at this level.
-        (
-            BROKERS,
-            [finalized(32), broker(1, 30), broker(2, UNKNOWN_LEVEL)],
-            RULES_4_4,
-            "metadata.version is 32, which no node of 4.3 supports",
-        ),
-        (
-            QUORUM,
-            [finalized(33)],
-            RULES_4_4,
-            "metadata.version is 33, which no node of 4.3 supports",
-        ),
-        (
-            QUORUM,
-            [controller(9, 30), *(broker(each, 30) for each in range(7))],
-            RULES_4_3,
-            "7 brokers (0, 1, 2, 3, 4, …) and controller 9 run 4.3",
-        ),
+        (BROKERS, [finalized(32), broker(1, 30), broker(2, UNKNOWN_LEVEL)], RULES_4_4,
+         "metadata.version is 32, which no node of 4.3 supports"),
+        (QUORUM, [finalized(33)], RULES_4_4,
+         "metadata.version is 33, which no node of 4.3 supports"),
+        (QUORUM, [controller(9, 30), *(broker(each, 30) for each in range(7))], RULES_4_3,
+         "7 brokers (0, 1, 2, 3, 4, …) and controller 9 run 4.3"),
     ],
-)
+)  # fmt: skip
 def test_rules_and_their_reason(
     evidence: Evidence, changes: list[ClusterChange], rules: ReleaseRules, reason: str
 ) -> None:
@@ -179,18 +124,12 @@ def test_rules_and_their_reason(
     [
         (OWN_LOG, [finalized(34)], "metadata.version is 34, above 33, the newest that was tested"),
         (QUORUM, [finalized(34)], "metadata.version is 34, above 33, the newest that was tested"),
-        (
-            BROKERS,
-            [finalized(33), broker(1, 33), broker(2, 34)],
-            "broker 2 runs a release newer than 4.4, which was not tested",
-        ),
-        (
-            QUORUM,
-            [broker(1, 30), controller(2, 99)],
-            "controller 2 runs a release newer than 4.4, which was not tested",
-        ),
+        (BROKERS, [finalized(33), broker(1, 33), broker(2, 34)],
+         "broker 2 runs a release newer than 4.4, which was not tested"),
+        (QUORUM, [broker(1, 30), controller(2, 99)],
+         "controller 2 runs a release newer than 4.4, which was not tested"),
     ],
-)
+)  # fmt: skip
 def test_newer_release_is_named_and_may_be_like_any(
     evidence: Evidence, changes: list[ClusterChange], newer: str
 ) -> None:

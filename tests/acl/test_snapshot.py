@@ -22,12 +22,7 @@ from authorizerd.acl.model import (
     ResourceType,
 )
 from authorizerd.acl.patterns import NO_PATTERNS
-from authorizerd.acl.snapshot import (
-    EMPTY_SNAPSHOT,
-    EMPTY_TYPE,
-    AclSnapshot,
-    apply_changes,
-)
+from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, EMPTY_TYPE, AclSnapshot, apply_changes
 from authorizerd.image.errors import ChangeError
 from tests.acl.questions import questions
 from tests.support.acls import acl, snapshot_after, snapshot_of

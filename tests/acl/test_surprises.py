@@ -50,90 +50,53 @@ def test_usual_acls_are_not_reported(usual: Acl) -> None:
 @pytest.mark.parametrize(
     ("surprising", "said"),
     [
-        (
-            acl("est", "READ", topic="t"),
-            "principal 'est' has no colon: Kafka fails on this ACL, and so allows nobody but super"
-            " users anything on what its pattern matches: remove it",
-        ),
-        (
-            acl("User:a", "READ", topic="t", host="db.example.com"),
-            f"host 'db.example.com' {NO_NAMES}",
-        ),
+        (acl("est", "READ", topic="t"),
+         "principal 'est' has no colon: Kafka fails on this ACL, and so allows nobody but super"
+         " users anything on what its pattern matches: remove it"),
+        (acl("User:a", "READ", topic="t", host="db.example.com"),
+         f"host 'db.example.com' {NO_NAMES}"),
         (acl("User:a", "READ", topic="t", host="10.*"), f"host '10.*' {NO_NAMES}"),
-        (
-            acl("User:a", "READ", topic="t", host="::1"),
-            "host '::1' never matches: Kafka writes this address as 0:0:0:0:0:0:0:1",
-        ),
-        (
-            acl("User:a", "READ", topic="orders-*"),
-            "name 'orders-*': * is an ordinary character here; for all names with a beginning, use"
-            " the pattern type PREFIXED",
-        ),
-        (
-            acl("User:a", "READ", topic="orders-*", pattern=PREFIXED),
-            "prefix 'orders-*': * is an ordinary character here: leave it out",
-        ),
-        (
-            acl("User:a", "READ", topic="*", pattern=PREFIXED),
-            "prefix '*': * is an ordinary character here: the literal name * matches all",
-        ),
-        (
-            acl("User:a", "READ", topic=" t"),
-            "name ' t': the blanks around it are a part of it",
-        ),
-        (
-            acl("User:a", "READ", topic="a,b"),
-            "name 'a,b': no topic has this name: use letters a to z, digits, '.', '_' and '-', and"
-            " name each topic by itself",
-        ),
-        (
-            acl("User:a", "READ", topic="team ", pattern=PREFIXED),
-            "name 'team ': the blanks around it are a part of it",
-        ),
-        (
-            acl("user:alice", "READ", topic="t"),
-            "principal 'user:alice': Kafka's clients have the type User, in this letter case",
-        ),
-        (
-            acl("User: alice", "READ", topic="t"),
-            "principal 'User: alice': blanks around the name are a part of it",
-        ),
-        (
-            acl("User:user:alice", "READ", topic="t"),
-            "principal 'User:user:alice': the name repeats the type",
-        ),
-        (
-            acl("User:CN=a, OU=b", "READ", topic="t"),
-            "principal 'User:CN=a, OU=b': Java writes a certificate's name as 'CN=a,OU=b', unless"
-            " ssl.principal.mapping.rules changes it",
-        ),
-        (
-            acl("User:serialNumber=1,CN=a", "READ", topic="t"),
-            "principal 'User:serialNumber=1,CN=a': Java writes a certificate's name with OIDs and"
-            " hexadecimal digits, unless ssl.principal.mapping.rules changes it",
-        ),
-        (
-            acl("User:team-*", "READ", topic="t"),
-            "principal 'User:team-*': * is an ordinary character here; only User:* in an ACL means"
-            " everyone",
-        ),
-        (
-            acl("Group:*", "READ", topic="t"),
-            "principal 'Group:*': * is an ordinary character here; only User:* in an ACL means"
-            " everyone",
-        ),
-        (
-            acl("User:a", "WRITE", group="g"),
-            "operation WRITE: Kafka never asks for it on a resource of type GROUP, which has the"
-            " operations ALL, READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS",
-        ),
-        (
-            acl("User:*", "READ", topic="t", deny=True),
-            "a DENY rule for User:* overrides every ALLOW rule for what it denies: only super users"
-            " pass",
-        ),
+        (acl("User:a", "READ", topic="t", host="::1"),
+         "host '::1' never matches: Kafka writes this address as 0:0:0:0:0:0:0:1"),
+        (acl("User:a", "READ", topic="orders-*"),
+         "name 'orders-*': * is an ordinary character here; for all names with a beginning, use"
+         " the pattern type PREFIXED"),
+        (acl("User:a", "READ", topic="orders-*", pattern=PREFIXED),
+         "prefix 'orders-*': * is an ordinary character here: leave it out"),
+        (acl("User:a", "READ", topic="*", pattern=PREFIXED),
+         "prefix '*': * is an ordinary character here: the literal name * matches all"),
+        (acl("User:a", "READ", topic=" t"), "name ' t': the blanks around it are a part of it"),
+        (acl("User:a", "READ", topic="a,b"),
+         "name 'a,b': no topic has this name: use letters a to z, digits, '.', '_' and '-', and"
+         " name each topic by itself"),
+        (acl("User:a", "READ", topic="team ", pattern=PREFIXED),
+         "name 'team ': the blanks around it are a part of it"),
+        (acl("user:alice", "READ", topic="t"),
+         "principal 'user:alice': Kafka's clients have the type User, in this letter case"),
+        (acl("User: alice", "READ", topic="t"),
+         "principal 'User: alice': blanks around the name are a part of it"),
+        (acl("User:user:alice", "READ", topic="t"),
+         "principal 'User:user:alice': the name repeats the type"),
+        (acl("User:CN=a, OU=b", "READ", topic="t"),
+         "principal 'User:CN=a, OU=b': Java writes a certificate's name as 'CN=a,OU=b', unless"
+         " ssl.principal.mapping.rules changes it"),
+        (acl("User:serialNumber=1,CN=a", "READ", topic="t"),
+         "principal 'User:serialNumber=1,CN=a': Java writes a certificate's name with OIDs and"
+         " hexadecimal digits, unless ssl.principal.mapping.rules changes it"),
+        (acl("User:team-*", "READ", topic="t"),
+         "principal 'User:team-*': * is an ordinary character here; only User:* in an ACL means"
+         " everyone"),
+        (acl("Group:*", "READ", topic="t"),
+         "principal 'Group:*': * is an ordinary character here; only User:* in an ACL means"
+         " everyone"),
+        (acl("User:a", "WRITE", group="g"),
+         "operation WRITE: Kafka never asks for it on a resource of type GROUP, which has the"
+         " operations ALL, READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS"),
+        (acl("User:*", "READ", topic="t", deny=True),
+         "a DENY rule for User:* overrides every ALLOW rule for what it denies: only super users"
+         " pass"),
     ],
-)
+)  # fmt: skip
 def test_surprising_acls_are_reported(surprising: Acl, said: str) -> None:
     assert list(find_surprises(surprising)) == [said]
 
@@ -143,57 +106,33 @@ def test_surprising_acls_are_reported(surprising: Acl, said: str) -> None:
     [
         ("10.0.0.0/8", RULES_4_4, []),
         ("2001:db8::/32", RULES_4_4, []),
-        (
-            "10.0.0.0/8",
-            RULES_4_3,
-            ["never matches: Kafka 4.3 compares addresses, and knows no ranges"],
-        ),
+        ("10.0.0.0/8", RULES_4_3,
+         ["never matches: Kafka 4.3 compares addresses, and knows no ranges"]),
         ("10.0.0.0/8", ANY_RELEASE, [": Kafka 4.3 knows no ranges, and never matches it"]),
         ("10.1.2.3/8", RULES_4_4, ["is the range 10.0.0.0/8"]),
-        (
-            "2001:db8::%eth0/32",
-            RULES_4_4,
-            [
-                ": only brokers that have this network interface can read it, so it denies here,"
-                " and never allows"
-            ],
-        ),
+        ("2001:db8::%eth0/32", RULES_4_4,
+         [
+             ": only brokers that have this network interface can read it, so it denies here,"
+             " and never allows"
+         ]),
         ("[2001:db8::1]/+32", RULES_4_4, ["is the range 2001:db8::/32"]),
-        (
-            "10.0.0.0/33",
-            RULES_4_4,
-            ["never matches: Kafka cannot read this range: Value [33] not in range [0,32]"],
-        ),
-        (
-            "db/1",
-            RULES_4_4,
-            ["never matches: Kafka cannot read this range: Could not parse [db/1]"],
-        ),
-        (
-            "::ffff:10.0.0.0/104",
-            RULES_4_4,
-            [
-                "never matches: Kafka cannot read this range: Could not parse [::ffff:10.0.0.0] -"
-                " not an IPv6 address"
-            ],
-        ),
-        (
-            "0.0.0.0/32",
-            RULES_4_4,
-            ["never matches: this address is in no range; write it without /"],
-        ),
-        (
-            "0.0.0.0/0",
-            RULES_4_4,
-            ["matches only IPv4: the other addresses are ::/0, and all are *"],
-        ),
-        (
-            "::/0",
-            RULES_4_4,
-            ["matches only IPv6: the other addresses are 0.0.0.0/0, and all are *"],
-        ),
+        ("10.0.0.0/33", RULES_4_4,
+         ["never matches: Kafka cannot read this range: Value [33] not in range [0,32]"]),
+        ("db/1", RULES_4_4,
+         ["never matches: Kafka cannot read this range: Could not parse [db/1]"]),
+        ("::ffff:10.0.0.0/104", RULES_4_4,
+         [
+             "never matches: Kafka cannot read this range: Could not parse [::ffff:10.0.0.0] -"
+             " not an IPv6 address"
+         ]),
+        ("0.0.0.0/32", RULES_4_4,
+         ["never matches: this address is in no range; write it without /"]),
+        ("0.0.0.0/0", RULES_4_4,
+         ["matches only IPv4: the other addresses are ::/0, and all are *"]),
+        ("::/0", RULES_4_4,
+         ["matches only IPv6: the other addresses are 0.0.0.0/0, and all are *"]),
     ],
-)
+)  # fmt: skip
 def test_surprising_ranges_are_reported(host: str, rules: ReleaseRules, said: list[str]) -> None:
     texts = [
         each.removeprefix(f"host '{host}'").strip()

@@ -59,17 +59,13 @@ def test_creations_are_refused_with_the_controllers_text(acl: Acl, text: str) ->
 @pytest.mark.parametrize(
     ("acl", "text"),
     [
-        (
-            creation(ResourceType.CLUSTER, "other"),
-            "The only valid name for the CLUSTER resource is kafka-cluster",
-        ),
-        (
-            creation(ResourceType.CLUSTER, ""),
-            "The only valid name for the CLUSTER resource is kafka-cluster",
-        ),
+        (creation(ResourceType.CLUSTER, "other"),
+         "The only valid name for the CLUSTER resource is kafka-cluster"),
+        (creation(ResourceType.CLUSTER, ""),
+         "The only valid name for the CLUSTER resource is kafka-cluster"),
         (creation(name="", operation=1), "Invalid empty resource name"),
     ],
-)
+)  # fmt: skip
 def test_resources_are_refused_with_the_brokers_text(acl: Acl, text: str) -> None:
     with pytest.raises(InvalidAclError) as error:
         validate_resource(acl)

@@ -52,12 +52,16 @@ def event(number: int, *, padding: int = 0) -> AuditEvent:
 
 
 def new_log(
-    writer: Writer,
     *,
     events_max: int = 1000,
     is_required: bool = False,
-) -> tuple[AuditLog, Reports]:
-    reports = Reports()
+    error: OSError | None = None,
+    is_stuck: bool = False,
+) -> tuple[Writer, AuditLog, Reports]:
+    writer, reports = Writer(), Reports()
+    writer.error = error
+    if is_stuck:
+        writer.goes_on = trio.Event()
     log = AuditLog(
         writer,
         format_event=lambda event: event.question.resource_name.encode(),
@@ -67,13 +71,12 @@ def new_log(
         on_loss=reports.loss,
     )
     log.set_required(is_required)
-    return log, reports
+    return writer, log, reports
 
 
 async def test_lines_are_written_in_the_order_of_decisions(nursery: trio.Nursery) -> None:
     """The order holds over many slices, and after a pause."""
-    writer = Writer()
-    log, _ = new_log(writer)
+    writer, log, _ = new_log()
     await nursery.start(log.run)
     for number in range(EVENTS_PER_SLICE * 3):
         log.record(event(number))
@@ -86,9 +89,7 @@ async def test_lines_are_written_in_the_order_of_decisions(nursery: trio.Nursery
 
 async def test_a_full_queue_drops_and_counts(nursery: trio.Nursery) -> None:
     """While the writer is stuck, memory stays bounded, and no decision is delayed."""
-    writer = Writer()
-    writer.goes_on = trio.Event()
-    log, _ = new_log(writer, events_max=10)
+    writer, log, _ = new_log(events_max=10, is_stuck=True)
     await nursery.start(log.run)
     log.record(event(0))
     await wait_all_tasks_blocked()
@@ -104,9 +105,7 @@ async def test_lines_that_cannot_be_written_are_kept_and_retried(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     """Nothing is lost while the queue has room. The failure and its end are reported once each."""
-    writer = Writer()
-    writer.error = FULL
-    log, reports = new_log(writer)
+    writer, log, reports = new_log(error=FULL)
     await nursery.start(log.run)
     log.record(event(1))
     await trio.sleep(CHECK_SECONDS * 3.5)
@@ -124,9 +123,7 @@ async def test_a_failing_output_is_not_retried_at_every_decision(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     """It is tried once a second."""
-    writer = Writer()
-    writer.error = FULL
-    log, _ = new_log(writer)
+    writer, log, _ = new_log(error=FULL)
     await nursery.start(log.run)
     for number in range(100):
         log.record(event(number))
@@ -138,9 +135,7 @@ async def test_events_dropped_during_a_failure_are_counted_for_the_output(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     """They count as lost to the output. The recovery reports their number."""
-    writer = Writer()
-    writer.error = FULL
-    log, reports = new_log(writer, events_max=10)
+    writer, log, reports = new_log(events_max=10, error=FULL)
     await nursery.start(log.run)
     log.record(event(0))
     await trio.sleep(CHECK_SECONDS / 2)
@@ -157,9 +152,7 @@ async def test_a_partial_write_is_resumed_where_it_stopped(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     """No line is written twice or left out."""
-    writer = Writer()
-    writer.error = PartialWriteError(FULL, 2)
-    log, reports = new_log(writer)
+    writer, log, reports = new_log(error=PartialWriteError(FULL, 2))
     for number in range(4):
         log.record(event(number))
     await nursery.start(log.run)
@@ -175,9 +168,7 @@ async def test_a_failure_after_the_last_line_is_recovered_from(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     """The log retries although no line is queued, or a required audit would refuse forever."""
-    writer = Writer()
-    writer.error = PartialWriteError(FULL, 1)
-    log, _ = new_log(writer, is_required=True)
+    writer, log, _ = new_log(is_required=True, error=PartialWriteError(FULL, 1))
     await nursery.start(log.run)
     log.record(event(1))
     await trio.sleep(CHECK_SECONDS / 2)
@@ -192,8 +183,7 @@ async def test_an_idle_log_checks_its_output(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     """A moved file is created again within a second, even without decisions."""
-    writer = Writer()
-    log, _ = new_log(writer)
+    writer, log, _ = new_log()
     await nursery.start(log.run)
     await trio.sleep(CHECK_SECONDS * 2.5)
     assert writer.writes == [0, 0]
@@ -204,8 +194,7 @@ async def test_a_required_audit_refuses_while_the_output_fails(
 ) -> None:
     """It recovers by itself. An audit that is not required never refuses."""
     for is_required in (True, False):
-        writer = Writer()
-        log, _ = new_log(writer, is_required=is_required)
+        writer, log, _ = new_log(is_required=is_required)
         nursery.start_soon(log.run)
         assert not log.is_refusing
         writer.error = FULL
@@ -224,9 +213,7 @@ async def test_a_required_audit_refuses_before_it_drops(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     """The decision that fills the queue is the last until the queue has room again."""
-    writer = Writer()
-    writer.goes_on = trio.Event()
-    log, _ = new_log(writer, events_max=3, is_required=True)
+    _, log, _ = new_log(events_max=3, is_required=True, is_stuck=True)
     for number in range(3):
         assert not log.is_refusing
         log.record(event(number))
@@ -239,8 +226,7 @@ async def test_a_required_audit_refuses_before_it_drops(
 
 async def test_long_names_fill_the_queue_too(nursery: trio.Nursery) -> None:
     """Otherwise a few questions with huge names would take all memory. Written events free it."""
-    writer = Writer()
-    log, _ = new_log(writer, events_max=10)
+    _, log, _ = new_log(events_max=10)
     for _ in range(10):
         log.record(event(0, padding=CHARACTERS_PER_EVENT * 4))
     assert log.statistics.dropped_queue == 7
@@ -252,8 +238,7 @@ async def test_long_names_fill_the_queue_too(nursery: trio.Nursery) -> None:
 
 
 async def test_the_size_of_a_write_is_bounded(nursery: trio.Nursery) -> None:
-    writer = Writer()
-    log, _ = new_log(writer, events_max=100_000)
+    writer, log, _ = new_log(events_max=100_000)
     half = BYTES_PER_WRITE_MAX // 2
     for number in range(5):
         log.record(event(number, padding=half))
@@ -264,8 +249,7 @@ async def test_the_size_of_a_write_is_bounded(nursery: trio.Nursery) -> None:
 
 async def test_long_lines_are_formatted_in_short_slices(nursery: trio.Nursery) -> None:
     """Otherwise clients with long names would hold the event loop."""
-    writer = Writer()
-    log, _ = new_log(writer, events_max=100_000)
+    writer, log, _ = new_log(events_max=100_000)
     for number in range(8):
         log.record(event(number, padding=BYTES_PER_SLICE))
     turns = 0
@@ -286,9 +270,7 @@ async def test_closing_waits_a_bounded_time_for_a_stuck_reader(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """The lost lines are counted and reported."""
-    writer = Writer()
-    writer.goes_on = trio.Event()
-    log, reports = new_log(writer)
+    _, log, reports = new_log(is_stuck=True)
     async with trio.open_nursery() as nursery:
         await nursery.start(log.run)
         log.record(event(0))
@@ -306,9 +288,7 @@ async def test_closing_retries_a_failing_output_once(
 ) -> None:
     """It does not pause before the retry. Lines that the retry writes are not lost."""
     for error in (FULL, None):
-        writer = Writer()
-        writer.error = FULL
-        log, reports = new_log(writer)
+        writer, log, reports = new_log(error=FULL)
         async with trio.open_nursery() as nursery:
             await nursery.start(log.run)
             log.record(event(0))
@@ -323,8 +303,7 @@ async def test_closing_retries_a_failing_output_once(
 
 async def test_closing_writes_the_queue_and_ends(nursery: trio.Nursery) -> None:
     """Later events are counted as lost."""
-    writer = Writer()
-    log, _ = new_log(writer)
+    writer, log, _ = new_log()
     for number in range(3):
         log.record(event(number))
     log.close()
@@ -337,9 +316,7 @@ async def test_closing_writes_the_queue_and_ends(nursery: trio.Nursery) -> None:
 
 async def test_an_error_elsewhere_loses_no_line(autojump_clock: trio.testing.MockClock) -> None:
     """The current write is completed, and the queued lines follow."""
-    writer = Writer()
-    writer.goes_on = trio.Event()
-    log, reports = new_log(writer)
+    writer, log, reports = new_log(is_stuck=True)
     with pytest.RaisesGroup(RuntimeError, flatten_subgroups=True):
         async with trio.open_nursery() as nursery:
             await nursery.start(log.run)
@@ -361,9 +338,7 @@ async def test_lines_lost_to_an_error_elsewhere_are_counted(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """Closing before the cancellation does not extend the wait for a stuck reader."""
-    writer = Writer()
-    writer.goes_on = trio.Event()
-    log, reports = new_log(writer)
+    _, log, reports = new_log(is_stuck=True)
     async with trio.open_nursery() as nursery:
         await nursery.start(log.run)
         for number in range(3):
@@ -379,7 +354,7 @@ async def test_lines_lost_to_an_error_elsewhere_are_counted(
 
 async def test_lines_that_cannot_be_formatted_are_counted_at_the_end() -> None:
     """A defect of ours ends the log and reports the lost lines."""
-    log, reports = new_log(Writer())
+    _, log, reports = new_log()
     log.record(event(0))
     question = Question("User:a", None, Operation.READ, ResourceType.TOPIC, "\ud800")
     log.record(msgspec.structs.replace(event(1), question=question))

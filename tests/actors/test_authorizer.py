@@ -1,12 +1,15 @@
-"""The context of a request to an authorizer."""
+"""The interface of authorizers, and the context of a request to one."""
 
 from __future__ import annotations
+
+from abc import ABC
 
 import msgspec
 import pytest
 
 from authorizerd.acl.errors import InvalidQuestionError
-from authorizerd.actors.authorizer import RequestContext
+from authorizerd.actors.authorizer import Authorizer, RequestContext
+from authorizerd.actors.daemon_authorizer import DaemonAuthorizer
 
 CONTEXT = RequestContext(principal="User:a", host="10.0.0.1", request_name="Test")
 
@@ -25,3 +28,24 @@ def test_a_context_with_another_host_is_rejected(host: str) -> None:
     with pytest.raises(InvalidQuestionError, match="invalid host") as error:
         msgspec.structs.replace(CONTEXT, host=host)
     assert len(str(error.value)) < 250
+
+
+INTERFACES: tuple[type[ABC], ...] = (Authorizer, DaemonAuthorizer)
+
+
+@pytest.mark.parametrize(
+    ("interface", "method"),
+    [(each, method) for each in INTERFACES for method in sorted(each.__abstractmethods__)],
+)
+def test_a_class_that_lacks_a_method_cannot_be_instantiated(
+    interface: type[ABC], method: str
+) -> None:
+    methods = dict.fromkeys(interface.__abstractmethods__ - {method}, lambda *arguments: None)
+    with pytest.raises(TypeError, match=f"with abstract method {method}$"):
+        type("Incomplete", (interface,), methods)()
+
+
+def test_the_required_methods_are_those_without_a_default() -> None:
+    required = {"authorize", "create_acls", "delete_acls", "acls"}
+    assert Authorizer.__abstractmethods__ == required
+    assert DaemonAuthorizer.__abstractmethods__ == required | {"decide", "refusal"}

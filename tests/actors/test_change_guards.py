@@ -20,7 +20,7 @@ from authorizerd.actors.updates import ClusterPlan
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import ClusterImage
 from tests.support.acls import acl
-from tests.support.update_queue import Running
+from tests.support.update_queue import Running, results
 
 A, B, C = (acl("User:a", topic=name) for name in ("a", "b", "c"))
 OTHER_CHANGE = FeatureLevel("some.feature", 1)
@@ -42,27 +42,22 @@ def written(context: RequestContext) -> int | None:
 
 async def start(nursery: trio.Nursery, *messages: Message) -> Running:
     running = Running(100)
-    await nursery.start(running.applier.run)
-    await nursery.start(running.queue.run)
-    for message in messages or (CaughtUp(0),):
-        await running.feed.send(message)
-    await wait_all_tasks_blocked()
+    await running.start(nursery, *messages or (CaughtUp(0),))
     newest = running.applier.snapshot.newest
     assert newest is not None
     running.log.last_offset = newest.offset
     return running
 
 
+@pytest.fixture
+async def running(nursery: trio.Nursery) -> Running:
+    return await start(nursery)
+
+
 async def outcomes(completions: Sequence[Any]) -> list[Any]:
     """Return each item's value, or the type of its error."""
-    ended: list[Any] = []
-    with trio.fail_after(30):
-        for completion in completions:
-            try:
-                ended.append(await completion)
-            except Exception as error:  # noqa: BLE001 - the error is the result
-                ended.append(type(error))
-    return ended
+    ended = await results(completions)
+    return [type(each) if isinstance(each, Exception) else each for each in ended]
 
 
 async def create(running: Running, acls: Sequence[Acl], context: RequestContext) -> list[Any]:
@@ -73,8 +68,7 @@ def change_cluster(_: ClusterImage) -> ClusterPlan[None]:
     return Plan((OTHER_CHANGE,), None)
 
 
-async def test_each_request_expects_what_the_last_one_wrote(nursery: trio.Nursery) -> None:
-    running = await start(nursery)
+async def test_each_request_expects_what_the_last_one_wrote(running: Running) -> None:
     first = guarded(0)
     assert await create(running, [A, B], first) == [None, None]
     second = guarded(written(first) or 0)
@@ -106,9 +100,8 @@ async def test_change_by_another_client_rejects_the_whole_request(
     assert len(running.log.batches) == 1
 
 
-async def test_log_that_only_grew_is_no_conflict(nursery: trio.Nursery) -> None:
+async def test_log_that_only_grew_is_no_conflict(running: Running) -> None:
     """Neither a change of configs nor a creation of what exists changes an ACL."""
-    running = await start(nursery)
     await outcomes(running.queue.create([A]))
     await running.queue.change_cluster(change_cluster, lambda: None)
     await outcomes(running.queue.create([A]))
@@ -117,19 +110,15 @@ async def test_log_that_only_grew_is_no_conflict(nursery: trio.Nursery) -> None:
     assert written(context) == 3
 
 
-async def test_request_that_changes_nothing_tells_the_offset_of_its_state(
-    nursery: trio.Nursery,
-) -> None:
-    running = await start(nursery)
+async def test_request_that_changes_nothing_tells_the_offset_of_its_state(running: Running) -> None:
     await outcomes(running.queue.create([A]))
     context = guarded(1)
     assert await create(running, [A], context) == [None]
     assert written(context) == 1
 
 
-async def test_requests_of_one_flush_see_each_other(nursery: trio.Nursery) -> None:
+async def test_requests_of_one_flush_see_each_other(running: Running) -> None:
     """The second is planned before the first is durable, and it must not slip in."""
-    running = await start(nursery)
     running.log.hold()
     blocker = running.queue.create([A])
     await wait_all_tasks_blocked()
@@ -148,8 +137,7 @@ async def test_requests_of_one_flush_see_each_other(nursery: trio.Nursery) -> No
     assert [written(each) for each in contexts] == [2, None, None]
 
 
-async def test_offsets_of_one_flush_are_told_apart(nursery: trio.Nursery) -> None:
-    running = await start(nursery)
+async def test_offsets_of_one_flush_are_told_apart(running: Running) -> None:
     running.log.hold()
     blocker = running.queue.create([A])
     await wait_all_tasks_blocked()
@@ -165,9 +153,8 @@ async def test_offsets_of_one_flush_are_told_apart(nursery: trio.Nursery) -> Non
     assert running.log.last_offset == 4
 
 
-async def test_offset_of_the_future_is_rejected(nursery: trio.Nursery) -> None:
+async def test_offset_of_the_future_is_rejected(running: Running) -> None:
     """A client may guess the offset of a request that is not written yet."""
-    running = await start(nursery)
     running.log.hold()
     blocker = running.queue.create([A])
     await wait_all_tasks_blocked()
@@ -179,16 +166,14 @@ async def test_offset_of_the_future_is_rejected(nursery: trio.Nursery) -> None:
     assert await create(running, [C], guarded(7)) == [StateMovedError]
 
 
-async def test_request_without_a_condition_is_told_its_offset(nursery: trio.Nursery) -> None:
-    running = await start(nursery)
+async def test_request_without_a_condition_is_told_its_offset(running: Running) -> None:
     await outcomes(running.queue.create([A]))
     context = guarded(ANY_OFFSET)
     assert await create(running, [B], context) == [None]
     assert written(context) == 2
 
 
-async def test_refused_append_tells_no_offset(nursery: trio.Nursery) -> None:
-    running = await start(nursery)
+async def test_refused_append_tells_no_offset(running: Running) -> None:
     running.log.error = UpdateRefusedError("no space")
     context = guarded(0)
     assert await create(running, [A], context) == [UpdateRefusedError]
@@ -197,8 +182,7 @@ async def test_refused_append_tells_no_offset(nursery: trio.Nursery) -> None:
     assert await create(running, [A], guarded(0)) == [None]
 
 
-async def test_largest_request_is_rejected_as_a_whole(nursery: trio.Nursery) -> None:
-    running = await start(nursery)
+async def test_largest_request_is_rejected_as_a_whole(running: Running) -> None:
     await outcomes(running.queue.create([A]))
     many = [acl("User:a", topic=f"t{number}") for number in range(RECORDS_PER_REQUEST_MAX)]
     assert set(await create(running, many, guarded(0))) == {StateMovedError}
@@ -214,26 +198,20 @@ async def test_largest_request_is_rejected_as_a_whole(nursery: trio.Nursery) -> 
         ((ChangeBatch(4, cluster_changes=(OTHER_CHANGE,)), CaughtUp(4)), 0),
         # A change at offset 2, then others: the change's place is known exactly.
         (
-            (
-                ChangeBatch(2, (AclAdded(bytes(16), A),)),
-                ChangeBatch(5, cluster_changes=(OTHER_CHANGE,)),
-                CaughtUp(5),
-            ),
+            (ChangeBatch(2, (AclAdded(bytes(16), A),)),
+             ChangeBatch(5, cluster_changes=(OTHER_CHANGE,)), CaughtUp(5)),
             2,
         ),
         # The last batch of a checkpoint up to 6 has no ACLs. The change may be as late as 6.
         (
-            (
-                ChangeBatch(6, (AclAdded(bytes(16), A),), is_end=False),
-                ChangeBatch(6, cluster_changes=(OTHER_CHANGE,)),
-                CaughtUp(8),
-            ),
+            (ChangeBatch(6, (AclAdded(bytes(16), A),), is_end=False),
+             ChangeBatch(6, cluster_changes=(OTHER_CHANGE,)), CaughtUp(8)),
             6,
         ),
         # What a source has taken back does not count.
         ((ChangeBatch(3, (AclAdded(bytes(16), A),)), Reset(), CaughtUp(3)), 0),
     ],
-)
+)  # fmt: skip
 async def test_offsets_of_before_a_restart_pass_only_if_nothing_can_have_changed(
     nursery: trio.Nursery, loaded: tuple[Message, ...], oldest: int
 ) -> None:

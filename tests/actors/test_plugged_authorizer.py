@@ -9,13 +9,7 @@ from typing import cast
 import pytest
 
 from authorizerd.acl.errors import AclError, InvalidQuestionError, NotReadyError
-from authorizerd.acl.model import (
-    Acl,
-    AclFilter,
-    Operation,
-    PatternType,
-    ResourceType,
-)
+from authorizerd.acl.model import Acl, AclFilter, Operation, PatternType, ResourceType
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot
 from authorizerd.acl.steps import finish
 from authorizerd.acl.updates import Deleted

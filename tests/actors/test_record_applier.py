@@ -12,16 +12,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.errors import DuplicateIdError, UnknownIdError
 from authorizerd.acl.index.builder import build
-from authorizerd.acl.model import (
-    AclAdded,
-    AclRemoved,
-    ChangeBatch,
-)
+from authorizerd.acl.model import AclAdded, AclRemoved, ChangeBatch
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4
-from authorizerd.acl.snapshot import (
-    AclSnapshot,
-)
+from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.acl.steps import ITEMS_PER_CHUNK, Steps
 from authorizerd.actors import record_applier, steps
 from authorizerd.actors.boot_clock import Clock, boot_time
@@ -38,6 +32,7 @@ from authorizerd.actors.record_applier import (
 from authorizerd.image.changes import FeatureLevel, TopicAdded, TopicRemoved
 from tests.support.acls import acl, snapshot_after
 from tests.support.strategies import logs
+from tests.support.update_queue import send
 
 EMPTY_SNAPSHOT_AT_0 = build([])
 Feed = trio.MemorySendChannel[Message]
@@ -57,8 +52,7 @@ async def start(nursery: trio.Nursery) -> tuple[Feed, RecordApplier]:
 async def test_nothing_is_visible_before_the_source_has_caught_up(nursery: trio.Nursery) -> None:
     """A partly loaded snapshot could lack a DENY."""
     feed, applier = await start(nursery)
-    await feed.send(ChangeBatch(7, (added(1),)))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(7, (added(1),)))
     assert applier.snapshot.newest is None
     assert applier.statistics().offset == -1
     await feed.send(CaughtUp(9))
@@ -70,12 +64,10 @@ async def test_nothing_is_visible_before_the_source_has_caught_up(nursery: trio.
 async def test_a_reader_keeps_its_snapshot(nursery: trio.Nursery) -> None:
     """A later publication does not change it."""
     feed, applier = await start(nursery)
-    await feed.send(CaughtUp(0))
-    await wait_all_tasks_blocked()
+    await send(feed, CaughtUp(0))
     taken = applier.snapshot.newest
     assert taken is not None
-    await feed.send(ChangeBatch(1, (added(1),)))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(1, (added(1),)))
     assert len(taken.acls) == 0
     assert applier.statistics().acls == 1
 
@@ -105,11 +97,9 @@ async def test_a_batch_in_parts_becomes_visible_with_its_last_part(nursery: trio
     feed, applier = await start(nursery)
     await feed.send(CaughtUp(0))
     await feed.send(ChangeBatch(9, (added(1),), is_end=False))
-    await feed.send(ChangeBatch(9, (added(2),), is_end=False))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(9, (added(2),), is_end=False))
     assert applier.snapshot.newest == EMPTY_SNAPSHOT_AT_0
-    await feed.send(ChangeBatch(9, (added(3),)))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(9, (added(3),)))
     assert applier.snapshot.newest == build([added(1), added(2), added(3)], offset=9)
 
 
@@ -188,8 +178,7 @@ async def test_image_and_snapshot_become_visible_together(
             seen.append((acls, len(applier.cluster.newest.topics)))
             await trio.lowlevel.checkpoint()
 
-    await feed.send(ChangeBatch(1, (added(0),), cluster_changes=(topics[0],)))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(1, (added(0),), cluster_changes=(topics[0],)))
     nursery.start_soon(watch)
     await feed.send(CaughtUp(1))
     await feed.send(ChangeBatch(2, (added(1),), is_end=False))
@@ -206,11 +195,9 @@ async def test_image_and_snapshot_become_visible_together(
 async def test_a_batch_without_other_changes_leaves_the_image(nursery: trio.Nursery) -> None:
     """It is the same object, so its followers do not wake."""
     feed, applier = await start(nursery)
-    await feed.send(CaughtUp(0))
-    await wait_all_tasks_blocked()
+    await send(feed, CaughtUp(0))
     before = applier.cluster.newest
-    await feed.send(ChangeBatch(1, (added(1),)))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(1, (added(1),)))
     assert applier.cluster.newest is before
 
 
@@ -243,27 +230,21 @@ async def test_replaced_states_are_freed_in_parts(
     count = 6 * ITEMS_PER_CHUNK
     changes = tuple(map(added, range(count)))
     await feed.send(ChangeBatch(count, changes[:100], is_end=False))
-    await feed.send(ChangeBatch(count, changes[100:]))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(count, changes[100:]))
     assert sizes == sorted(sizes)
     assert sizes[0] == 0
     steps = [later - earlier for earlier, later in itertools.pairwise([*sizes, count])]
     assert max(steps) == ITEMS_PER_CHUNK
 
 
-async def test_removed_acls_of_the_load_are_freed(
-    nursery: trio.Nursery,
-) -> None:
+async def test_removed_acls_of_the_load_are_freed(nursery: trio.Nursery) -> None:
     """Neither the applier nor its index keeps a reference to them."""
     feed, applier = await start(nursery)
     loaded = added(1)
     references = sys.getrefcount(loaded.acl)
     await feed.send(ChangeBatch(0, (loaded,)))
-    await feed.send(CaughtUp(0))
-    await feed.send(ChangeBatch(1, (AclRemoved(loaded.id),)))
-    await wait_all_tasks_blocked()
-    await feed.send(ChangeBatch(2, (added(2),)))
-    await wait_all_tasks_blocked()
+    await send(feed, CaughtUp(0), ChangeBatch(1, (AclRemoved(loaded.id),)))
+    await send(feed, ChangeBatch(2, (added(2),)))
     left = sys.getrefcount(loaded.acl)
     assert applier.statistics().acls == 1
     assert left == references
@@ -274,10 +255,7 @@ async def test_reset_forgets_what_was_loaded_so_far(nursery: trio.Nursery) -> No
     feed, applier = await start(nursery)
     topic = TopicAdded("old", bytes(16))
     await feed.send(ChangeBatch(3, (added(1), added(2)), cluster_changes=(topic,)))
-    await feed.send(Reset())
-    await feed.send(ChangeBatch(9, (added(3),)))
-    await feed.send(CaughtUp(9))
-    await wait_all_tasks_blocked()
+    await send(feed, Reset(), ChangeBatch(9, (added(3),)), CaughtUp(9))
     assert applier.snapshot.newest == build([added(3)], offset=9)
     assert not applier.cluster.newest.topics
 
@@ -291,14 +269,12 @@ async def test_suspended_applier_applies_but_publishes_no_snapshot(
     first = (CaughtUp(0), Suspend("why")) if is_loaded else (Suspend("why"), CaughtUp(0))
     for message in first:
         await feed.send(message)
-    await feed.send(ChangeBatch(1, (added(1),)))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(1, (added(1),)))
     assert applier.snapshot.newest is None
     assert applier.not_ready_reason == "why"
     assert applier.statistics().acls == -1
     assert applier.applied.newest == build([added(1)], offset=1)
-    await feed.send(Renew(math.inf))
-    await wait_all_tasks_blocked()
+    await send(feed, Renew(math.inf))
     assert applier.snapshot.newest is None
 
 
@@ -312,15 +288,13 @@ async def test_state_decides_until_its_deadline_whoever_runs(
     applier = RecordApplier(inbox, deadline=-math.inf, clock=lambda: now)
     await nursery.start(applier.run)
     for message in (CaughtUp(0), Renew(10.0)) if is_loaded else (Renew(10.0), CaughtUp(0)):
-        await feed.send(message)
-        await wait_all_tasks_blocked()
+        await send(feed, message)
         if message == CaughtUp(0) and is_loaded:
             assert applier.snapshot.newest is None
             assert applier.not_ready_reason == UNCONFIRMED
     first = applier.snapshot.newest
     assert first is not None
-    await feed.send(ChangeBatch(1, (added(1),)))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(1, (added(1),)))
     second, deadline = applier.snapshot.read()
     assert second is not None
     assert (second.offset, deadline) == (1, 10.0)
@@ -331,8 +305,7 @@ async def test_state_decides_until_its_deadline_whoever_runs(
     assert applier.snapshot.has_passed(deadline)
     assert applier.not_ready_reason == STALE
     assert applier.statistics().acls == -1
-    await feed.send(ChangeBatch(2, (added(2),)))
-    await wait_all_tasks_blocked()
+    await send(feed, ChangeBatch(2, (added(2),)))
     assert applier.snapshot.newest is None
     await feed.send(Renew(20.0))
     third = await applier.snapshot.wait_until(lambda newest: newest is not None)
@@ -406,26 +379,20 @@ async def test_newer_release_stops_decisions_if_it_is_set(
     """They go on once it is gone, but not while the state is too old."""
     now = 0.0
     feed, applier = await start_judging(nursery, stops_if_newer=stops, clock=lambda: now)
-    await feed.send(Renew(5.0))
-    await feed.send(level(34))
-    await feed.send(CaughtUp(34))
-    await wait_all_tasks_blocked()
+    await send(feed, Renew(5.0), level(34), CaughtUp(34))
     assert (applier.snapshot.newest is None) is applier.has_stopped_for_newer is stops
     assert applier.applied.newest is not None
     if not stops:
         return
     assert applier.not_ready_reason == UNTESTED
-    await feed.send(Renew(10.0))
-    await wait_all_tasks_blocked()
+    await send(feed, Renew(10.0))
     assert applier.snapshot.newest is None
     now = 10.0
     back = ChangeBatch(35, cluster_changes=(FeatureLevel("metadata.version", 33),))
-    await feed.send(back)
-    await wait_all_tasks_blocked()
+    await send(feed, back)
     assert applier.snapshot.newest is None
     assert applier.not_ready_reason == STALE
-    await feed.send(Renew(20.0))
-    await wait_all_tasks_blocked()
+    await send(feed, Renew(20.0))
     newest = applier.snapshot.newest
     assert newest is not None
     assert (newest.offset, newest.rules) == (35, RULES_4_4)

@@ -12,13 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from authorizerd.acl.errors import InvalidAclError, PolicyViolationError
 from authorizerd.acl.filters import accepts
-from authorizerd.acl.model import (
-    Acl,
-    AclAdded,
-    AclFilter,
-    AclRemoved,
-    ChangeBatch,
-)
+from authorizerd.acl.model import Acl, AclAdded, AclFilter, AclRemoved, ChangeBatch
 from authorizerd.acl.snapshot import EMPTY_SNAPSHOT, AclSnapshot, apply_changes, at_offset
 from authorizerd.acl.updates import RECORDS_PER_REQUEST_MAX, Deleted, Plan
 from authorizerd.actors import steps, update_queue
@@ -31,7 +25,7 @@ from authorizerd.actors.updates import ClusterPlan
 from authorizerd.image.cluster import EMPTY_IMAGE, ClusterImage
 from tests.oracles.standard_authorizer import FILE_4_4, acl_of, control_cases, filter_of
 from tests.support.acls import acl as topic_acl
-from tests.support.update_queue import MemoryLog, Running
+from tests.support.update_queue import MemoryLog, Running, results
 
 
 def acl(name: str, principal: str = "User:a") -> Acl:
@@ -40,31 +34,17 @@ def acl(name: str, principal: str = "User:a") -> Acl:
 
 async def start(nursery: trio.Nursery, requests_max: int = 5000, loaded: bool = True) -> Running:
     running = Running(requests_max)
-    await nursery.start(running.applier.run)
-    await nursery.start(running.queue.run)
-    if loaded:
-        await running.feed.send(CaughtUp(0))
-        await wait_all_tasks_blocked()
+    await running.start(nursery, *[CaughtUp(0)] * loaded)
     return running
 
 
-async def results(completions: Sequence[Completion[Any]]) -> list[Any]:
-    """Return each item's value or error."""
-    ended: list[Any] = []
-    with trio.fail_after(30):
-        for completion in completions:
-            try:
-                ended.append(await completion)
-            except Exception as error:  # noqa: BLE001 - the error is the result
-                ended.append(error)
-    return ended
+@pytest.fixture
+async def running(nursery: trio.Nursery) -> Running:
+    return await start(nursery)
 
 
-async def test_a_creation_is_durable_and_applied_when_it_is_acknowledged(
-    nursery: trio.Nursery,
-) -> None:
+async def test_a_creation_is_durable_and_applied_when_it_is_acknowledged(running: Running) -> None:
     """It is acknowledged after the sync, and decisions use it from then on."""
-    running = await start(nursery)
     running.log.hold()
     (created,) = running.queue.create([acl("t")])
     await wait_all_tasks_blocked()
@@ -75,9 +55,7 @@ async def test_a_creation_is_durable_and_applied_when_it_is_acknowledged(
     assert running.acls == {acl("t")}
 
 
-async def test_an_update_waits_until_the_acls_are_loaded(
-    nursery: trio.Nursery,
-) -> None:
+async def test_an_update_waits_until_the_acls_are_loaded(nursery: trio.Nursery) -> None:
     """It is planned, written and acknowledged after the load."""
     running = Running(10)
     await nursery.start(running.queue.run)
@@ -95,10 +73,9 @@ async def test_an_update_waits_until_the_acls_are_loaded(
 
 
 async def test_a_thousand_equal_creations_write_one_record_and_all_succeed(
-    nursery: trio.Nursery,
+    running: Running,
 ) -> None:
     """Each is planned against the requests queued before it."""
-    running = await start(nursery)
     running.log.hold()
     completions = [running.queue.create([acl("t")])[0] for _ in range(1000)]
     running.log.released.set()
@@ -106,9 +83,8 @@ async def test_a_thousand_equal_creations_write_one_record_and_all_succeed(
     assert [len(batch) for batch in running.log.batches] == [1]
 
 
-async def test_waiting_requests_are_written_together_one_batch_each(nursery: trio.Nursery) -> None:
+async def test_waiting_requests_are_written_together_one_batch_each(running: Running) -> None:
     """Group commit: one append for all requests that arrived during the last one."""
-    running = await start(nursery)
     running.log.hold()
     first = running.queue.create([acl("0")])
     await wait_all_tasks_blocked()
@@ -164,24 +140,17 @@ async def test_a_large_request_has_one_completion(
     assert [each.acls for each in await results(deleted)] == [(acl(f"t{n}"),) for n in range(1000)]
 
 
-async def test_valid_items_of_a_mixed_request_are_created(nursery: trio.Nursery) -> None:
+async def test_valid_items_of_a_mixed_request_are_created(running: Running) -> None:
     """The batch contains the valid items. A duplicate succeeds."""
-    running = await start(nursery)
     bad = Acl(2, "t", 1, "User:a", "*", 3, 3)
     ended = await results(running.queue.create([acl("t"), bad, acl("t"), acl("u")]))
-    assert [type(each) for each in ended] == [
-        type(None),
-        InvalidAclError,
-        type(None),
-        type(None),
-    ]
+    assert [type(each) for each in ended] == [type(None), InvalidAclError, type(None), type(None)]
     assert running.acls == {acl("t"), acl("u")}
     assert [len(batch) for batch in running.log.batches] == [2]
 
 
-async def test_a_request_that_changes_nothing_writes_nothing(nursery: trio.Nursery) -> None:
+async def test_a_request_that_changes_nothing_writes_nothing(running: Running) -> None:
     """Neither a duplicate nor a filter without a match makes a batch."""
-    running = await start(nursery)
     await results(running.queue.create([acl("t")]))
     assert await results(running.queue.create([acl("t")])) == [None]
     none = running.queue.delete([AclFilter(resource_name="other")])
@@ -190,9 +159,8 @@ async def test_a_request_that_changes_nothing_writes_nothing(nursery: trio.Nurse
     assert len(running.log.batches) == 1
 
 
-async def test_each_filter_sees_the_state_before_the_request(nursery: trio.Nursery) -> None:
+async def test_each_filter_sees_the_state_before_the_request(running: Running) -> None:
     """An ACL that two filters match is reported twice and removed once."""
-    running = await start(nursery)
     await results(running.queue.create([acl("t"), acl("u")]))
     ended = await results(
         running.queue.delete(
@@ -206,9 +174,8 @@ async def test_each_filter_sees_the_state_before_the_request(nursery: trio.Nurse
     assert [type(change) for change in running.log.batches[-1]] == [AclRemoved, AclRemoved]
 
 
-async def test_a_deletion_sees_requests_queued_before_it(nursery: trio.Nursery) -> None:
+async def test_a_deletion_sees_requests_queued_before_it(running: Running) -> None:
     """This holds within one flush, too. A later creation adds the ACL again."""
-    running = await start(nursery)
     running.log.hold()
     running.queue.create([acl("0")])
     await wait_all_tasks_blocked()
@@ -221,9 +188,8 @@ async def test_a_deletion_sees_requests_queued_before_it(nursery: trio.Nursery) 
     assert len(running.log.appends) == 2
 
 
-async def test_a_request_too_large_for_one_batch_is_refused(nursery: trio.Nursery) -> None:
+async def test_a_request_too_large_for_one_batch_is_refused(running: Running) -> None:
     """More than 10,000 new records: POLICY_VIOLATION for every item. Duplicates do not count."""
-    running = await start(nursery)
     many = [acl(f"t{n}") for n in range(RECORDS_PER_REQUEST_MAX)]
     ended = await results(running.queue.create([*many, acl("one more")]))
     assert {(type(each), str(each)) for each in ended} == {
@@ -234,9 +200,8 @@ async def test_a_request_too_large_for_one_batch_is_refused(nursery: trio.Nurser
     assert len(running.acls) == RECORDS_PER_REQUEST_MAX
 
 
-async def test_too_many_removals_delete_nothing(nursery: trio.Nursery) -> None:
+async def test_too_many_removals_delete_nothing(running: Running) -> None:
     """More than 10,000 distinct removals over all filters fail the whole request."""
-    running = await start(nursery)
     half = RECORDS_PER_REQUEST_MAX // 2 + 1
     for principal in ("User:a", "User:b"):
         await results(running.queue.create([acl(f"t{n}", principal) for n in range(half)]))
@@ -250,9 +215,8 @@ async def test_too_many_removals_delete_nothing(nursery: trio.Nursery) -> None:
     assert len(running.acls) == half
 
 
-async def test_accepted_work_survives_its_callers_cancellation(nursery: trio.Nursery) -> None:
+async def test_accepted_work_survives_its_callers_cancellation(running: Running) -> None:
     """A caller that stops waiting does not undo its request."""
-    running = await start(nursery)
     running.log.hold()
     (created,) = running.queue.create([acl("t")])
     with trio.move_on_after(0):
@@ -287,10 +251,9 @@ async def test_an_error_of_the_log_fails_all_waiting_requests_and_ends_the_actor
 
 
 async def test_a_refused_append_fails_its_requests_and_the_queue_continues(
-    nursery: trio.Nursery,
+    running: Running,
 ) -> None:
     """Nothing was written, so all plans of the flush are dropped."""
-    running = await start(nursery)
     running.log.hold()
     accepted = [*running.queue.create([acl("t")])]
     await wait_all_tasks_blocked()
@@ -307,9 +270,8 @@ async def test_a_refused_append_fails_its_requests_and_the_queue_continues(
 
 
 async def test_a_closing_queue_finishes_accepted_requests_and_refuses_others(
-    nursery: trio.Nursery,
+    running: Running,
 ) -> None:
-    running = await start(nursery)
     running.log.hold()
     accepted = [*running.queue.create([acl("t")])]
     await wait_all_tasks_blocked()
@@ -498,9 +460,8 @@ async def test_garbage_is_collected_in_each_turn_of_a_plan(
     assert collections > 10
 
 
-async def test_requests_of_one_flush_build_on_each_other(nursery: trio.Nursery) -> None:
+async def test_requests_of_one_flush_build_on_each_other(running: Running) -> None:
     """Each sees what those before it create and delete."""
-    running = await start(nursery)
     running.log.hold()
     running.queue.create([acl("0")])
     await wait_all_tasks_blocked()

@@ -183,14 +183,9 @@ def _binding(acl: Acl) -> AclBinding:
 
 def _filter_of(topic: str, pattern_type: PatternType) -> AclBindingFilter:
     return AclBindingFilter(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType[pattern_type.name],
-        _ANY,
-        _ANY,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
+        ResourceType.TOPIC, topic, ResourcePatternType[pattern_type.name], _ANY, _ANY,
+        AclOperation.ANY, AclPermissionType.ANY,
+    )  # fmt: skip
 
 
 def _acls(bindings: Iterable[Any]) -> set[Acl]:

@@ -164,10 +164,7 @@ def ask_questions(daemon: DaemonProcess) -> None:
             f'"resource":{{"type":"topic","id":"orders"}},"context":{{"host":"10.0.0.{number}"}}}}'
         )
         connection = HTTPConnection(daemon.ready["decision_http"], timeout=60)
-        headers = {
-            "Authorization": f"Bearer {token_of(ROOT)}",
-            "Content-Type": "application/json",
-        }
+        headers = {"Authorization": f"Bearer {token_of(ROOT)}", "Content-Type": "application/json"}
         connection.request("POST", "/access/v1/evaluation", body, headers)
         connection.getresponse().read()
         connection.close()

@@ -17,13 +17,7 @@ from authorizerd.protocol.kafka.acl_client import (
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError
 from tests.kafka_rig.properties import find_lasting_ports
-from tests.support.daemon_process import (
-    SECONDS_MAX,
-    Answer,
-    ask,
-    wait_until,
-    write_config,
-)
+from tests.support.daemon_process import SECONDS_MAX, Answer, ask, wait_until, write_config
 from tests.support.forked_command import StartedCommand, start_command
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.quorum_thread import QuorumThread

@@ -86,24 +86,18 @@ def test_scram_logs_in(secured: Secured, tmp_path: Path, protocol: str) -> None:
 @pytest.mark.parametrize(
     ("more", "reason", "advice"),
     [
-        (
-            new_scram_login("SCRAM-SHA-512", PASSWORD),
-            "Client SASL mechanism 'SCRAM-SHA-512' not enabled in the server, "
-            "enabled mechanisms are [PLAIN, SCRAM-SHA-256]",
-            "set sasl.mechanism to one of the enabled mechanisms",
-        ),
-        (
-            new_scram_login("SCRAM-SHA-256", "wrong"),
-            "SaslAuthenticationException: Authentication failed",
-            "check username and password in sasl.jaas.config",
-        ),
-        (
-            f'sasl.jaas.config={JAAS} username="alice" password="wrong";',
-            "SaslAuthenticationException: Authentication failed",
-            "check username and password in sasl.jaas.config",
-        ),
+        (new_scram_login("SCRAM-SHA-512", PASSWORD),
+         "Client SASL mechanism 'SCRAM-SHA-512' not enabled in the server, "
+         "enabled mechanisms are [PLAIN, SCRAM-SHA-256]",
+         "set sasl.mechanism to one of the enabled mechanisms"),
+        (new_scram_login("SCRAM-SHA-256", "wrong"),
+         "SaslAuthenticationException: Authentication failed",
+         "check username and password in sasl.jaas.config"),
+        (f'sasl.jaas.config={JAAS} username="alice" password="wrong";',
+         "SaslAuthenticationException: Authentication failed",
+         "check username and password in sasl.jaas.config"),
     ],
-)
+)  # fmt: skip
 def test_rejected_log_in_is_named(
     secured: Secured, tmp_path: Path, more: str, reason: str, advice: str
 ) -> None:

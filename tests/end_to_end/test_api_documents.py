@@ -17,14 +17,7 @@ from authorizerd.daemon.http.api_document import (
     describe_port,
 )
 from tests.support.api_description import ApiDescription, Exchange
-from tests.support.daemon_process import (
-    ROOT,
-    DaemonProcess,
-    ask,
-    connect,
-    new_log,
-    running,
-)
+from tests.support.daemon_process import ROOT, DaemonProcess, ask, connect, new_log, running
 
 HOST = b"Host: localhost\r\n"
 POST = b"POST /access/v1/evaluation HTTP/1.1\r\n"

@@ -51,16 +51,12 @@ def test_changing_the_authorizer_keeps_the_acls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        (
-            {"authorizer.class.name": "com.example.Mine"},
-            "authorizer.class.name: com.example.Mine: there is no module com",
-        ),
-        (
-            {"authorizer.class.name": QUARANTINE, "quarantine.principals": "mallory"},
-            f"{QUARANTINE}: ValueError: quarantine.principals: mallory is not Type:name",
-        ),
+        ({"authorizer.class.name": "com.example.Mine"},
+         "authorizer.class.name: com.example.Mine: there is no module com"),
+        ({"authorizer.class.name": QUARANTINE, "quarantine.principals": "mallory"},
+         f"{QUARANTINE}: ValueError: quarantine.principals: mallory is not Type:name"),
     ],
-)
+)  # fmt: skip
 def test_unusable_authorizer_is_one_clear_line(
     tmp_path: Path, settings: dict[str, str], error: str
 ) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-import ssl
 from contextlib import ExitStack
 from hashlib import sha256
-from http.client import HTTPConnection, HTTPSConnection
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -16,7 +15,6 @@ import pytest
 from authorizerd.config.bounds import ADMIN_CONNECTIONS_MAX
 from tests.end_to_end.example_daemon import Ports
 from tests.end_to_end.page_shell import Shell, run_page
-from tests.support.certificates import Authority
 from tests.support.daemon_process import (
     SECONDS_MAX,
     Answer,
@@ -96,26 +94,6 @@ def test_strangers_keep_no_visitor_out(tmp_path: Path) -> None:
         assert browse(daemon, "/console/").status == 401
 
 
-def test_visitors_log_in_where_callers_need_tokens(tmp_path: Path) -> None:
-    tokens = tmp_path / "tokens"
-    tokens.write_text(f"admin {sha256(b'secret').hexdigest()} User:admin\n")
-    settings = {"authorizerd.console": "true", "authorizerd.tokens.file": str(tokens)}
-    with running(tmp_path, new_log(tmp_path), settings, super_users="User:admin") as daemon:
-        assert browse(daemon, "/console/").status == 401
-        body = urlencode({"token": "admin.secret", "next": "/console/explain"})
-        done = browse(daemon, "/console/login", body)
-        assert (done.status, done.headers["Location"]) == (303, "/console/explain")
-        cookie = done.headers["Set-Cookie"]
-        assert {"Secure", "HttpOnly", "SameSite=Strict"} < set(cookie.split("; "))
-        page = browse(daemon, "/console/explain", Cookie=cookie.partition(";")[0])
-        assert page.status == 200
-        assert b"Logged in as <bdi>User:admin</bdi>" in page.body
-        code, errors = daemon.stop()
-    assert code == 0
-    assert "secret" not in errors
-    assert cookie.partition(";")[0].partition("=")[2] not in errors
-
-
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_live_page_counts_decisions_and_shows_trusted_visitors_no_names(
     tmp_path: Path, workers: str
@@ -166,36 +144,6 @@ def test_denials_need_a_file_and_a_right(tmp_path: Path) -> None:
     assert row.format("mallory", 2) in text
     assert row.format("&lt;script&gt;alert(1)&lt;/script&gt;", 1) in text
     assert row.format("\\u202eevil", 1) in text
-
-
-def test_certificates_identify_visitors_over_tls(tmp_path: Path) -> None:
-    """Without one, the visitor logs in. Without TLS, the daemon says what is wrong."""
-    authority = Authority(tmp_path)
-    keys = authority.server_keys(
-        client_auth="requested",
-        truststore_location=str(authority.ca_file),
-        principal_mapping_rules="RULE:^.*CN=([a-z]+).*$/$1/",
-    )
-    settings = keys | {
-        "authorizerd.console": "true",
-        "authorizerd.admin.http": "https://127.0.0.1:0",
-    }
-    client = authority.issue("client", common_name="alice")
-    with running(tmp_path, new_log(tmp_path), settings) as daemon:
-        for certificate, status, shown in (
-            (client, 200, b"Logged in as <bdi>User:alice</bdi>"),
-            (None, 401, b'action="/console/login"'),
-        ):
-            context = ssl.create_default_context(cafile=str(authority.ca_file))
-            if certificate is not None:
-                context.load_cert_chain(certificate)
-            address = daemon.ready["admin_http"]
-            connection = HTTPSConnection(address, timeout=SECONDS_MAX, context=context)
-            page = ask(connection, "GET", "/console/explain")
-            connection.close()
-            assert page.status == status
-            assert shown in page.body
-        assert b"use https://" in browse(daemon, "/console/").body
 
 
 @pytest.mark.skipif(

@@ -27,7 +27,7 @@ from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.kafka.api import QuorumKey
 from tests.support.copies import read_ids
-from tests.support.daemon_process import DaemonProcess, ask, run, running, wait_until, write_config
+from tests.support.daemon_process import DaemonProcess, run, running, wait_until
 from tests.support.log_files import added, removed
 from tests.support.scripted_quorum import ScriptedQuorum
 
@@ -266,29 +266,3 @@ async def test_daemon_that_is_killed_between_applying_and_saving(tmp_path: Path)
         done = await in_thread(run, "check-log", cluster.log_dir)
         assert done.returncode == 0, done.stdout
         assert f"a copy of cluster {cluster.quorum.cluster_id} " in done.stdout
-
-
-async def test_restored_cluster_needs_a_reset(tmp_path: Path) -> None:
-    """A cluster that lacks what was applied here stops decisions until the copy is removed."""
-    async with followed(tmp_path) as cluster:
-        kept = cluster.add(1, 2)
-        offset = cluster.add(3)
-        config = write_config(tmp_path, cluster.log_dir, cluster.settings)
-        async with cluster.daemon() as daemon:
-            await cluster.wait_for(daemon, offset)
-            cluster.quorum.restore(kept + 1, epoch=5)
-            cluster.numbers -= {3}
-            cluster.quorum.elect(1)
-            await wait_for(lambda: b"reset-copy" in get_readiness(daemon), "reset-copy in /readyz")
-            done = await in_thread(run, "reset-copy", "--config", config)
-            assert done.returncode == 1
-            assert "in use by another process" in done.stderr
-        done = await in_thread(run, "reset-copy", "--config", config)
-        assert done.returncode == 0, done.stderr
-        async with cluster.daemon() as daemon:
-            await cluster.wait_for(daemon, cluster.add(4))
-            assert await cluster.list_numbers(daemon) == {1, 2, 4}
-
-
-def get_readiness(daemon: DaemonProcess) -> bytes:
-    return ask(daemon.admin, "GET", "/readyz").body

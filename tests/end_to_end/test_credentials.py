@@ -466,10 +466,7 @@ def test_wrong_log_in_is_refused(
         else "Authentication failed during authentication due to invalid credentials with SASL"
         f" mechanism {mechanism}"
     )
-    assert (answer.error_code, answer.error_message) == (
-        ErrorCode.SASL_AUTHENTICATION_FAILED,
-        text,
-    )
+    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, text)
     place.answers.append(repr(answer).encode())
     check_unanswered(connection)
 
@@ -548,10 +545,7 @@ def test_listener_applies_the_clients_own_rights(
         include_documentation=False,
     )
     (found,) = configs.results
-    assert (found.error_code, found.configs) == (
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        (),
-    )
+    assert (found.error_code, found.configs) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ())
     if listener == "CONTROLLER":
         assert bytes(connection.ask_raw(ApiKey.ENVELOPE, 1, envelope()))[1:3] == bytes((0, 31))
         connection.close()

@@ -14,11 +14,7 @@ import pytest
 
 from authorizerd.config.configuration import parse
 from tests.end_to_end.documents import ROOT, Block, all_blocks, blocks_of, commands_of
-from tests.end_to_end.example_daemon import (
-    ExampleDaemon,
-    beside,
-    running_example,
-)
+from tests.end_to_end.example_daemon import ExampleDaemon, beside, running_example
 from tests.end_to_end.page_shell import SECONDS_MAX, SERVE, check, save_files
 
 BLOCKS: Final = all_blocks()

@@ -27,13 +27,7 @@ from authorizerd.metadata.directory import find_files
 from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.writer import LogWriter
 from tests.support.acls import acl
-from tests.support.daemon_process import (
-    SECONDS_MAX,
-    DaemonProcess,
-    new_log,
-    running,
-    wait_until,
-)
+from tests.support.daemon_process import SECONDS_MAX, DaemonProcess, new_log, running, wait_until
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import added, read_acls, write_log
 from tests.support.recording_storage import Call, RecordingStorage

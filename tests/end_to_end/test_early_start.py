@@ -79,25 +79,6 @@ def batches() -> tuple[bytes, bytes]:
 class Client(KafkaConnection):
     """A Kafka connection with the requests of these tests."""
 
-    def describe_cluster(self) -> Any:  # noqa: ANN401 - an entity
-        return self.ask(
-            ApiKey.DESCRIBE_CLUSTER,
-            2,
-            include_cluster_authorized_operations=True,
-            endpoint_type=1,
-            include_fenced_brokers=False,
-        )
-
-    def find_coordinators(self, version: int, *keys: str) -> Any:  # noqa: ANN401 - an entity
-        return self.ask(
-            ApiKey.FIND_COORDINATOR, version, key=keys[0], coordinator_keys=keys, key_type=0
-        )
-
-    def describe_groups(self, *groups: str) -> Any:  # noqa: ANN401 - an entity
-        return self.ask(
-            ApiKey.DESCRIBE_GROUPS, 6, groups=groups, include_authorized_operations=True
-        )
-
     def describe_quorum(self) -> Any:  # noqa: ANN401 - an entity
         asked = SimpleNamespace(
             topic_name="__cluster_metadata", partitions=[SimpleNamespace(partition_index=0)]
@@ -195,25 +176,6 @@ def test_every_other_endpoint_refuses_connections(loading: Held) -> None:
     assert not loading.ready_file.exists()
 
 
-def test_a_super_user_is_served(loading: Held, root: Client) -> None:
-    """The topics and the leader of the quorum are not known yet."""
-    host, _, port = loading.addresses["EARLY"].rpartition(":")
-    everything = root.metadata()
-    assert [(each.host, each.port) for each in everything.brokers] == [(host, int(port))]
-    assert everything.topics == ()
-    (topic,) = root.metadata("orders").topics
-    assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    cluster = root.describe_cluster()
-    assert (cluster.error_code, cluster.cluster_id) == (0, everything.cluster_id)
-    assert cluster.cluster_authorized_operations > 0
-    assert root.find_coordinators(3, "g").error_code == 0
-    assert [each.error_code for each in root.find_coordinators(4, "g", "h").coordinators] == [0, 0]
-    (group,) = root.describe_groups("g").groups
-    assert group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    (metadata,) = root.describe_quorum().topics
-    assert metadata.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
 @pytest.mark.parametrize("version", range(4))
 def test_a_super_user_sees_no_acl_yet(root: Client, version: int) -> None:
     """The list is empty, as with StandardAuthorizer: half a log is never visible."""
@@ -228,40 +190,6 @@ def test_acl_requests_of_others_are_refused(alice: Client, version: int) -> None
         alice.delete(AclFilter(), AclFilter(), version=version)
         == [FilterResult(matches=[], error=REFUSED)] * 2
     )
-
-
-def test_metadata_is_refused_to_others(alice: Client) -> None:
-    """For all topics, the answer is empty; from version 13 on, it has an error."""
-    named = alice.metadata("orders", "other")
-    assert [(topic.name, topic.error_code) for topic in named.topics] == [
-        ("orders", NOT_READY),
-        ("other", NOT_READY),
-    ]
-    for version in (9, 12, 13):
-        everything = alice.metadata(version=version)
-        assert (named.brokers, everything.brokers, everything.topics) == ((), (), ())
-        assert getattr(everything, "error_code", None) == (NOT_READY if version == 13 else None)
-
-
-def test_coordinators_are_refused_to_others(alice: Client) -> None:
-    """Before version 4, the error is for the whole request; from then on, for each key."""
-    one = alice.find_coordinators(3, "g")
-    assert (one.error_code, one.node_id, one.host) == (NOT_READY, -1, "")
-    many = alice.find_coordinators(4, "g", "h").coordinators
-    assert [(each.key, each.error_code) for each in many] == [("g", NOT_READY), ("h", NOT_READY)]
-
-
-def test_descriptions_are_refused_to_others(alice: Client) -> None:
-    cluster = alice.describe_cluster()
-    assert (cluster.error_code, cluster.error_message) == (NOT_READY, NOT_READY.text)
-    assert (cluster.cluster_id, cluster.brokers) == ("", ())
-    groups = alice.describe_groups("g", "h").groups
-    assert [(each.group_id, each.error_code) for each in groups] == [
-        ("g", NOT_READY),
-        ("h", NOT_READY),
-    ]
-    quorum = alice.describe_quorum()
-    assert (quorum.error_code, quorum.topics, quorum.nodes) == (NOT_READY, (), ())
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,7 @@ from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from authorizerd.protocol.primitives import unsigned_varint
 from tests.support.daemon_process import DaemonProcess, new_log, running, wait_until, write_config
 from tests.support.daemon_process import connect as open_connection
-from tests.support.flood_surfaces import (
-    ADMIN,
-    HTTP,
-    KAFKA,
-    STREAM,
-    Surface,
-    surfaces,
-)
+from tests.support.flood_surfaces import ADMIN, HTTP, KAFKA, STREAM, Surface, surfaces
 from tests.support.kio_codec import encode_request
 from tools.bench.protocols import ANSWERED, reader_of
 from tools.bench.sets import kind

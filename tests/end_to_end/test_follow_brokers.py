@@ -11,13 +11,12 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.kafka_rig.properties import find_lasting_ports
 from tests.support.acls import acl
-from tests.support.daemon_process import DaemonProcess, ask, new_log, running, wait_until
+from tests.support.daemon_process import DaemonProcess, new_log, running, wait_until
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.requests import evaluation
 
 READ, WRITE = acl("User:a", "READ", topic="t"), acl("User:a", "WRITE", topic="t")
 ANONYMOUS = {"super.users": "User:ANONYMOUS"}
-STALE_MS = 4_000
 
 
 @contextmanager
@@ -37,7 +36,6 @@ def following(folder: Path, port: int, **more: str) -> Iterator[DaemonProcess]:
         "authorizerd.source": "brokers",
         "authorizerd.source.bootstrap.servers": f"127.0.0.1:{port}",
         "authorizerd.source.poll.ms": "200",
-        "authorizerd.source.stale.max.ms": str(STALE_MS),
         **{key.replace("_", "."): value for key, value in more.items()},
     }
     with running(folder, folder / "copy", config) as daemon:
@@ -96,20 +94,6 @@ def test_daemon_follows_lists_and_restarts(tmp_path: Path) -> None:
         assert other.stop()[0] == 0
         with following(tmp_path / "two", port, authorizerd_source_serve_copy="true") as daemon:
             assert list_acls(daemon) == {READ}
-
-
-def test_decisions_stop_without_contact_and_return(tmp_path: Path) -> None:
-    (port,) = find_lasting_ports(1)
-    with followed(tmp_path / "one", port) as other:
-        assert change(other, READ) == []
-        with following(tmp_path / "two", port) as daemon:
-            assert may_read(daemon)
-            assert other.stop()[0] == 0
-            wait_until(lambda: ask(daemon.admin, "GET", "/readyz").status == 503, "it is not ready")
-            assert daemon.evaluate(evaluation("a", topic="t")).status == 503
-            with followed(tmp_path / "one", port):
-                wait_until(lambda: ask(daemon.admin, "GET", "/readyz").status == 200, "it is back")
-                assert may_read(daemon)
 
 
 def test_acknowledged_changes_are_in_force(tmp_path: Path) -> None:

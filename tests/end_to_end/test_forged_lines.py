@@ -50,7 +50,6 @@ LOG_LINE: Final = re.compile(
 AUDIT_LINE: Final = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (INFO|DEBUG) Principal = "
 )
-JSON_TYPE: Final = {"Content-Type": "application/json"}
 HEADER: Final = struct.Struct(">hhih")
 
 

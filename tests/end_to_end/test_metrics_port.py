@@ -85,12 +85,6 @@ def test_metrics_port_answers_only_get_and_head(port: HTTPConnection, path: str)
         assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD")
 
 
-def test_metrics_port_answers_no_decisions(port: HTTPConnection) -> None:
-    body, headers = json.dumps(evaluation()).encode(), {"Content-Type": "application/json"}
-    for path in ("/", "/access/v1/evaluation", "/v1/data/kafka/authz/allow", "/health"):
-        assert ask(port, "POST", path, body, headers).status == 404
-
-
 def test_no_answer_contains_a_name_a_path_or_a_secret(
     daemon: DaemonProcess, port: HTTPConnection
 ) -> None:

@@ -17,11 +17,9 @@ from tests.support.daemon_process import (
     Answer,
     DaemonProcess,
     ask,
-    run,
     running,
     write_config,
 )
-from tests.support.requests import evaluation
 from tools.example.log import write_log
 
 TRUE, FALSE = b'{"result":true}', b'{"result":false}'
@@ -86,42 +84,6 @@ def test_captured_request_of_the_plugin_is_answered(tmp_path: Path, log_dir: Pat
     ) in first
 
 
-def test_callers_are_identified_by_tokens(tmp_path: Path, log_dir: Path) -> None:
-    """With tokens, any address and Host is allowed. The log contains no token."""
-    tokens = tmp_path / "tokens"
-    made = run("token", "--principal", "User:proxy", "--append", tokens)
-    assert made.returncode == 0, made.stderr
-    proxy = made.stdout.strip()
-    alice = add_token(tokens, "User:alice", "alice")
-    with running(
-        tmp_path,
-        log_dir,
-        {"authorizerd.decision.http": "http://0.0.0.0:0", "authorizerd.log.level": "DEBUG"},
-        super_users="User:proxy",
-        authorizerd_tokens_file=str(tokens),
-    ) as daemon:
-        for query, status in (
-            ("", 401),
-            ("?token=alice.wrong", 401),
-            (f"?token={proxy}", 200),
-            (f"?token={alice}", 200),
-        ):
-            assert question(daemon, query=query).status == status
-        eve = ("requestContext.principal", {"principalType": "User", "name": "eve"})
-        assert question(daemon, eve, query=f"?token={alice}").status == 403
-        assert question(daemon, eve, query=f"?token={proxy}").body == FALSE
-        body = json.dumps(evaluation()).encode()
-        refused = ask(daemon.decision, "POST", "/access/v1/evaluation", body, JSON)
-        assert (refused.status, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
-        shown = {**JSON, "Authorization": f"Bearer {alice}", "Host": "decisions.example"}
-        answer = ask(daemon.decision, "POST", "/access/v1/evaluation", body, shown)
-        assert answer.json["decision"] is True
-        code, errors = daemon.stop()
-    assert code == 0
-    for token in (proxy, alice):
-        assert token.partition(".")[2] not in errors
-
-
 def test_reload_applies_tokens_and_configuration_together(tmp_path: Path, log_dir: Path) -> None:
     """If one of the two files is invalid, neither is applied."""
     tokens = tmp_path / "tokens"
@@ -149,11 +111,3 @@ def test_reload_applies_tokens_and_configuration_together(tmp_path: Path, log_di
         assert question(daemon, query=f"?token={old}").status == 401
         assert question(daemon, eve, query=f"?token={new}").body == FALSE
         assert daemon.stop()[0] == 0
-
-
-def test_open_port_requires_tokens(tmp_path: Path, log_dir: Path) -> None:
-    """Otherwise anyone who can reach the machine could ask."""
-    open_port = {"authorizerd.decision.http": "http://0.0.0.0:0"}
-    done = run("serve", "--config", write_config(tmp_path, log_dir, open_port))
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(", or use a loopback address")

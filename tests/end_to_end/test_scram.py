@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
@@ -17,18 +16,12 @@ from confluent_kafka.admin import (
 )
 
 from authorizerd.protocol.kafka.api import ApiKey
-from tests.client_matrix.aiokafka_admin import AiokafkaClient
-from tests.client_matrix.calls import PASSWORD, Login
-from tests.client_matrix.confluent import ConfluentClient
-from tests.client_matrix.kafka_python import KafkaPythonClient
-from tests.support.admin_client import ANYTHING, binding, create_acls, describe_acls, new_admin
-from tests.support.certificates import Authority
+from tests.support.admin_client import binding, create_acls, describe_acls, new_admin
 from tests.support.daemon_process import (
     SECONDS_MAX,
     DaemonProcess,
     run,
     running,
-    wait_until,
     write_config,
 )
 from tests.support.kafka_connection import KafkaConnection
@@ -92,90 +85,6 @@ def test_confluents_client_logs_in(scram_daemon: DaemonProcess, mechanism: str, 
     assert logins(scram_daemon, mechanism, "succeeded") > 0
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("client", [KafkaPythonClient, AiokafkaClient])
-def test_pythons_clients_log_in(
-    scram_daemon: DaemonProcess,
-    mechanism: str,
-    client: type[KafkaPythonClient | AiokafkaClient],
-) -> None:
-    """The clients are kafka-python and aiokafka."""
-    login = Login("admin", "admin-secret", mechanism)
-    admin = client(scram_daemon.ready["listeners"][SASL], login)
-    assert admin.list_groups() == []
-    admin.close()
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_altered_credentials_count_from_the_answer_on(
-    scram_daemon: DaemonProcess, mechanism: str
-) -> None:
-    """A new user can log in, a changed one only with the new password, a deleted one not at all."""
-    admin = ConfluentClient(
-        scram_daemon.ready["listeners"][SASL], Login("admin", "admin-secret", mechanism)
-    )
-    user = f"new-{mechanism}"
-
-    def check_refusal(password: str) -> None:
-        failed = logins(scram_daemon, mechanism, "failed")
-        client = confluent(scram_daemon, mechanism, user, password)
-        with pytest.raises(KafkaException):
-            client.list_topics(timeout=1)
-        wait_until(lambda: logins(scram_daemon, mechanism, "failed") > failed, "it is counted")
-
-    check_refusal(PASSWORD)
-    admin.alter_credential(user, mechanism, 4096)
-    client = confluent(scram_daemon, mechanism, user, PASSWORD)
-    assert client.list_topics(timeout=SECONDS_MAX).topics == {}
-    check_refusal("another-secret")
-    admin.alter_credential(user, mechanism, None)
-    check_refusal(PASSWORD)
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize(("user", "password"), [("admin", "wrong"), ("stranger", "admin-secret")])
-def test_wrong_users_and_passwords_fail(
-    scram_daemon: DaemonProcess, mechanism: str, user: str, password: str
-) -> None:
-    failed = logins(scram_daemon, mechanism, "failed")
-    admin = confluent(scram_daemon, mechanism, user, password)
-    with pytest.raises(KafkaException):
-        admin.describe_acls(ANYTHING, request_timeout=1).result(5)
-    wait_until(
-        lambda: logins(scram_daemon, mechanism, "failed") > failed,
-        "the failed authentication is counted",
-    )
-
-
-def challenge(daemon: DaemonProcess, user: str) -> bytes:
-    """Return salt and iterations, as the daemon sends them to a client that logs in as ``user``."""
-    connection = KafkaConnection(daemon.ready["listeners"][SASL])
-    assert connection.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=MECHANISMS[0]).error_code == 0
-    first = f"n,,n={user},r=abc".encode()
-    answer = connection.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=first)
-    connection.close()
-    assert (answer.error_code, answer.error_message) == (0, "")
-    return bytes(answer.auth_bytes).partition(b",")[2]
-
-
-def test_unknown_users_look_the_same_after_a_restart(tmp_path: Path) -> None:
-    """Otherwise a restart, or a second question, would reveal which users exist."""
-    log_dir = formatted(tmp_path)
-    seen = []
-    for _ in range(2):
-        with running(tmp_path, log_dir, CONFIG) as daemon:
-            users = ("admin", "stranger", "stranger", "other")
-            seen.append([challenge(daemon, user) for user in users])
-            daemon.stop()
-    first, again = seen
-    assert first == again
-    known, stranger, repeated, other = first
-    assert stranger == repeated
-    assert len({known, stranger, other}) == 3
-    assert {each.rpartition(b",")[2] for each in first} == {b"i=4096"}
-    assert {len(each) for each in first} <= {len(known), len(known) - 4, len(known) + 4}
-
-
 def test_confluents_client_logs_in_again(tmp_path: Path) -> None:
     """It does so by itself, before its session ends; no request fails meanwhile."""
     config = CONFIG | {"listener.name.sasl_plaintext.connections.max.reauth.ms": "1500"}
@@ -230,22 +139,4 @@ def test_changed_users_keep_their_connections_until_they_log_in_again(tmp_path: 
             connect("new")
         assert open_connection.metadata().cluster_id
         open_connection.close()
-        assert daemon.stop()[0] == 0
-
-
-def test_client_logs_in_over_tls(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    config = CONFIG | authority.server_keys("", keystore_type="PEM")
-    config["listeners"] = "SASL_SSL://127.0.0.1:0"
-    with running(tmp_path, formatted(tmp_path), config) as daemon:
-        admin = new_admin(
-            daemon,
-            "SASL_SSL",
-            security_protocol="SASL_SSL",
-            ssl_ca_location=str(authority.ca_file),
-            sasl_mechanism=MECHANISMS[1],
-            sasl_username="admin",
-            sasl_password="admin-secret",
-        )
-        assert create_acls(admin, binding()) == [None]
         assert daemon.stop()[0] == 0

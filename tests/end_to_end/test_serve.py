@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,13 +80,6 @@ def test_daemon_answers_counts_audits_and_ends(tmp_path: Path, log_dir: Path) ->
     assert "Principal = User:eve is Denied operation = READ from host = 10.0.0.1" in lines[1]
 
 
-def test_sigint_ends_the_daemon_without_a_fault(tmp_path: Path, log_dir: Path) -> None:
-    with running(tmp_path, log_dir) as daemon:
-        code, errors = daemon.stop(signal.SIGINT)
-    assert code == 0
-    assert "Traceback" not in errors
-
-
 def test_admin_port_reports_health_and_readiness(tmp_path: Path, log_dir: Path) -> None:
     """It accepts only GET and HEAD."""
     with running(tmp_path, log_dir) as daemon:
@@ -110,28 +102,6 @@ def daemon(tmp_path: Path, log_dir: Path) -> Iterator[DaemonProcess]:
         yield daemon
 
 
-def test_bad_requests_get_authzens_errors(daemon: DaemonProcess) -> None:
-    """The answer is a status and one line of text with the reason, never JSON."""
-    for body, said in (
-        (b"", "the body ends before the document does"),
-        (b"{", "the body ends before the document does"),
-        (b"[]", "expected an object, found an array"),
-        (READ_ORDERS | {"subject": None}, "subject is missing"),
-        (READ_ORDERS | {"action": {"name": "fly"}}, "action.name: unknown operation 'fly'"),
-        (READ_ORDERS | {"resource": {"type": "topic", "id": 1}}, "resource.id: expected a string"),
-        (READ_ORDERS | {"subject": {"type": "user", "id": "*"}}, "User:*"),
-        (
-            READ_ORDERS | {"context": {"host": "h"}},
-            "context.host: expected an IP address, found 'h'",
-        ),
-    ):
-        answer = daemon.evaluate(body)
-        assert answer.status == 400, body
-        assert said in answer.body.decode(), answer.body
-        assert answer.headers["Content-Type"].startswith("text/plain")
-        assert answer.body.count(b"\n") == 1
-
-
 def test_requests_of_other_sites_are_refused(daemon: DaemonProcess) -> None:
     """Another content type (CSRF) or another host's name (DNS rebinding) is refused."""
     path, body = "/access/v1/evaluation", json.dumps(READ_ORDERS).encode()
@@ -143,55 +113,6 @@ def test_requests_of_other_sites_are_refused(daemon: DaemonProcess) -> None:
     assert ask(daemon.decision, "POST", path, body, good).status == 200
     foreign = JSON | {"Host": "evil.example:8181"}
     assert ask(daemon.decision, "POST", path, body, foreign).status == 403
-
-
-def test_other_paths_and_methods_are_refused(daemon: DaemonProcess) -> None:
-    """Every answer has the request's id."""
-    headers = JSON | {"X-Request-ID": "r-17"}
-    good = json.dumps(READ_ORDERS).encode()
-    foreign = headers | {"Host": "evil.example"}
-    answers = [
-        ask(daemon.decision, "POST", "/other", b"{}", headers),
-        ask(daemon.decision, "GET", "/access/v1/evaluation", None, headers),
-        ask(daemon.decision, "POST", "/access/v1/evaluation", good, headers),
-        ask(daemon.decision, "POST", "/access/v1/evaluation", b"{", headers),
-        ask(daemon.decision, "POST", "/access/v1/evaluation", good, foreign),
-        ask(daemon.admin, "GET", "/other", None, headers),
-    ]
-    assert [answer.status for answer in answers] == [404, 405, 200, 400, 403, 404]
-    assert answers[1].headers["Allow"] == "POST"
-    assert {answer.headers["X-Request-ID"] for answer in answers} == {"r-17"}
-
-
-def test_many_evaluations_are_answered_in_order(daemon: DaemonProcess) -> None:
-    """This covers defaults, errors of single evaluations, and each semantic."""
-
-    def decisions(semantic: str) -> list[bool]:
-        request = READ_ORDERS | {
-            "options": {"evaluations_semantic": semantic},
-            "evaluations": [
-                {"resource": {"type": "topic", "id": "status"}},
-                {"action": {"name": "fly"}},
-                {"resource": {"type": "topic", "id": "orders-secret"}},
-                {},
-            ],
-        }
-        answer = daemon.evaluate(request, path="/access/v1/evaluations")
-        assert answer.status == 200
-        return [one["decision"] for one in answer.json["evaluations"]]
-
-    assert decisions("execute_all") == [True, False, False, True]
-    assert decisions("deny_on_first_deny") == [True, False]
-    assert decisions("permit_on_first_permit") == [True]
-    assert daemon.evaluate(READ_ORDERS, path="/access/v1/evaluations").json["decision"] is True
-    failed = daemon.evaluate(
-        READ_ORDERS | {"evaluations": [{"action": {"name": "fly"}}]}, path="/access/v1/evaluations"
-    )
-    assert failed.json["evaluations"][0]["context"]["error"]["status"] == 400
-    many = daemon.evaluate(
-        READ_ORDERS | {"evaluations": [{}] * 1000}, path="/access/v1/evaluations"
-    )
-    assert [one["decision"] for one in many.json["evaluations"]] == [True] * 1000
 
 
 def fault(folder: Path, log_dir: Path, *arguments: str | Path, **settings: str) -> str:

@@ -1,4 +1,4 @@
-"""The metadata shell on a terminal, and on a running daemon."""
+"""The metadata shell on a terminal."""
 
 from __future__ import annotations
 
@@ -10,55 +10,11 @@ import stat
 import sys
 import termios
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from subprocess import Popen
 
-import pytest
-
-from authorizerd.cli.main import main
-from tests.support.daemon_process import DaemonProcess, new_log, running
-from tools.example.log import ACLS, write_log
-
-
-@pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    folder = tmp_path_factory.mktemp("example")
-    log_dir = new_log(folder)
-    write_log(log_dir)
-    with running(folder, log_dir, super_users="User:root") as daemon:
-        yield daemon
-
-
-@pytest.fixture(scope="module")
-def open_example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    folder = tmp_path_factory.mktemp("open")
-    log_dir = new_log(folder)
-    write_log(log_dir)
-    with running(folder, log_dir, super_users="User:ANONYMOUS") as daemon:
-        yield daemon
-
-
-def test_daemon_shows_its_acls(
-    open_example: DaemonProcess, capsys: pytest.CaptureFixture[str]
-) -> None:
-    address = open_example.ready["listeners"]["PLAINTEXT"]
-    assert main(["shell", "--bootstrap-server", address, "cat", "/image/acls/byId/*"]) == 0
-    printed = capsys.readouterr()
-    assert sorted(printed.out.splitlines()) == sorted(map(str, ACLS))
-    assert printed.err.startswith("authorizerd: brokers do not report everything; ids of ACLs")
-
-
-def test_daemon_refuses_acls_without_a_right(
-    example: DaemonProcess, capsys: pytest.CaptureFixture[str]
-) -> None:
-    address = example.ready["listeners"]["PLAINTEXT"]
-    assert main(["shell", "--bootstrap-server", address, "ls", "/"]) == 0
-    printed = capsys.readouterr()
-    assert printed.out == "image\nlocal\n"
-    assert "/acl and /image/acls is left out: DESCRIBE_ACLS: " in printed.err
-
+from tools.example.log import write_log
 
 SECONDS_MAX = 20
 

@@ -46,23 +46,6 @@ def test_frames_are_answered_in_order(daemon: DaemonProcess) -> None:
     assert not (address.startswith("unix:") and Path(address[5:]).exists())
 
 
-def test_frame_with_min_offset_waits_for_the_change(daemon: DaemonProcess) -> None:
-    """Earlier frames are answered at once."""
-    client = StreamConnection(daemon.ready["decision_stream"])
-    may: StreamQuestion = ("User:alice", None, READ, TOPIC, "orders")
-    before = client.ask(may)
-    assert before.decisions == b"\0"
-    ahead = client.connection.ask(2, [may])
-    client.socket.sendall(ahead + client.connection.ask(3, [may], before.offset + 1))
-    assert client.answer().correlation_id == 2
-    admin = new_admin(daemon)
-    assert create_acls(admin, binding()) == [None]
-    waited = client.answer()
-    assert (waited.correlation_id, waited.decisions) == (3, b"\1")
-    assert waited.offset >= before.offset + 1
-    client.close()
-
-
 def test_failed_start_leaves_no_unix_socket(tmp_path: Path) -> None:
     """The start fails because another port of the daemon is in use."""
     path = tmp_path / "stream"
@@ -74,21 +57,6 @@ def test_failed_start_leaves_no_unix_socket(tmp_path: Path) -> None:
         done = run("serve", "--config", write_config(tmp_path, new_log(tmp_path), config))
     assert (done.returncode, "Address already in use" in done.stderr) == (1, True)
     assert not path.exists()
-
-
-def test_unix_socket_in_use_is_refused(tmp_path: Path) -> None:
-    """The error names the key, and the other daemon continues to serve."""
-    config = {"authorizerd.decision.stream": f"unix:{tmp_path}/stream"}
-    second = tmp_path / "second"
-    second.mkdir()
-    with running(tmp_path, new_log(tmp_path), config) as daemon:
-        done = run("serve", "--config", write_config(second, new_log(second), config))
-        assert done.returncode == 1
-        key, address = *config, daemon.ready["decision_stream"]
-        assert f"{key}: {address}: Address already in use" in done.stderr
-        client = StreamConnection(address)
-        assert client.greeting.error_code == 0
-        client.close()
 
 
 def test_disabled_stream_has_no_address_and_no_metrics(tmp_path: Path) -> None:

@@ -58,13 +58,11 @@ def secured(
         yield daemon, authority
 
 
-def ask_https(
-    address: str, context: ssl.SSLContext, question: object = QUESTION
-) -> tuple[int, bytes]:
+def ask_https(address: str, context: ssl.SSLContext) -> tuple[int, bytes]:
     host, _, port = address.rpartition(":")
     connection = HTTPSConnection(host, int(port), context=context)
     headers = {"Content-Type": "application/json"}
-    body = json.dumps(question).encode()
+    body = json.dumps(QUESTION).encode()
     answer = ask(connection, "POST", "/access/v1/evaluation", body, headers)
     connection.close()
     return answer.status, answer.body
@@ -99,14 +97,6 @@ def test_http_client_without_tls_gets_status_400(secured: tuple[DaemonProcess, A
     answer = ask(connection, "GET", "/")
     assert (answer.status, answer.body) == (400, b"this port expects TLS: use https://\n")
     connection.close()
-
-
-def test_client_rejects_a_server_of_another_ca(
-    secured: tuple[DaemonProcess, Authority], tmp_path: Path
-) -> None:
-    other = Authority(tmp_path, "other").client_context()
-    with pytest.raises(ssl.SSLCertVerificationError):
-        connect_tls(secured[0].ready["decision_http"], other)
 
 
 @pytest.mark.parametrize(
@@ -184,40 +174,6 @@ def test_kafka_client_is_the_principal_of_its_certificate(
     (error,) = connection.create(ALLOWED)
     assert (error is None) is may_create
     connection.close()
-
-
-def test_client_without_the_required_certificate_is_refused(
-    mutual: tuple[DaemonProcess, Authority],
-) -> None:
-    daemon, authority = mutual
-    address = daemon.ready["listeners"]["REQUIRED"]
-    with connect_tls(address, authority.client_context()) as connection:
-        connection.sendall(bytes(8))
-        # In TLS 1.3, the server's refusal arrives after the client's handshake.
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            connection.recv(1)
-
-
-@pytest.mark.parametrize(
-    ("name", "asked", "status"),
-    [
-        ("Alice", "alice", 200),
-        ("Alice", "bob", 403),
-        ("Admin", "bob", 200),
-        (None, "alice", 401),
-    ],
-)
-def test_decision_ports_caller_is_the_principal_of_its_certificate(
-    mutual: tuple[DaemonProcess, Authority], name: str | None, asked: str, status: int
-) -> None:
-    """The caller may ask about itself; a super user may ask about everyone."""
-    daemon, authority = mutual
-    keystore = None if name is None else authority.issue("client", common_name=name)
-    question = {**QUESTION, "subject": {"type": "user", "id": asked}}
-    found, body = ask_https(
-        daemon.ready["decision_http"], authority.client_context(keystore), question
-    )
-    assert found == status, body
 
 
 def test_client_certificates_close_the_unix_socket_to_callers_without_credentials(

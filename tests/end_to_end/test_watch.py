@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
@@ -249,14 +248,6 @@ def test_only_callers_with_the_right_to_read_see_acls(workers: str, tmp_path: Pa
         watch.expect("closed")
 
 
-def test_callers_without_credentials_are_refused(tmp_path: Path) -> None:
-    with running(tmp_path, new_log(tmp_path), SETTINGS) as daemon:
-        for path in ("/v1/acls", "/v1/watch"):
-            answer = ask(daemon.decision, "GET", path)
-            assert answer.status == 403
-            assert b"set authorizerd.tokens.file" in answer.body
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_watches_end_with_the_daemon(tmp_path: Path, number: signal.Signals) -> None:
     """At once, and completely: a client can tell it from a lost connection."""
@@ -269,64 +260,6 @@ def test_watches_end_with_the_daemon(tmp_path: Path, number: signal.Signals) -> 
         code, errors = daemon.stop(number)
         assert code == 0, errors
         assert [watch.next() for watch in watches] == [None] * 3
-
-
-def test_watchers_are_limited(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        daemon = stack.enter_context(
-            daemon_with_tokens(
-                tmp_path,
-                authorizerd_watch_max_connections="2",
-                authorizerd_callers_read=CONSOLE,
-            )
-        )
-        first = Watch(daemon)
-        second = Watch(daemon, CONSOLE_TOKEN)
-        for watch in (first, second):
-            stack.callback(watch.close)
-            watch.expect("begin")
-        status, text = Watch(daemon).read_refusal()
-        assert (status, "too many watchers" in text) == (503, True)
-        assert daemon.metric("authorizerd_watchers_refused_total") == 1
-
-
-def test_slow_client_delays_nobody(tmp_path: Path) -> None:
-    """Its watch expires, while the admin client and a quick watcher go on."""
-    rounds, each = 40, 100
-    with ExitStack() as stack:
-        daemon = stack.enter_context(
-            daemon_with_tokens(tmp_path, authorizerd_watch_journal_bytes="65536")
-        )
-        admin = new_admin(daemon)
-        slow, quick = Watch(daemon), Watch(daemon)
-        for watch in (slow, quick):
-            stack.callback(watch.close)
-            watch.expect("begin")
-        copy = AclCopy()
-        copy.begin_with(list_acls(daemon))
-
-        def change() -> None:
-            for number in range(rounds):
-                names = [f"{'x' * 200}-{number}-{place}" for place in range(each)]
-                create_acls(admin, *(binding(name) for name in names))
-
-        changing = threading.Thread(target=change)
-        changing.start()
-        expired = False
-        while len(copy.acls) < rounds * each and not expired:
-            event = quick.next()
-            assert event is not None
-            if event.name == "expired":  # the machine was too busy: it must list again
-                expired = True
-            else:
-                copy.apply(event)
-        changing.join(SECONDS_MAX)
-        if expired:
-            copy.begin_with(list_acls(daemon))
-        assert len(copy.acls) == rounds * each
-        names = [event.name for event in iter(slow.next, None)]
-        assert set(names[:-1]) <= {"acls"}
-        assert names[-1] == "expired"
 
 
 def test_clients_of_workers_end_with_the_same_acls(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -41,7 +40,6 @@ from tests.support.daemon_process import (
 )
 from tests.support.kafka_connection import KafkaConnection
 from tests.support.log_files import added, write_log
-from tests.support.requests import evaluation
 from tests.support.stream_connection import StreamConnection
 
 STREAM_ALLOWED: Final = 'authorizerd_decisions_total{result="allowed",surface="Stream"}'
@@ -178,21 +176,6 @@ def test_killed_worker_ends_only_its_own_connections(tmp_path: Path) -> None:
         assert daemon.stop()[0] == 0
 
 
-def test_hanging_worker_is_replaced_after_the_timeout(tmp_path: Path) -> None:
-    """An update waits for the worker until then, and is acknowledged when it is killed."""
-    log_dir = new_log(tmp_path)
-    with two_workers(tmp_path, log_dir, authorizerd_worker_timeout_ms="1500") as daemon:
-        victim = min(children(daemon.process.pid))
-        writer = writer_of(daemon)
-        os.kill(victim, signal.SIGSTOP)
-        assert writer.create(acl()) == [None]
-        assert not is_alive(victim), "a living worker might still answer by the older state"
-        wait_until(lambda: is_replaced(daemon), "the worker is replaced")
-        check_each_worker(daemon, may_read("User:a", "t"), expected=True)
-        writer.close()
-        assert daemon.stop()[0] == 0
-
-
 @pytest.mark.parametrize("place", ["tcp://127.0.0.1:0", "unix:{}/stream"])
 def test_sigterm_drains_the_workers(tmp_path: Path, place: str) -> None:
     """Requests under way are answered; no process and no listening socket remains."""
@@ -281,24 +264,6 @@ def test_replaced_worker_uses_the_tokens_in_force(tmp_path: Path) -> None:
         asked = may_read("User:caller", "t")
         check_each_worker(daemon, asked, expected=False, token="a.first")
         assert daemon.stop()[0] == 0
-
-
-def test_workers_answer_count_and_audit_http_requests(tmp_path: Path) -> None:
-    """All workers write to the same audit file."""
-    audit = tmp_path / "audit.log"
-    settings = {"authorizerd_audit_log": str(audit), "authorizerd_audit_format": "json"}
-    with two_workers(tmp_path, new_log(tmp_path), **settings) as daemon:
-        for _ in range(20):
-            assert daemon.evaluate(evaluation()).json["decision"] is False
-            daemon.decision.close()  # the next connection goes to either worker
-        name = 'authorizerd_decisions_total{result="denied",surface="AuthZEN"}'
-        wait_until(lambda: daemon.metric(name, absent=0) == 20, "all decisions are counted")
-        wait_until(
-            lambda: daemon.metric("authorizerd_audit_written_total") == 20, "all lines are written"
-        )
-        assert daemon.stop()[0] == 0
-    lines = [json.loads(line) for line in audit.read_text().splitlines()]
-    assert [line["principal"] for line in lines] == ["User:alice"] * 20
 
 
 def test_worker_needs_a_daemon() -> None:

@@ -17,10 +17,7 @@ from typing import Final
 
 from authorizerd.acl.model import AclAdded
 from authorizerd.config.follow.settings import SourceKind
-from authorizerd.daemon.sources.copy_directory import (
-    claim_copy_directory,
-    prepare_copy_directory,
-)
+from authorizerd.daemon.sources.copy_directory import claim_copy_directory, prepare_copy_directory
 from authorizerd.image.changes import FeatureLevel
 from authorizerd.image.cluster import EMPTY_IMAGE, apply_cluster_changes
 from authorizerd.metadata.checkpoint_writer import CheckpointState

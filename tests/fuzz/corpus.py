@@ -28,11 +28,8 @@ def _watched(*events: bytes) -> bytes:
 _STREAM_HELLO: Final = b"\x00\x00\x00\x0a\x93\xa5hello\x01\xc0"
 
 CORPUS: Final = (
-    Found(
-        "stream",
-        _STREAM_HELLO + b"\x00\x00\x00\x08\x92\x01\x91\x95\xa2\xff\xff\xc0",
-        "an error shows a text of Python",
-    ),
+    Found("stream", _STREAM_HELLO + b"\x00\x00\x00\x08\x92\x01\x91\x95\xa2\xff\xff\xc0",
+          "an error shows a text of Python"),
     Found("stream", b"\x00\x00\x00\x05\x93\xa2\xff\xff\x01", "an error shows a text of Python"),
     Found(
         "stream-answers", b"\x00\x00\x00\x05\x94\xa2\xff\xff\x01", "an error shows a text of Python"
@@ -54,25 +51,16 @@ CORPUS: Final = (
     ),
     Found("audit-logs", b'{"log":"a","b":' + b"[" * 1500, "deep JSON is a RecursionError"),
     Found("audited-names", "é".encode() * 8_000 + b"\x1b", "one character makes a name slow"),
-    Found(
-        "hostile-node",
-        bytes.fromhex("00000010 00000000 0023 00000001 0012 0030 8000"),
-        "a node that knows negative versions is an assertion",
-    ),
-    Found(
-        "plans",
-        b'{"format":"authorizerd-acl-plan","version":1,"a\xc2\x85":1}',
-        "a terminal obeys a name",
-    ),
+    Found("hostile-node", bytes.fromhex("00000010 00000000 0023 00000001 0012 0030 8000"),
+          "a node that knows negative versions is an assertion"),
+    Found("plans", b'{"format":"authorizerd-acl-plan","version":1,"a\xc2\x85":1}',
+          "a terminal obeys a name"),
     Found("log-properties", b"version=\x1b[31m", "a terminal obeys a damaged file"),
     Found(
         "log-properties", b"a=b\n" + b"version=" + b"x" * 16_000, "an error of 16,000 characters"
     ),
-    Found(
-        "log-properties",
-        b'{"data_version":0,"leaderId":%b}' % (b"2" * 3_000),
-        "an error shows a number of 3,000 digits",
-    ),
+    Found("log-properties", b'{"data_version":0,"leaderId":%b}' % (b"2" * 3_000),
+          "an error shows a number of 3,000 digits"),
     Found("log-names", b"00000000000000000000\n", "a file's name begins a line of its own"),
     Found("log-names", b"\x7f.checkpoint", "a terminal obeys a file's name"),
     Found("log-files", b"\0version=\x02", "a terminal obeys a damaged file"),
@@ -85,25 +73,20 @@ CORPUS: Final = (
         ),
         "the version of a certificate is an error that nobody expects",
     ),
-    Found(
-        "client-watch",
-        _watched(
-            b'id: 2\nevent: acls\ndata: {"offset":2,"more":false,"changes":[]}\n\n',
-            b":%b\nid: x\n\n" % (b" " * 300),
-        ),
-        "a watch goes on after changes that a fault has hidden",
-    ),
+    Found("client-watch",
+          _watched(
+              b'id: 2\nevent: acls\ndata: {"offset":2,"more":false,"changes":[]}\n\n',
+              b":%b\nid: x\n\n" % (b" " * 300),
+          ),
+          "a watch goes on after changes that a fault has hidden"),
     Found(
         "client-watch", _watched(b"id: %b\n\n" % (b"1" * 5_000)), "a long offset is a ValueError"
     ),
     Found("worker-feed", frame(b"\x93\x08\1\xa1\xff"), "a text that is not UTF-8 is another error"),
     Found("locators", b"kafka:///", "a cluster without an address"),
-    Found(
-        "replay-files",
-        b'{"schema_version":%b}' % (b"1" * 3_000),
-        "an error shows a number of 3,000 digits",
-    ),
-)
+    Found("replay-files", b'{"schema_version":%b}' % (b"1" * 3_000),
+          "an error shows a number of 3,000 digits"),
+)  # fmt: skip
 
 
 def inputs_of(target: str) -> list[bytes]:

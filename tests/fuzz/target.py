@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from tests.loop.limits import LIMITS
@@ -61,6 +62,30 @@ def alone(check: Check) -> Place:
         yield check
 
     return opened
+
+
+def reader(
+    name: str,
+    check: Check,
+    seeds: Callable[[], Iterable[bytes]],
+    *,
+    words: tuple[bytes, ...] = (),
+    weight: float = 10,
+    lines_max: int = LIMITS["lines"],
+) -> Target:
+    """Return the target of a reader that needs no place."""
+    return Target(
+        name=name,
+        place=alone(check),
+        seeds=seeds,
+        words=words,
+        weight=weight,
+        lines_max=lines_max,
+    )
+
+
+in_thread: Final = partial(reader, lines_max=LINES_IN_THREAD_MAX)
+"""Returns the target of a reader that runs in a thread or a command."""
 
 
 def in_pieces(data: bytes) -> list[bytes]:

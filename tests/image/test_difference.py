@@ -39,9 +39,7 @@ def image_of(changes: Iterable[ClusterChange]) -> ClusterImage:
     return image
 
 
-def finish(
-    steps: Generator[None, None, list[ClusterChange]],
-) -> tuple[list[ClusterChange], int]:
+def finish(steps: Generator[None, None, list[ClusterChange]]) -> tuple[list[ClusterChange], int]:
     """Return the changes, and the number of steps."""
     count = 0
     while True:

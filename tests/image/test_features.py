@@ -35,13 +35,10 @@ def test_supported_levels_are_those_of_a_node_of_kafka_4_4() -> None:
     """As BrokerFeatures.defaultSupportedFeatures prints them; kraft.version is left out."""
     assert METADATA_VERSION_KNOWN == 33
     assert SUPPORTED_FEATURES == {
-        METADATA_VERSION_FEATURE: (7, 33),
-        "eligible.leader.replicas.version": (0, 1),
-        "group.version": (0, 1),
-        "share.version": (0, 2),
-        "streams.version": (0, 1),
+        METADATA_VERSION_FEATURE: (7, 33), "eligible.leader.replicas.version": (0, 1),
+        "group.version": (0, 1), "share.version": (0, 2), "streams.version": (0, 1),
         "transaction.version": (0, 2),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

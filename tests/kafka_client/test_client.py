@@ -218,30 +218,23 @@ async def test_impostor_ends_the_request(cluster: KafkaCluster, forged: bytes, s
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        (
-            [answer(error_code=33, mechanisms=("SCRAM-SHA-256", "GSSAPI"))],
-            "UNSUPPORTED_SASL_MECHANISM: Client SASL mechanism 'PLAIN' not enabled in the server, "
-            "enabled mechanisms are [SCRAM-SHA-256, GSSAPI]",
-        ),
-        (
-            [answer(error_code=34, mechanisms=())],
-            "ILLEGAL_SASL_STATE: Unexpected handshake request with client mechanism PLAIN, "
-            "enabled mechanisms are []",
-        ),
+        ([answer(error_code=33, mechanisms=("SCRAM-SHA-256", "GSSAPI"))],
+         "UNSUPPORTED_SASL_MECHANISM: Client SASL mechanism 'PLAIN' not enabled in the server, "
+         "enabled mechanisms are [SCRAM-SHA-256, GSSAPI]"),
+        ([answer(error_code=34, mechanisms=())],
+         "ILLEGAL_SASL_STATE: Unexpected handshake request with client mechanism PLAIN, "
+         "enabled mechanisms are []"),
         (
             [
                 answer(error_code=0, mechanisms=("PLAIN",)),
-                answer(
-                    error_code=58,
-                    error_message="Authentication failed: Invalid username or password",
-                    auth_bytes=b"",
-                    session_lifetime=answer().throttle_time,
-                ),
+                answer(error_code=58,
+                       error_message="Authentication failed: Invalid username or password",
+                       auth_bytes=b"", session_lifetime=answer().throttle_time),
             ],
             "SASL_AUTHENTICATION_FAILED: Authentication failed: Invalid username or password",
         ),
     ],
-)
+)  # fmt: skip
 async def test_rejected_log_in_is_not_retried(
     cluster: KafkaCluster, answers: Sequence[object], said: str
 ) -> None:
@@ -283,17 +276,13 @@ async def test_server_that_does_not_connect_in_time_is_skipped(
     ("given", "warning"),
     [
         (SILENCE, "host0:9000: no answer within 5000 ms"),
-        (
-            b"HTTP/1.1 400 Bad Request\r\n\r\n",
-            "host0:9000: expected a Kafka response: expected a frame size from 0 to ",
-        ),
-        (
-            frame(b"\0\0\0\x63\0"),
-            "host0:9000: expected a Kafka response: no request has correlation id 99",
-        ),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n",
+         "host0:9000: expected a Kafka response: expected a frame size from 0 to "),
+        (frame(b"\0\0\0\x63\0"),
+         "host0:9000: expected a Kafka response: no request has correlation id 99"),
         (frame(b"\0\0\0\1\0\0"), "host0:9000: expected a Kafka response: "),
     ],
-)
+)  # fmt: skip
 async def test_broken_connection_is_replaced(
     cluster: KafkaCluster, autojump_clock: MockClock, given: object, warning: str
 ) -> None:

@@ -125,26 +125,14 @@ REJECTED: list[tuple[Case, Cause, str]] = [
         Cause.CERTIFICATE_EXPIRED,
         "host0:9000: the server's certificate (CN=old,OU=test,O=test) expired on 2020-01-01 00:00",
     ),
-    (
-        lambda f: (new_server_context(f.other.issue("server", HOST.host)), f.trusting()),
-        Cause.UNKNOWN_CA,
-        "(OU=test,O=test) is issued by an unknown CA: OU=Testing CA",
-    ),
-    (
-        lambda f: (new_server_context(f.other.issue("server", HOST.host)), new_settings()),
-        Cause.UNKNOWN_CA,
-        "is issued by an unknown CA: OU=Testing CA",
-    ),
-    (
-        lambda f: (new_server_context(f.self_signed), f.trusting()),
-        Cause.UNKNOWN_CA,
-        "is self-signed, and not in the truststore",
-    ),
-    (
-        lambda f: (new_server_context(f.server("a.test", "127.0.0.1")), f.trusting()),
-        Cause.WRONG_HOST,
-        "(CN=broker,OU=test,O=test) is for a.test, 127.0.0.1, not for host0",
-    ),
+    (lambda f: (new_server_context(f.other.issue("server", HOST.host)), f.trusting()),
+     Cause.UNKNOWN_CA, "(OU=test,O=test) is issued by an unknown CA: OU=Testing CA"),
+    (lambda f: (new_server_context(f.other.issue("server", HOST.host)), new_settings()),
+     Cause.UNKNOWN_CA, "is issued by an unknown CA: OU=Testing CA"),
+    (lambda f: (new_server_context(f.self_signed), f.trusting()), Cause.UNKNOWN_CA,
+     "is self-signed, and not in the truststore"),
+    (lambda f: (new_server_context(f.server("a.test", "127.0.0.1")), f.trusting()),
+     Cause.WRONG_HOST, "(CN=broker,OU=test,O=test) is for a.test, 127.0.0.1, not for host0"),
     (
         lambda f: (
             new_server_context(f.server(*(f"{name}.test" for name in "abcdefg"))),
@@ -153,16 +141,11 @@ REJECTED: list[tuple[Case, Cause, str]] = [
         Cause.WRONG_HOST,
         "is for a.test, b.test, c.test, d.test, e.test and 2 more, not for host0",
     ),
-    (
-        lambda f: (new_server_context(f.server(), f.ours.ca_file), f.trusting()),
-        Cause.CLIENT_CERTIFICATE_REQUIRED,
-        "host0:9000: the server requires a client certificate (alert certificate_required)",
-    ),
-    (
-        lambda f: (tls_1_2(new_server_context(f.server(), f.ours.ca_file)), f.trusting()),
-        Cause.TLS_PARAMETERS,
-        "or the server requires a client certificate (handshake failure)",
-    ),
+    (lambda f: (new_server_context(f.server(), f.ours.ca_file), f.trusting()),
+     Cause.CLIENT_CERTIFICATE_REQUIRED,
+     "host0:9000: the server requires a client certificate (alert certificate_required)"),
+    (lambda f: (tls_1_2(new_server_context(f.server(), f.ours.ca_file)), f.trusting()),
+     Cause.TLS_PARAMETERS, "or the server requires a client certificate (handshake failure)"),
     (
         lambda f: (
             new_server_context(f.server(), f.ours.ca_file),
@@ -190,15 +173,13 @@ REJECTED: list[tuple[Case, Cause, str]] = [
     (
         lambda f: (
             with_suite(new_server_context(f.server())),
-            f.trusting(
-                enabled_protocols="TLSv1.2",
-                cipher_suites="TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-            ),
+            f.trusting(enabled_protocols="TLSv1.2",
+                       cipher_suites="TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
         ),
         Cause.TLS_PARAMETERS,
         "client and server have no TLS version or cipher suite in common",
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("case", "cause", "text"), REJECTED, ids=[row[2] for row in REJECTED])

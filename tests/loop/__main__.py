@@ -18,14 +18,7 @@ import trio
 from tests.loop.acl_sets import ACL_SETS, ACLS
 from tests.loop.followers import FOLLOWED_ACLS, play_followers
 from tests.loop.limits import LIMITS
-from tests.loop.meter import (
-    ByteMeter,
-    CollectionMeter,
-    CpuMeter,
-    LineMeter,
-    Meter,
-    SlowCallMeter,
-)
+from tests.loop.meter import ByteMeter, CollectionMeter, CpuMeter, LineMeter, Meter, SlowCallMeter
 from tests.loop.players import Played
 from tests.loop.running import write_folder
 from tests.loop.stations import STATIONS, play

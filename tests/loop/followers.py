@@ -16,7 +16,6 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.model import Acl
-from authorizerd.acl.steps import finish
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
 from authorizerd.daemon.process.gc_control import automatic_collection_off, collect_regularly
@@ -36,15 +35,9 @@ from authorizerd.protocol.records.batch import ControlType
 from tests.loop.acl_sets import literals_of_one_principal
 from tests.loop.meter import IS_CLIENT, Meter
 from tests.loop.players import ENOUGH_S, Played
-from tests.support.acl_messages import DescribeAclsBody
+from tests.support.acl_messages import encode_listing, joined
 from tests.support.copies import new_copy
-from tests.support.log_files import (
-    METADATA_VERSION,
-    acl_id,
-    added,
-    control_batch,
-    data_batch,
-)
+from tests.support.log_files import METADATA_VERSION, acl_id, added, control_batch, data_batch
 
 FOLLOWED_ACLS: Final = 200_000
 CHANGED: Final = 5_000
@@ -181,9 +174,7 @@ async def _play_brokers(place: _Place, nursery: trio.Nursery, count: int) -> Non
 
 
 def _encode_listing(acls: Sequence[Acl]) -> bytes:
-    body = DescribeAclsBody(_VERSION)
-    body.add(acls)
-    return b"".join(bytes(each) for each in finish(body.encode()))
+    return joined(encode_listing(_VERSION, acls))
 
 
 async def _play_quorum(place: _Place, nursery: trio.Nursery, count: int) -> None:

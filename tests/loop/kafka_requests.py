@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from itertools import chain
-from types import NoneType, UnionType
-from typing import Any, Final, TypeAlias, cast, get_args, get_origin
+from typing import Any, Final, TypeAlias, cast
 
 from kio.static.protocol import Entity
 
@@ -28,6 +27,7 @@ from authorizerd.protocol.kafka.codec import NO_TAGS
 from authorizerd.protocol.kafka.envelope import FORWARDABLE
 from authorizerd.protocol.kafka.messages import REQUEST_ITEMS_MAX
 from tests.support.kafka_principals import encode_principal
+from tests.support.kio_codec import encode_value, type_of
 from tests.support.kio_messages import request_type
 
 ITEMS: Final = REQUEST_ITEMS_MAX
@@ -41,18 +41,6 @@ Values: TypeAlias = Mapping[str, Value]
 Flavours: TypeAlias = Mapping[str, Values]
 """Named values that cause a handler much work."""
 
-_NUMBERS: Final = {
-    "bool": ">?",
-    "int8": ">b",
-    "int16": ">h",
-    "uint16": ">H",
-    "int32": ">i",
-    "int64": ">q",
-    "float64": ">d",
-    "error_code": ">h",
-    "timedelta_i32": ">i",
-    "timedelta_i64": ">q",
-}
 _UNKNOWN_TAG: Final = 1000
 _ADDRESS: Final = b"\n\0\0\1"
 
@@ -72,14 +60,10 @@ CREATED: Final[Values] = {
     "permission_type": PermissionType.ALLOW,
 }
 OPEN_FILTER: Final[Values] = {
-    "resource_type_filter": ResourceType.ANY,
-    "resource_name_filter": None,
-    "pattern_type_filter": PatternType.ANY,
-    "principal_filter": None,
-    "host_filter": None,
-    "operation": Operation.ANY,
-    "permission_type": PermissionType.ANY,
-}
+    "resource_type_filter": ResourceType.ANY, "resource_name_filter": None,
+    "pattern_type_filter": PatternType.ANY, "principal_filter": None, "host_filter": None,
+    "operation": Operation.ANY, "permission_type": PermissionType.ANY,
+}  # fmt: skip
 USERS: Final[Values] = {
     "name": numbered("user-"),
     "mechanism": 2,
@@ -326,7 +310,7 @@ def is_forwardable(api_key: ApiKey) -> bool:
 def _arrays(entity_type: type[Entity], parent: str = "") -> Iterator[str]:
     """Yield the path of each array of a message, outermost first."""
     for declared in fields(entity_type):
-        item_type, is_array = _item_type(declared)
+        item_type, is_array, _ = type_of(declared)
         path = f"{parent}{declared.name}"
         if is_array:
             yield path
@@ -379,7 +363,7 @@ def _entity(entity_type: type[Entity], shape: _Shape, parent: str) -> _Parts:
 
 
 def _field(declared: Field[Any], shape: _Shape, path: str, flexible: bool) -> _Parts:
-    item_type, is_array = _item_type(declared)
+    item_type, is_array, _ = type_of(declared)
     if not is_array:
         return _item(declared, item_type, shape, path, flexible)
     if _value_of(declared, shape) is None:
@@ -413,21 +397,8 @@ def _value_of(declared: Field[Any], shape: _Shape) -> Value:
 
 
 def _encode(kafka_type: str, text_bytes: int, flexible: bool, value: Any) -> bytes:  # noqa: ANN401
-    if kafka_type == "string":
-        text = value.ljust(text_bytes, "x") if isinstance(value, str) else None
-        return body_reader.nullable_string(text, flexible=flexible)
-    if kafka_type in ("bytes", "records"):
-        data = value.encode() if isinstance(value, str) else value
-        return body_reader.nullable_byte_string(data, flexible=flexible)
-    if kafka_type == "uuid":
-        return bytes(16)
-    return struct.pack(_NUMBERS[kafka_type], 0 if value in (None, ...) else value)
-
-
-def _item_type(declared: Field[Any]) -> tuple[Any, bool]:
-    declared_type: Any = declared.type
-    if get_origin(declared_type) is UnionType:
-        [declared_type] = [part for part in get_args(declared_type) if part is not NoneType]
-    if get_origin(declared_type) is tuple:
-        return get_args(declared_type)[0], True
-    return declared_type, False
+    if isinstance(value, str):
+        value = value.ljust(text_bytes, "x") if kafka_type == "string" else value.encode()
+    elif value in (None, ...):
+        value = None if kafka_type in ("string", "bytes", "records", "uuid") else 0
+    return encode_value(kafka_type, value, flexible)

@@ -28,15 +28,7 @@ from tests.loop.kafka_requests import (
 from tests.loop.log_ins import handshakes, scram_log_ins
 from tests.loop.meter import Meter
 from tests.loop.players import Input, Played, Player
-from tests.loop.running import (
-    ALICE,
-    ANONYMOUS,
-    NOBODY,
-    ROOT,
-    running,
-    tls_settings,
-    token_of,
-)
+from tests.loop.running import ALICE, ANONYMOUS, NOBODY, ROOT, running, tls_settings, token_of
 from tests.loop.stream_frames import frames
 
 FEW: Final = 1000
@@ -171,18 +163,14 @@ STATIONS: Final[Mapping[str, Station]] = {
     "log-ins": Station("none", (NOBODY,), _log_ins),
     "HTTP": Station("literals", (ROOT, ALICE), _http),
     "stream": Station("literals", (ROOT, ALICE), _stream),
-    "console": Station(
-        "literals",
-        (ROOT,),
-        _console,
-        lambda folder: {**_audited("INFO")(folder), "authorizerd.console": "true"},
-    ),
+    "console": Station("literals", (ROOT,), _console,
+                       lambda folder: {**_audited("INFO")(folder), "authorizerd.console": "true"}),
     "prefixes": Station("prefixes", (ROOT,), _work_of_acls),
     "denied hosts": Station("denied hosts", (ROOT,), _work_of_acls, _audited("TRACE")),
     "one topic": Station("one topic", (ROOT,), _work_of_acls, _audited("INFO")),
     "TLS": Station("literals", (ROOT,), _over_tls, tls_settings),
     "before loading": Station("none", (ALICE, ANONYMOUS), _not_loaded, is_loaded=False),
-}
+}  # fmt: skip
 
 
 async def play(

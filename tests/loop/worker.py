@@ -14,14 +14,8 @@ from authorizerd.acl.snapshot import AclSnapshot
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.daemon.process.gc_control import automatic_collection_off
 from authorizerd.daemon.workers.feed_source import FeedSource, WorkerActions
-from authorizerd.protocol.worker_changes import (
-    encode_changes,
-)
-from authorizerd.protocol.worker_feed import (
-    Files,
-    Loaded,
-    encode_message,
-)
+from authorizerd.protocol.worker_changes import encode_changes
+from authorizerd.protocol.worker_feed import Files, Loaded, encode_message
 from tests.loop.acl_sets import ACLS, literals_of_one_principal
 from tests.loop.meter import IS_CLIENT, Meter
 from tests.loop.players import ENOUGH_S, Played

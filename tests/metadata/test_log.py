@@ -78,10 +78,8 @@ UNFIT_EPOCHS = {
     "of a LeaderChange that begins none": (
         control_batch(6, LEADER_CHANGE), "epoch 1 has a second LeaderChange"
     ),
-    "that no epoch can follow": (
-        control_batch(6, LEADER_CHANGE, epoch=2**31 - 1),
-        "epoch 2147483647 is the highest possible, so none can follow it",
-    ),
+    "that no epoch can follow": (control_batch(6, LEADER_CHANGE, epoch=2**31 - 1),
+                                 "epoch 2147483647 is the highest possible, so none can follow it"),
 }  # fmt: skip
 
 

@@ -9,8 +9,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from authorizerd.metadata import log_copy, meta_properties
 from authorizerd.metadata.copy_directory import (
@@ -30,7 +30,7 @@ from authorizerd.metadata.inspection.inspection import Inspection
 from authorizerd.metadata.log import LogBatch, MetadataLog
 from authorizerd.metadata.log_copy import RETRY_SECONDS, LogCopy
 from authorizerd.metadata.replay import KEPT_RECORDS
-from authorizerd.metadata.storage import DISK, PRIVATE_DISK
+from authorizerd.metadata.storage import DISK, PRIVATE_DISK, Storage
 from tests.support.copies import (
     BEGINNING,
     CLUSTER_ID,
@@ -77,6 +77,23 @@ def saved(log_dir: Path) -> list[LogBatch]:
     return list(MetadataLog.open(log_dir).batches())
 
 
+def copy_of_one(
+    log_dir: Path, storage: Storage = PRIVATE_DISK, *, clock: Callable[[], float] = lambda: 0.0
+) -> LogCopy:
+    """Return an open copy with one ACL, at offset 2."""
+    copy = open_copy(log_dir, storage, clock=clock)
+    copy.append([*BEGINNING, acl_batch(2, 1)])
+    return copy
+
+
+def install(copy: LogCopy, end_offset: int, data: bytes, *, epoch: int = 1) -> None:
+    """Replace the copy by a snapshot."""
+    copy.begin_snapshot(end_offset, epoch)
+    copy.snapshot.append(data)
+    copy.snapshot.verify()
+    copy.install_snapshot()
+
+
 def check_sound(log_dir: Path) -> None:
     """Check that ``check-log`` finds no fault."""
     found = Inspection(log_dir, DISK).findings()
@@ -93,7 +110,7 @@ def test_batches_are_read_back(tmp_path: Path) -> None:
     copy.close()
     again = reopen(tmp_path)
     assert (again.last_offset, again.end.epochs.last, again.cluster_id) == (6, 2, CLUSTER_ID)
-    assert read_ids(list(again.batches())) == {1, 2, 3, 4}
+    assert read_ids(again.batches()) == {1, 2, 3, 4}
     assert [again.end.epochs.find(offset) for offset in (0, 4, 5, 6)] == [1, 1, 2, 2]
     check_sound(tmp_path)
 
@@ -144,9 +161,9 @@ def test_log_continues_in_a_new_file(tmp_path: Path) -> None:
     assert len(files_of(tmp_path)) > 2
     copy.close()
     again = reopen(tmp_path)
-    assert read_ids(list(again.batches())) == {2, 3, 4, 5}
+    assert read_ids(again.batches()) == {2, 3, 4, 5}
     again.append([acl_batch(6, 6)])
-    assert read_ids(list(reopen(tmp_path).batches())) == {2, 3, 4, 5, 6}
+    assert read_ids(reopen(tmp_path).batches()) == {2, 3, 4, 5, 6}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +185,7 @@ def test_batch_that_does_not_follow_is_rejected(tmp_path: Path, batches: list[ob
         copy.append(batches)  # type: ignore[arg-type]  # a table of batches
     assert (copy.last_offset, copy.fault) == (1, "")
     copy.append([acl_batch(2, 9)])
-    assert read_ids(list(reopen(tmp_path).batches())) == {9}
+    assert read_ids(reopen(tmp_path).batches()) == {9}
 
 
 @pytest.mark.parametrize("size", range(1, 61, 7))
@@ -180,7 +197,7 @@ def test_torn_tail_is_cut(tmp_path: Path, size: int) -> None:
     again = reopen(tmp_path)
     assert again.last_offset == 2
     again.append([acl_batch(3, 7)])
-    assert read_ids(list(reopen(tmp_path).batches())) == {1, 7}
+    assert read_ids(reopen(tmp_path).batches()) == {1, 7}
 
 
 @pytest.mark.parametrize("is_page", [True, False], ids=["page", "offset"])
@@ -201,7 +218,7 @@ def test_lost_part_is_cut_and_what_follows_it(
     path.write_bytes(data[:first] + bytes(size) + data[first + size :])
     again = reopen(tmp_path)
     assert "fetched again" in caplog.text
-    kept = read_ids(list(again.batches()))
+    kept = read_ids(again.batches())
     assert kept == set(range(2, again.last_offset + 1))
     assert 10 < len(kept) < 60
     assert not (tmp_path / SET_ASIDE_NAME).exists()
@@ -274,7 +291,7 @@ def test_copy_that_cannot_be_trusted_is_set_aside(
     again.adopt_cluster(CLUSTER_ID)
     again.append([*BEGINNING, acl_batch(2, 8)])
     again.close()
-    assert read_ids(list(open_copy(tmp_path).batches())) == {8}
+    assert read_ids(open_copy(tmp_path).batches()) == {8}
     assert not caplog.records
 
 
@@ -307,31 +324,29 @@ def test_copy_belongs_to_one_cluster(tmp_path: Path) -> None:
 
 
 def test_snapshot_replaces_older_files(tmp_path: Path) -> None:
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path)
     data = snapshot_bytes([added(5), added(6)], epoch=3)
     copy.begin_snapshot(100, 3)
     for start in range(0, len(data), 33):
         copy.snapshot.append(data[start : start + 33])
     assert copy.last_offset == 2
     copy.snapshot.verify()
-    assert read_ids(list(copy.snapshot.batches())) == {5, 6}
+    assert read_ids(copy.snapshot.batches()) == {5, 6}
     copy.install_snapshot()
     assert (copy.last_offset, copy.end.epochs.last, copy.end.epochs.find(99)) == (99, 3, 3)
     assert files_of(tmp_path) == [checkpoint(100, 3)]
-    assert read_ids(list(reopen(tmp_path).batches())) == {5, 6}
+    assert read_ids(reopen(tmp_path).batches()) == {5, 6}
     copy.append([acl_batch(100, 7, epoch=3)])
     copy.close()
     again = reopen(tmp_path)
     assert (again.last_offset, again.end.epochs.last) == (100, 3)
-    assert read_ids(list(again.batches())) == {5, 6, 7}
+    assert read_ids(again.batches()) == {5, 6, 7}
     check_sound(tmp_path)
 
 
 @pytest.mark.parametrize("cut", [1, 80, 150])
 def test_incomplete_snapshot_changes_nothing(tmp_path: Path, cut: int) -> None:
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path)
     copy.begin_snapshot(100, 1)
     copy.snapshot.append(snapshot_bytes([added(5)])[:-cut])
     with pytest.raises(CorruptLogError) as failed:
@@ -340,7 +355,7 @@ def test_incomplete_snapshot_changes_nothing(tmp_path: Path, cut: int) -> None:
     assert (copy.last_offset, copy.fault) == (2, "")
     assert files_of(tmp_path) == [segment(0)]
     copy.append([acl_batch(3, 2)])
-    assert read_ids(list(reopen(tmp_path).batches())) == {1, 2}
+    assert read_ids(reopen(tmp_path).batches()) == {1, 2}
 
 
 def test_snapshot_of_another_epoch_is_rejected(tmp_path: Path) -> None:
@@ -360,10 +375,7 @@ def test_abandoned_snapshot_leaves_no_file(tmp_path: Path) -> None:
     copy.begin_snapshot(110, 1)
     assert files_of(tmp_path) == [f"{checkpoint(110)}.part"]
     copy.snapshot.append(b"other data")
-    copy.begin_snapshot(110, 1)
-    copy.snapshot.append(snapshot_bytes([added(5)]))
-    copy.snapshot.verify()
-    copy.install_snapshot()
+    install(copy, 110, snapshot_bytes([added(5)]))
     assert copy.last_offset == 109
     copy.begin_snapshot(120, 1)
     copy.abandon_snapshot()
@@ -383,8 +395,7 @@ def test_unfinished_snapshot_is_removed_at_the_next_start(tmp_path: Path) -> Non
 @pytest.mark.parametrize("end_offset", [2, 3])
 def test_snapshot_below_the_end_is_a_conflict(tmp_path: Path, end_offset: int) -> None:
     """The copy has only committed records, so the cluster has lost some."""
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path)
     with pytest.raises(CopyConflictError, match=f"offset {end_offset}"):
         copy.begin_snapshot(end_offset, 1)
     assert copy.last_offset == 2
@@ -393,13 +404,10 @@ def test_snapshot_below_the_end_is_a_conflict(tmp_path: Path, end_offset: int) -
 def test_snapshot_of_an_empty_log(tmp_path: Path) -> None:
     """A quorum with dynamic voters has one that ends at offset 0."""
     copy = open_copy(tmp_path)
-    copy.begin_snapshot(0, 0)
-    copy.snapshot.append(snapshot_bytes([], epoch=0))
-    copy.snapshot.verify()
-    copy.install_snapshot()
+    install(copy, 0, snapshot_bytes([], epoch=0), epoch=0)
     assert copy.last_offset == -1
     copy.append([*BEGINNING, acl_batch(2, 1)])
-    assert read_ids(list(reopen(tmp_path).batches())) == {1}
+    assert read_ids(reopen(tmp_path).batches()) == {1}
 
 
 # Checkpoints of our own.
@@ -419,7 +427,7 @@ def test_checkpoint_replaces_the_log(tmp_path: Path) -> None:
     assert not copy.is_checkpoint_due(300)
     copy.append([acl_batch(6, 5)])
     again = reopen(tmp_path)
-    assert read_ids(list(again.batches())) == {1, 2, 3, 4, 5}
+    assert read_ids(again.batches()) == {1, 2, 3, 4, 5}
     assert again.last_offset == 6
     check_sound(tmp_path)
 
@@ -427,8 +435,7 @@ def test_checkpoint_replaces_the_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("event", ["clear", "snapshot"])
 def test_checkpoint_of_a_replaced_state_is_dropped(tmp_path: Path, event: str) -> None:
     """Otherwise the copy of one cluster would get the state of another."""
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path)
     copy.begin_checkpoint()
     state = state_of(saved(tmp_path))
     if event == "clear":
@@ -436,18 +443,14 @@ def test_checkpoint_of_a_replaced_state_is_dropped(tmp_path: Path, event: str) -
         copy.adopt_cluster("other")
         copy.append(BEGINNING)
     else:
-        copy.begin_snapshot(100, 1)
-        copy.snapshot.append(snapshot_bytes([added(5)]))
-        copy.snapshot.verify()
-        copy.install_snapshot()
+        install(copy, 100, snapshot_bytes([added(5)]))
     before = files_of(tmp_path)
     assert not copy.write_checkpoint(state)
     assert files_of(tmp_path) == before
 
 
 def test_no_checkpoint_is_due_while_a_snapshot_is_fetched(tmp_path: Path) -> None:
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path)
     copy.begin_snapshot(100, 1)
     assert not copy.is_checkpoint_due(0)
     copy.abandon_snapshot()
@@ -456,8 +459,7 @@ def test_no_checkpoint_is_due_while_a_snapshot_is_fetched(tmp_path: Path) -> Non
 
 def test_failed_checkpoint_changes_nothing(tmp_path: Path) -> None:
     storage = RecordingStorage()
-    copy = open_copy(tmp_path, storage)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path, storage)
     copy.begin_checkpoint()
     state = state_of(saved(tmp_path))
     storage.failing = "rename"
@@ -477,8 +479,7 @@ def test_full_disk_does_not_stop_the_daemon(
     """After a minute, a checkpoint of the newest state makes the copy complete again."""
     now = 0.0
     storage = RecordingStorage(number=errno.ENOSPC)
-    copy = open_copy(tmp_path, storage, clock=lambda: now)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path, storage, clock=lambda: now)
     applied = saved(tmp_path)
     storage.failing = "append"
     copy.append([acl_batch(3, 2)])
@@ -491,42 +492,38 @@ def test_full_disk_does_not_stop_the_daemon(
     assert copy.is_checkpoint_due(0)
     assert copy.begin_checkpoint() == 5
     copy.append([acl_batch(5, 4)])
-    assert read_ids(list(applied)) == {1}
+    assert read_ids(applied) == {1}
     state = state_of([*applied])
-    state = type(state)(
-        end_offset=6, epoch=1, timestamp_ms=0, cluster=state.cluster,
-        acls={added(each).id: added(each).acl for each in (1, 2, 3, 4)},
-    )  # fmt: skip
+    acls = {added(each).id: added(each).acl for each in (1, 2, 3, 4)}
+    state = replace(state, end_offset=6, epoch=1, acls=acls)
     copy.append([acl_batch(6, 5)])
     assert copy.write_checkpoint(state)
     assert copy.fault == ""
     assert "complete again" in caplog.text
     copy.append([acl_batch(7, 6)])
     assert files_of(tmp_path) == [segment(5), checkpoint(6)]
-    assert read_ids(list(reopen(tmp_path).batches())) == {1, 2, 3, 4, 5, 6}
+    assert read_ids(reopen(tmp_path).batches()) == {1, 2, 3, 4, 5, 6}
 
 
 def test_copy_that_is_behind_is_still_a_state(tmp_path: Path) -> None:
     """What follows the missing records is not read before a checkpoint has replaced them."""
     now = 0.0
     storage = RecordingStorage()
-    copy = open_copy(tmp_path, storage, clock=lambda: now)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path, storage, clock=lambda: now)
     storage.failing = "append"
     copy.append([acl_batch(3, 2)])
     now = RETRY_SECONDS
     copy.begin_checkpoint()
     copy.append([acl_batch(4, 3)])
     again = reopen(tmp_path)
-    assert read_ids(list(again.batches())) == {1}
+    assert read_ids(again.batches()) == {1}
     assert not (tmp_path / SET_ASIDE_NAME).exists()
 
 
 def test_snapshot_needs_no_disk(tmp_path: Path) -> None:
     """The first attempt fails with the disk; the next one is in memory."""
     storage = RecordingStorage()
-    copy = open_copy(tmp_path, storage)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path, storage)
     copy.begin_snapshot(100, 1)
     storage.failing = "append"
     with pytest.raises(OSError, match="error"):
@@ -537,18 +534,17 @@ def test_snapshot_needs_no_disk(tmp_path: Path) -> None:
     copy.snapshot.append(data[:50])
     copy.snapshot.append(data[50:])
     copy.snapshot.verify()
-    assert read_ids(list(copy.snapshot.batches())) == {5}
+    assert read_ids(copy.snapshot.batches()) == {5}
     copy.install_snapshot()
     assert copy.last_offset == 99
     assert copy.fault
     copy.append([acl_batch(100, 6)])
-    assert read_ids(list(reopen(tmp_path).batches())) == {1}
+    assert read_ids(reopen(tmp_path).batches()) == {1}
 
 
 def test_snapshot_that_cannot_be_read_back_replaces_nothing(tmp_path: Path) -> None:
     """The log goes on from before it. The next attempt does without the disk."""
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path)
     copy.begin_snapshot(100, 1)
     copy.snapshot.append(snapshot_bytes([added(5)]))
     copy.snapshot.verify()
@@ -559,10 +555,10 @@ def test_snapshot_that_cannot_be_read_back_replaces_nothing(tmp_path: Path) -> N
     copy.snapshot.append(snapshot_bytes([added(6)]))
     assert files_of(tmp_path) == [segment(0)]
     copy.snapshot.verify()
-    assert read_ids(list(copy.snapshot.batches())) == {6}
+    assert read_ids(copy.snapshot.batches()) == {6}
     copy.install_snapshot()
     assert copy.last_offset == 49
-    assert read_ids(list(reopen(tmp_path).batches())) == {1}
+    assert read_ids(reopen(tmp_path).batches()) == {1}
 
 
 def test_copy_made_complete_while_a_snapshot_is_in_memory_is_behind_again(tmp_path: Path) -> None:
@@ -576,7 +572,7 @@ def test_copy_made_complete_while_a_snapshot_is_in_memory_is_behind_again(tmp_pa
     assert copy.begin_checkpoint() == 3
     copy.begin_snapshot(100, 1)
     copy.snapshot.append(snapshot_bytes([added(5)]))
-    assert copy.write_checkpoint(msgspec.structs.replace(state_of([]), end_offset=3))
+    assert copy.write_checkpoint(replace(state_of([]), end_offset=3))
     assert copy.fault == ""
     copy.snapshot.verify()
     copy.install_snapshot()
@@ -589,8 +585,7 @@ def test_held_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """The copy stays behind until a later checkpoint."""
     now = 0.0
     storage = RecordingStorage()
-    copy = open_copy(tmp_path, storage, clock=lambda: now)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path, storage, clock=lambda: now)
     storage.failing = "append"
     copy.append([acl_batch(3, 2)])
     now = RETRY_SECONDS
@@ -598,8 +593,8 @@ def test_held_batches_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(log_copy, "HELD_BYTES_MAX", 100)
     copy.append([acl_batch(4, 3)])
     assert "over 100 bytes" in copy.fault
-    assert not copy.write_checkpoint(msgspec.structs.replace(state_of([]), end_offset=5))
-    assert read_ids(list(reopen(tmp_path).batches())) == {1}
+    assert not copy.write_checkpoint(replace(state_of([]), end_offset=5))
+    assert read_ids(reopen(tmp_path).batches()) == {1}
 
 
 def test_snapshot_in_memory_is_bounded() -> None:
@@ -612,8 +607,7 @@ def test_snapshot_in_memory_is_bounded() -> None:
 
 def test_copy_that_cannot_be_read_is_not_used(tmp_path: Path) -> None:
     """Its files stay until the disk works again, and are set aside then."""
-    copy = open_copy(tmp_path)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path)
     copy.close()
     now = 0.0
     storage = RecordingStorage("drop_cache")
@@ -624,30 +618,26 @@ def test_copy_that_cannot_be_read_is_not_used(tmp_path: Path) -> None:
     again.adopt_cluster("other")
     again.append([*BEGINNING, acl_batch(2, 7)])
     assert reopen(tmp_path).cluster_id == CLUSTER_ID
-    assert read_ids(list(reopen(tmp_path).batches())) == {1}
+    assert read_ids(reopen(tmp_path).batches()) == {1}
     now = RETRY_SECONDS
     assert again.begin_checkpoint() == 3
     state = state_of([])
-    state = type(state)(
-        end_offset=3, epoch=1, timestamp_ms=0, cluster=state.cluster,
-        acls={added(7).id: added(7).acl},
-    )  # fmt: skip
+    state = replace(state, end_offset=3, epoch=1, acls={added(7).id: added(7).acl})
     assert again.write_checkpoint(state)
     newest = reopen(tmp_path)
-    assert (newest.cluster_id, read_ids(list(newest.batches()))) == ("other", {7})
+    assert (newest.cluster_id, read_ids(newest.batches())) == ("other", {7})
 
 
 def test_failed_reset_adds_nothing_to_the_old_files(tmp_path: Path) -> None:
     storage = RecordingStorage()
-    copy = open_copy(tmp_path, storage)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
+    copy = copy_of_one(tmp_path, storage)
     storage.failing = "rename"
     copy.begin_anew(RESET)
     assert "error" in copy.fault
     copy.adopt_cluster("other")
     copy.append([*BEGINNING, acl_batch(2, 7)])
     again = reopen(tmp_path)
-    assert (again.cluster_id, read_ids(list(again.batches()))) == (CLUSTER_ID, {1})
+    assert (again.cluster_id, read_ids(again.batches())) == (CLUSTER_ID, {1})
 
 
 # The directory.

@@ -30,18 +30,14 @@ def test_log_without_the_file_may_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (
-            OF_NODE_1.replace('{"voterId":1}', '{"voterId":1},{"voterId":3},{"voterId":2}'),
-            r"a quorum with node 2, 3\. Only a log whose one voter is node 1 can be written",
-        ),
+        (OF_NODE_1.replace('{"voterId":1}', '{"voterId":1},{"voterId":3},{"voterId":2}'),
+         r"a quorum with node 2, 3\. Only a log whose one voter is node 1 can be written"),
         (OF_NODE_1.replace('{"voterId":1}', '{"voterId":2}'), r"a quorum with node 2\."),
         (OF_NODE_1.replace('"leaderId":1', '"leaderId":2'), r"a quorum with node 2\."),
         (OF_NODE_1.replace('"votedId":-1', '"votedId":3'), r"a quorum with node 3\."),
         (OF_NODE_1.replace('"votedId":-1', f'"votedId":{"2" * 3000}'), "votedId: expected"),
-        (
-            OF_NODE_1.replace('{"voterId":1}', ",".join(f'{{"voterId":{n}}}' for n in range(99))),
-            r"node 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, …\.",
-        ),
+        (OF_NODE_1.replace('{"voterId":1}', ",".join(f'{{"voterId":{n}}}' for n in range(99))),
+         r"node 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, …\."),
         ('{"leaderId":1,"votedId":-1,"data_version":1}', r"data_version is 1: .*KIP-853"),
         ("", "invalid JSON: the body ends before the document does"),
         ("{", "invalid JSON: the body ends before the document does"),
@@ -50,7 +46,7 @@ def test_log_without_the_file_may_be_written(tmp_path: Path) -> None:
         ('{"data_version":0,"currentVoters":{}}', "currentVoters: expected an array, found"),
         ('{"data_version":"0"}', "data_version: expected an integer, found a string"),
     ],
-)
+)  # fmt: skip
 def test_other_file_is_rejected(tmp_path: Path, text: str, reason: str) -> None:
     """A new epoch would cut off what other voters committed, and a checkpoint would lose dynamic
     voters.

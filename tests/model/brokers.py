@@ -21,7 +21,7 @@ from authorizerd.protocol.kafka.api import ApiKey, QuorumKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.kafka_cluster import answer
 from tests.model.story import Event
-from tests.support.acl_messages import DescribeAclsBody
+from tests.support.acl_messages import encode_listing, joined
 from tests.support.kafka_versions import Versions
 from tests.support.kio_codec import encode_response
 from tests.support.scripted_controller import Asked, Controller, Fault
@@ -133,9 +133,9 @@ class Broker(Controller):
 
     def _list(self, version: int) -> bytes:
         self._cluster.listed.append(self.shown)
-        body = DescribeAclsBody(version)
-        body.add(sorted(self._cluster.states[self.shown].acls, key=str))
-        return b"".join(finish(body.encode()))
+        return joined(
+            encode_listing(version, sorted(self._cluster.states[self.shown].acls, key=str))
+        )
 
     def _describe_brokers(self) -> object:
         brokers = [

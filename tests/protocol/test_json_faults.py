@@ -49,19 +49,15 @@ def fault(body: bytes) -> str | None:
         (b'{"inner":5}', "inner: expected an object, found an integer"),
         (b'{"inner":{}}', "inner.name is missing"),
         (b'{"inner":{"name":null}}', "inner.name: expected a string, found null"),
-        (
-            b'{"inner":{"name":"","items":[1]}}',
-            "inner.items[0]: expected a string, found an integer",
-        ),
+        (b'{"inner":{"name":"","items":[1]}}',
+         "inner.items[0]: expected a string, found an integer"),
         (b'{"inner":{"name":"","items":{}}}', "inner.items: expected an array, found an object"),
         (b'{"inner":{"name":"","count":-1}}', "inner.count: expected an integer of at least 0"),
         (b'{"inner":{"name":"","count":10}}', "inner.count: expected an integer of at most 9"),
-        (
-            b'{"inner":{"name":"","colour":"a`\\n"}}',
-            "inner.colour: unknown value 'a`\\n': expected one of red, blue",
-        ),
+        (b'{"inner":{"name":"","colour":"a`\\n"}}',
+         "inner.colour: unknown value 'a`\\n': expected one of red, blue"),
     ],
-)
+)  # fmt: skip
 def test_fault_names_field_expectation_and_finding(body: bytes, text: str | None) -> None:
     assert fault(body) == text
 

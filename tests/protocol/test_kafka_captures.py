@@ -31,13 +31,14 @@ from authorizerd.protocol.kafka.server_connection import (
     frame_response,
 )
 from tests.support.acl_messages import (
-    DescribeAclsBody,
     decode_create_acls,
     decode_delete_acls,
     decode_describe_acls,
     encode_create_acls,
     encode_delete_acls,
     encode_describe_acls_error,
+    encode_listing,
+    joined,
 )
 
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -92,21 +93,13 @@ def body_of(answer: str, header_bytes: int) -> bytes:
 @pytest.mark.parametrize(
     ("captured", "client_id", "acls", "answer"),
     [
-        (
-            LIBRDKAFKA_CREATE,
-            "rdkafka",
-            [ALICE_READS_ORDERS, ALICE_READS_APPS],
-            "0000001300000005000000000003000001000000010000",
-        ),
-        (
-            PYTHON_CREATE,
-            "kafka-python-3.0.12",
-            [BOB_IS_DENIED, BOB_ALTERS],
-            "0000001300000004000000000003000001000000010000",
-        ),
+        (LIBRDKAFKA_CREATE, "rdkafka", [ALICE_READS_ORDERS, ALICE_READS_APPS],
+         "0000001300000005000000000003000001000000010000"),
+        (PYTHON_CREATE, "kafka-python-3.0.12", [BOB_IS_DENIED, BOB_ALTERS],
+         "0000001300000004000000000003000001000000010000"),
         (JAVA_CREATE, "adminclient-1", [CAROL_READS], "0000000f000000040000000000020000010000"),
     ],
-)
+)  # fmt: skip
 def test_creations_are_answered_as_by_a_broker(
     captured: str, client_id: str, acls: list[Acl], answer: str
 ) -> None:
@@ -138,14 +131,10 @@ def test_creations_are_answered_as_by_a_broker(
             "0000005200000005000000000000000103020b7a61686c756e672dc3bc030209557365723a626f620931302e302e"
             "302e3104020000040e6b61666b612d636c7573746572030209557365723a626f62022a0703000000",
         ),
-        (
-            JAVA_DESCRIBE,
-            AclFilter(resource_type=TOPIC, resource_name="a-", pattern_type=PREFIXED),
-            [],
-            "0000000e0000000300000000000000010100",
-        ),
+        (JAVA_DESCRIBE, AclFilter(resource_type=TOPIC, resource_name="a-", pattern_type=PREFIXED),
+         [], "0000000e0000000300000000000000010100"),
     ],
-)
+)  # fmt: skip
 def test_describes_are_answered_as_by_a_broker(
     captured: str, filter: AclFilter, acls: list[Acl], answer: str
 ) -> None:
@@ -154,9 +143,7 @@ def test_describes_are_answered_as_by_a_broker(
     assert request.api_key is ApiKey.DESCRIBE_ACLS
     assert decode_describe_acls(request.api_version, request.body) == (filter, None)
     assert decode_describe_acls_response(request.api_version, body_of(answer, 5)) == acls
-    description = DescribeAclsBody(request.api_version)
-    description.add(acls)
-    ours = b"".join(frame_response(request, finish(description.encode())))
+    ours = b"".join(frame_response(request, finish(encode_listing(request.api_version, acls))))
     read = decode_describe_acls_response(request.api_version, ours[9:])
     assert isinstance(read, list)
     assert sorted(map(str, read)) == sorted(map(str, acls))
@@ -208,7 +195,7 @@ def test_version_1_is_answered_as_by_a_broker() -> None:
         "The only valid name for the CLUSTER resource is kafka-cluster",
     )
     results = [ApiError(42, texts[0]), ApiError(42, texts[1]), None]
-    created = b"".join(finish(encode_create_acls(1, results)))
+    created = joined(encode_create_acls(1, results))
     assert (
         created.hex()
         == (
@@ -218,9 +205,7 @@ def test_version_1_is_answered_as_by_a_broker() -> None:
         + "00000000"
     )
     acl = Acl(TOPIC, "t", LITERAL, "User:a", "*", Operation.READ, ALLOW)
-    description = DescribeAclsBody(1)
-    description.add([acl])
-    assert b"".join(finish(description.encode())).hex() == (
+    assert joined(encode_listing(1, [acl])).hex() == (
         "0000000000000000000000010200017403000000010006557365723a6100012a0303"
     )
     refused = FilterResult(error=ApiError(42, "Unknown patternFilter."))
@@ -270,55 +255,37 @@ def test_wildcard_and_address_are_read() -> None:
             {"client_software_name": "apache-kafka-java", "client_software_version": "4.3.1"},
         ),
         ("000000180011000100000002000772646b61666b610005504c41494e", 1, {"mechanism": "PLAIN"}),
-        (
-            "000000280024000100000003000772646b61666b61000000130061646d696e0061646d696e2d736563726574",
-            1,
-            {"auth_bytes": b"\0admin\0admin-secret"},
-        ),
-        (
-            "00000020002400027ffffffa000000140061646d696e0061646d696e2d73656372657400",
-            2,
-            {"auth_bytes": b"\0admin\0admin-secret"},
-        ),
-        (
-            "000000160003000d00000004000772646b61666b610001000000",
-            13,
-            {
-                "topics": [],
-                "allow_auto_topic_creation": False,
-                "include_topic_authorized_operations": False,
-            },
-        ),
-        (
-            "000000170003000a00000007000772646b61666b61000100010000",
-            10,
-            {
-                "topics": [],
-                "allow_auto_topic_creation": False,
-                "include_cluster_authorized_operations": True,
-                "include_topic_authorized_operations": False,
-            },
-        ),
-        (
-            "0000001c0003000d00000001000d61646d696e636c69656e742d310001010000",
-            13,
-            {
-                "topics": [],
-                "allow_auto_topic_creation": True,
-                "include_topic_authorized_operations": False,
-            },
-        ),
-        (
-            "00000022003c00020000000600136b61666b612d707974686f6e2d332e302e31320001010100",
-            2,
-            {
-                "include_cluster_authorized_operations": True,
-                "endpoint_type": 1,
-                "include_fenced_brokers": True,
-            },
-        ),
+        ("000000280024000100000003000772646b61666b61000000130061646d696e0061646d696e2d736563726574",
+         1, {"auth_bytes": b"\0admin\0admin-secret"}),
+        ("00000020002400027ffffffa000000140061646d696e0061646d696e2d73656372657400", 2,
+         {"auth_bytes": b"\0admin\0admin-secret"}),
+        ("000000160003000d00000004000772646b61666b610001000000", 13,
+         {
+             "topics": [],
+             "allow_auto_topic_creation": False,
+             "include_topic_authorized_operations": False,
+         }),
+        ("000000170003000a00000007000772646b61666b61000100010000", 10,
+         {
+             "topics": [],
+             "allow_auto_topic_creation": False,
+             "include_cluster_authorized_operations": True,
+             "include_topic_authorized_operations": False,
+         }),
+        ("0000001c0003000d00000001000d61646d696e636c69656e742d310001010000", 13,
+         {
+             "topics": [],
+             "allow_auto_topic_creation": True,
+             "include_topic_authorized_operations": False,
+         }),
+        ("00000022003c00020000000600136b61666b612d707974686f6e2d332e302e31320001010100", 2,
+         {
+             "include_cluster_authorized_operations": True,
+             "endpoint_type": 1,
+             "include_fenced_brokers": True,
+         }),
     ],
-)
+)  # fmt: skip
 def test_first_requests_are_read(captured: str, version: int, expected: dict[str, object]) -> None:
     request = the_request(captured)
     assert request.api_version == version
@@ -360,7 +327,7 @@ BROKER_METADATA = [
 def written(api_key: ApiKey, version: int, **response: object) -> str:
     """Return the body of a response that has the fields of all versions."""
     fields_of_all = SimpleNamespace(throttle_time=timedelta(0), **response)
-    return b"".join(finish(encode_response(api_key, version, fields_of_all))).hex()
+    return joined(encode_response(api_key, version, fields_of_all)).hex()
 
 
 @pytest.mark.parametrize("version", range(14))

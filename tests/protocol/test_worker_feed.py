@@ -239,13 +239,10 @@ def test_only_so_many_texts_are_kept() -> None:
 
 
 PROOFS: list[ClusterChange] = [
-    FeatureLevel("metadata.version", 30),
-    NodeRegistered(False, 1, 30, b"record"),
-    NodeRegistered(True, 9, -1),
-    VotersChanged(frozenset((8, 9))),
-    NodeUnregistered(False, 1),
+    FeatureLevel("metadata.version", 30), NodeRegistered(False, 1, 30, b"record"),
+    NodeRegistered(True, 9, -1), VotersChanged(frozenset((8, 9))), NodeUnregistered(False, 1),
     VotersChanged(None),
-]
+]  # fmt: skip
 
 
 def test_worker_learns_what_proves_the_releases() -> None:

@@ -26,6 +26,10 @@ from authorizerd.protocol.kafka.messages import decode_request, encode_request, 
 from authorizerd.protocol.kafka.responses import EnvelopeAnswer
 
 
+def joined(steps: Steps[list[Chunk]]) -> bytes:
+    return b"".join(finish(steps))
+
+
 def decode_describe_acls(version: int, body: bytes | bytearray) -> tuple[AclFilter, int | None]:
     asked = finish(decode_request(ApiKey.DESCRIBE_ACLS, version, body))
     return asked.filter, asked.offset
@@ -71,25 +75,20 @@ def decode_deleted(
     return decode_results(ApiKey.DELETE_ACLS, version, body, count)
 
 
-class DescribeAclsBody:
-    """A DescribeAcls response, built while ACLs are found."""
-
-    def __init__(self, version: int) -> None:
-        self._version = version
-        flexible = APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version)
-        self._groups = AclGroups(version, flexible=flexible)
-
-    def add(self, acls: Iterable[Acl]) -> None:
-        self._groups.add(acls)
-
-    def encode(self, offset: int | None = None) -> Steps[list[Chunk]]:
-        answer = DescribeAclsAnswer(acls=self._groups, offset=offset)
-        return encode_response(ApiKey.DESCRIBE_ACLS, self._version, answer)
+def encode_listing(
+    version: int, *slices: Iterable[Acl], offset: int | None = None
+) -> Steps[list[Chunk]]:
+    """Return a DescribeAcls response, built while slices of ACLs are found."""
+    groups = AclGroups(version, flexible=APIS[ApiKey.DESCRIBE_ACLS].is_flexible(version))
+    for acls in slices:
+        groups.add(acls)
+    answer = DescribeAclsAnswer(acls=groups, offset=offset)
+    return encode_response(ApiKey.DESCRIBE_ACLS, version, answer)
 
 
 def encode_describe_acls_error(version: int, error: ApiError) -> bytes:
     answer = DescribeAclsAnswer(error=ErrorTexts().limit(error))
-    return b"".join(finish(encode_response(ApiKey.DESCRIBE_ACLS, version, answer)))
+    return joined(encode_response(ApiKey.DESCRIBE_ACLS, version, answer))
 
 
 def encode_all_created(version: int, count: int, offset: int | None = None) -> list[Chunk]:
@@ -125,4 +124,4 @@ def encode_delete_acls(
 
 def encode_envelope_error(code: int) -> bytes:
     answer: Any = EnvelopeAnswer(error_code=code)
-    return b"".join(finish(encode_response(ApiKey.ENVELOPE, 1, answer)))
+    return joined(encode_response(ApiKey.ENVELOPE, 1, answer))

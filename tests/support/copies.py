@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from authorizerd.acl.index.builder import SnapshotBuilder
@@ -75,17 +75,13 @@ def snapshot_bytes(records: Sequence[MetadataRecord], *, epoch: int = 1) -> byte
     return b"".join(checkpoint_batches([METADATA_VERSION, *records], epoch=epoch))
 
 
-def read_ids(batches: Sequence[LogBatch]) -> set[int]:
+def read_ids(batches: Iterable[LogBatch]) -> set[int]:
     """Return the numbers of the ACLs in ``batches``."""
-    return {int.from_bytes(acl_id, "big") for acl_id in _read(batches).acls}
+    return {int.from_bytes(acl_id, "big") for acl_id in state_of(batches).acls}
 
 
-def state_of(batches: Sequence[LogBatch], *, epoch: int = 1) -> CheckpointState:
+def state_of(batches: Iterable[LogBatch], *, epoch: int = 1) -> CheckpointState:
     """Return the state after ``batches``, as a checkpoint of ours has it."""
-    return _read(batches, epoch=epoch)
-
-
-def _read(batches: Sequence[LogBatch], *, epoch: int = 1) -> CheckpointState:
     builder, replay, image, end = SnapshotBuilder(), Replay(), EMPTY_IMAGE, 0
     for log_batch in batches:
         end = log_batch.last_offset + 1

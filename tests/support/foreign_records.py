@@ -79,13 +79,9 @@ def token(name: str) -> bytes:
 
 def controller() -> bytes:
     return frame(
-        ForeignType.REGISTER_CONTROLLER,
-        int32(7),
-        bytes(range(16)),
-        b"\0",
-        array(endpoint("C", 9093, 2)),
-        array(feature("f", 0, 1)),
-    )
+        ForeignType.REGISTER_CONTROLLER, int32(7), bytes(range(16)), b"\0",
+        array(endpoint("C", 9093, 2)), array(feature("f", 0, 1)),
+    )  # fmt: skip
 
 
 def changed(epoch: int = 5, tags: bytes = b"\0") -> bytes:

@@ -27,17 +27,9 @@ from tests.support.kio_messages import request_type, response_type
 
 _MS = timedelta(milliseconds=1)
 _FORMATS = {
-    "bool": ">?",
-    "int8": ">b",
-    "int16": ">h",
-    "uint16": ">H",
-    "int32": ">i",
-    "int64": ">q",
-    "float64": ">d",
-    "error_code": ">h",
-    "timedelta_i32": ">i",
-    "timedelta_i64": ">q",
-}
+    "bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64": ">q",
+    "float64": ">d", "error_code": ">h", "timedelta_i32": ">i", "timedelta_i64": ">q",
+}  # fmt: skip
 
 
 def decode_request(api_key: int, version: int, body: bytes | bytearray) -> Steps[Any]:
@@ -79,7 +71,7 @@ def _read(entity_type: Any, reader: BodyReader) -> Any:  # noqa: ANN401
 
 
 def _read_field(declared: Field[Any], reader: BodyReader) -> object:
-    item_type, is_array, nullable = _type_of(declared)
+    item_type, is_array, nullable = type_of(declared)
     read: Callable[[], object] = (
         (lambda: _read(item_type, reader))
         if is_dataclass(item_type)
@@ -124,12 +116,12 @@ def _encode(entity_type: Any, value: object) -> bytes:  # noqa: ANN401
 
 
 def _encode_field(declared: Field[Any], value: Any, flexible: bool) -> bytes:  # noqa: ANN401
-    item_type, is_array, _ = _type_of(declared)
+    item_type, is_array, _ = type_of(declared)
 
     def encode(item: Any) -> bytes:  # noqa: ANN401
         if is_dataclass(item_type):
             return _encode(item_type, item)
-        return _encode_value(declared.metadata["kafka_type"], item, flexible)
+        return encode_value(declared.metadata["kafka_type"], item, flexible)
 
     if not is_array:
         return encode(value)
@@ -138,18 +130,19 @@ def _encode_field(declared: Field[Any], value: Any, flexible: bool) -> bytes:  #
     return array_length(len(value), flexible=flexible) + b"".join(map(encode, value))
 
 
-def _encode_value(kind: str, value: Any, flexible: bool) -> bytes:  # noqa: ANN401
+def encode_value(kind: str, value: Any, flexible: bool) -> bytes:  # noqa: ANN401
+    """Return a value of a primitive type as bytes."""
     if kind == "uuid":
         return bytes((value or UUID_ZERO).bytes)
     if kind == "string":
         return nullable_string(value, flexible=flexible)
     if kind in ("bytes", "records"):
         return nullable_byte_string(value, flexible=flexible)
-    number = round(value / _MS) if kind.startswith("timedelta") else value
+    number = round(value / _MS) if isinstance(value, timedelta) else value
     return struct.pack(_FORMATS[kind], number)
 
 
-def _type_of(declared: Field[Any]) -> tuple[Any, bool, bool]:
+def type_of(declared: Field[Any]) -> tuple[Any, bool, bool]:
     """Return the type of a field or of its items, and whether it is an array, and nullable."""
     kind, nullable = declared.type, False
     if get_origin(kind) is UnionType:

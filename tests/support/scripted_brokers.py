@@ -21,7 +21,7 @@ from authorizerd.protocol.framing import Frames, frame
 from authorizerd.protocol.kafka.api import APIS, ApiKey, has_response_tags
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.daemon.kafka_cluster import answer
-from tests.support.acl_messages import DescribeAclsBody, encode_describe_acls_error
+from tests.support.acl_messages import encode_describe_acls_error, encode_listing, joined
 from tests.support.kio_codec import encode_response
 
 CLUSTER_ID = "followed-cluster"
@@ -219,9 +219,7 @@ class ScriptedCluster:
         garbage, broker.garbage = broker.garbage, None
         if garbage is not None:
             return garbage
-        body = DescribeAclsBody(version)
-        body.add(sorted(broker.acls, key=str))
-        encoded = b"".join(finish(body.encode()))
+        encoded = joined(encode_listing(version, sorted(broker.acls, key=str)))
         return broker.throttle_ms.to_bytes(4, "big") + encoded[4:]
 
 

@@ -44,27 +44,15 @@ DIFFERENCES: Final = (
             "ScramCredentialData(salt=[redacted], storedKey=[redacted], serverKey=[redacted], ",
         ),
     ),
-    Difference(
-        "the version is ours",
-        "/local is about the shell",
-        _replace(rf"^( *){re.escape(KAFKAS_VERSION)}$", rf"\g<1>{version('authorizerd')}"),
-    ),
-    Difference(
-        "no commit",
-        "a wheel does not know from which commit it was built",
-        _replace(rf"^( *){KAFKAS_COMMIT}$", r"\g<1>unknown"),
-    ),
-    Difference(
-        "/acl",
-        "the folder of KIP-801, which Kafka's shell has lost",
-        _replace(r"^image\nlocal$", "acl\nimage\nlocal"),
-    ),
-    Difference(
-        "/acl by a wildcard",
-        "the same",
-        _replace(r"\Aimage:\nacls\n", "acl:\nid\n\nimage:\nacls\n"),
-    ),
-)
+    Difference("the version is ours", "/local is about the shell",
+               _replace(rf"^( *){re.escape(KAFKAS_VERSION)}$", rf"\g<1>{version('authorizerd')}")),
+    Difference("no commit", "a wheel does not know from which commit it was built",
+               _replace(rf"^( *){KAFKAS_COMMIT}$", r"\g<1>unknown")),
+    Difference("/acl", "the folder of KIP-801, which Kafka's shell has lost",
+               _replace(r"^image\nlocal$", "acl\nimage\nlocal")),
+    Difference("/acl by a wildcard", "the same",
+               _replace(r"\Aimage:\nacls\n", "acl:\nid\n\nimage:\nacls\n")),
+)  # fmt: skip
 
 
 def expect_ours(text: str) -> str:

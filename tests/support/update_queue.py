@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from authorizerd.acl.model import Acl
+from authorizerd.actors.completion import Completion
 from authorizerd.actors.errors import UpdateRefusedError
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.actors.update_queue import LogChange, UpdateQueue
@@ -62,3 +65,28 @@ class Running:
     def acls(self) -> set[Acl]:
         newest = self.applier.snapshot.newest
         return set() if newest is None else set(newest.acls.values())
+
+    async def start(self, nursery: trio.Nursery, *messages: Message) -> None:
+        """Run both, and apply ``messages``."""
+        await nursery.start(self.applier.run)
+        await nursery.start(self.queue.run)
+        await send(self.feed, *messages)
+
+
+async def send(feed: trio.MemorySendChannel[Message], *messages: Message) -> None:
+    """Send messages, and wait until all are applied."""
+    for message in messages:
+        await feed.send(message)
+    await wait_all_tasks_blocked()
+
+
+async def results(completions: Sequence[Completion[Any]]) -> list[Any]:
+    """Return each item's value or error."""
+    ended: list[Any] = []
+    with trio.fail_after(30):
+        for completion in completions:
+            try:
+                ended.append(await completion)
+            except Exception as error:  # noqa: BLE001 - the error is the result
+                ended.append(error)
+    return ended

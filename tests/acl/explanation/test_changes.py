@@ -114,103 +114,67 @@ HOST = "10.0.0.1"
 @pytest.mark.parametrize(
     ("held", "asked", "settings", "expected"),
     [
-        pytest.param(
-            [], question(), CLOSED, [("add", acl(host=HOST))], id="nothing matches"
-        ),
+        pytest.param([], question(), CLOSED, [("add", acl(host=HOST))], id="nothing matches"),
         pytest.param(
             [], question(host=None), CLOSED, [("add", acl())], id="unknown host: for every host"
         ),
-        pytest.param(
-            [acl(pattern="PREFIXED", host="10.0.0.7")],
-            question(topic="tt"), CLOSED, [("add", acl(host=HOST, topic="tt"))],
-            id="a near miss does not widen the ACL",
-        ),
-        pytest.param(
-            [acl(deny=True), acl("User:*")],
-            question(), CLOSED, [("remove", acl(deny=True))],
-            id="one DENY",
-        ),
-        pytest.param(
-            [acl(deny=True)],
-            question(), OPEN, [("remove", acl(deny=True))],
-            id="one DENY, and then the default",
-        ),
-        pytest.param(
-            [acl(deny=True), acl("User:z", "ALTER")],
-            question(), OPEN, [("remove", acl(deny=True)), ("add", acl(host=HOST))],
-            id="one DENY, and another ACL that prevents the default",
-        ),
-        pytest.param(
-            [acl(deny=True), acl("User:*", "ALL", deny=True, topic="*")],
-            question(), CLOSED,
-            [
-                ("remove", acl(deny=True)),
-                ("remove", acl("User:*", "ALL", deny=True, topic="*")),
-                ("add", acl(host=HOST)),
-            ],
-            id="two DENYs and no ALLOW",
-        ),
-        pytest.param(
-            [acl(), acl(deny=True, host="10.0.0.7")],
-            question(host=None), CLOSED, [("remove", acl(deny=True, host="10.0.0.7"))],
-            id="unknown host: a DENY of one host",
-        ),
-        pytest.param(
-            [acl("User:*", deny=True, host="10.0.0.7")],
-            question(host=None), CLOSED, [("add", acl())],
-            id="unknown host: a DENY of one host, and no ALLOW",
-        ),
-        pytest.param(
-            [acl(), acl(deny=True, topic="*"), acl(deny=True, host="10.0.0.7")],
-            question(host=None), CLOSED, [("remove", acl(deny=True, topic="*"))],
-            id="unknown host: a DENY of every host, and one of a single host",
-        ),
-        pytest.param(
-            [acl(deny=True, host="10.0.0.7")],
-            question(host=None), OPEN, [("remove", acl(deny=True, host="10.0.0.7"))],
-            id="unknown host: a DENY of one host, and then the default",
-        ),
-        pytest.param(
-            [acl(host=HOST)], question(), CLOSED, [("remove", acl(host=HOST))],
-            id="the only ALLOW is exact",
-        ),
-        pytest.param(
-            [acl(host=HOST)], question(), OPEN, [("add", acl(host=HOST, deny=True))],
-            id="without the only ALLOW, the default would allow",
-        ),
-        pytest.param(
-            [acl()], question(), CLOSED, [("add", acl(host=HOST, deny=True))],
-            id="the only ALLOW is for every host",
-        ),
-        pytest.param(
-            [acl()], question(host=None), CLOSED, [("remove", acl())],
-            id="unknown host: the only ALLOW is exact",
-        ),
+        pytest.param([acl(pattern="PREFIXED", host="10.0.0.7")],
+                     question(topic="tt"), CLOSED, [("add", acl(host=HOST, topic="tt"))],
+                     id="a near miss does not widen the ACL"),
+        pytest.param([acl(deny=True), acl("User:*")],
+                     question(), CLOSED, [("remove", acl(deny=True))], id="one DENY"),
+        pytest.param([acl(deny=True)], question(), OPEN, [("remove", acl(deny=True))],
+                     id="one DENY, and then the default"),
+        pytest.param([acl(deny=True), acl("User:z", "ALTER")],
+                     question(), OPEN, [("remove", acl(deny=True)), ("add", acl(host=HOST))],
+                     id="one DENY, and another ACL that prevents the default"),
+        pytest.param([acl(deny=True), acl("User:*", "ALL", deny=True, topic="*")],
+                     question(), CLOSED,
+                     [
+                         ("remove", acl(deny=True)),
+                         ("remove", acl("User:*", "ALL", deny=True, topic="*")),
+                         ("add", acl(host=HOST)),
+                     ],
+                     id="two DENYs and no ALLOW"),
+        pytest.param([acl(), acl(deny=True, host="10.0.0.7")],
+                     question(host=None), CLOSED, [("remove", acl(deny=True, host="10.0.0.7"))],
+                     id="unknown host: a DENY of one host"),
+        pytest.param([acl("User:*", deny=True, host="10.0.0.7")],
+                     question(host=None), CLOSED, [("add", acl())],
+                     id="unknown host: a DENY of one host, and no ALLOW"),
+        pytest.param([acl(), acl(deny=True, topic="*"), acl(deny=True, host="10.0.0.7")],
+                     question(host=None), CLOSED, [("remove", acl(deny=True, topic="*"))],
+                     id="unknown host: a DENY of every host, and one of a single host"),
+        pytest.param([acl(deny=True, host="10.0.0.7")],
+                     question(host=None), OPEN, [("remove", acl(deny=True, host="10.0.0.7"))],
+                     id="unknown host: a DENY of one host, and then the default"),
+        pytest.param([acl(host=HOST)], question(), CLOSED, [("remove", acl(host=HOST))],
+                     id="the only ALLOW is exact"),
+        pytest.param([acl(host=HOST)], question(), OPEN, [("add", acl(host=HOST, deny=True))],
+                     id="without the only ALLOW, the default would allow"),
+        pytest.param([acl()], question(), CLOSED, [("add", acl(host=HOST, deny=True))],
+                     id="the only ALLOW is for every host"),
+        pytest.param([acl()], question(host=None), CLOSED, [("remove", acl())],
+                     id="unknown host: the only ALLOW is exact"),
         pytest.param(
             [acl(), acl(host="10.0.0.7")], question(host=None), CLOSED, [("add", acl(deny=True))],
             id="unknown host: another ALLOW is for one host",
         ),
-        pytest.param(
-            [acl(host=HOST)], question("User:a", "DESCRIBE"), CLOSED,
-            [("add", acl("User:a", "DESCRIBE", host=HOST, deny=True))],
-            id="the ALLOW implies more than the question",
-        ),
+        pytest.param([acl(host=HOST)], question("User:a", "DESCRIBE"), CLOSED,
+                     [("add", acl("User:a", "DESCRIBE", host=HOST, deny=True))],
+                     id="the ALLOW implies more than the question"),
         pytest.param(
             [], question(), OPEN, [("add", acl(host=HOST, deny=True))], id="allowed by default"
         ),
-        pytest.param(
-            [], question(topic="*"), CLOSED,
-            [("add", acl(host=HOST, topic="*", pattern="PREFIXED"))],
-            id="a literal * would allow every topic",
-        ),
+        pytest.param([], question(topic="*"), CLOSED,
+                     [("add", acl(host=HOST, topic="*", pattern="PREFIXED"))],
+                     id="a literal * would allow every topic"),
         pytest.param(
             [acl(topic="*")], question(topic="*a"), CLOSED, [("add", acl(host=HOST, topic="*a"))],
             id="the wildcard misses names that begin with *",
         ),
-        pytest.param(
-            [], question(cluster=True), CLOSED, [("add", acl(host=HOST, cluster=True))],
-            id="the cluster",
-        ),
+        pytest.param([], question(cluster=True), CLOSED, [("add", acl(host=HOST, cluster=True))],
+                     id="the cluster"),
     ],
 )  # fmt: skip
 def test_changes_of_readable_cases(
@@ -290,16 +254,12 @@ def test_many_denials_are_counted_but_not_listed() -> None:
 @pytest.mark.parametrize(
     ("held", "effects"),
     [
-        (
-            [acl(deny=True, host="10.0.0.7")],
-            ("It stays denied from 10.0.0.7, which an ACL denies by itself: to allow it from there"
-             " as well, ask again with this host.",),
-        ),
-        (
-            [acl(deny=True, host=host) for host in ("10.0.0.7", "10.0.0.8")],
-            ("It stays denied from 10.0.0.7 and others, which 2 ACLs deny by themselves: to allow"
-             " it from one of them as well, ask again with this host.",),
-        ),
+        ([acl(deny=True, host="10.0.0.7")],
+         ("It stays denied from 10.0.0.7, which an ACL denies by itself: to allow it from there,"
+          " too, ask again with this host.",)),
+        ([acl(deny=True, host=host) for host in ("10.0.0.7", "10.0.0.8")],
+         ("It stays denied from 10.0.0.7 and others, which 2 ACLs deny by themselves: to allow"
+          " it from one of them, too, ask again with this host.",)),
         ([acl(deny=True)], ()),
     ],
 )  # fmt: skip

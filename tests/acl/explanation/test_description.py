@@ -81,16 +81,11 @@ def test_denied_question() -> None:
         ([acl("User:z")], CLOSED, "allow.everyone.if.no.acl.found is false"),
         ([acl("User:z")], OPEN, "allow.everyone.if.no.acl.found does not apply: 1 ACL matches topic"
                                 " `t` (literal `t`)"),
-        (
-            [acl("User:z", topic="*"), acl("User:y", topic="", pattern="PREFIXED")],
-            OPEN,
-            "allow.everyone.if.no.acl.found does not apply: 2 ACLs match topic `t` (prefix ``,"
-            " literal `*`)",
-        ),
-        (
-            [acl("User:z", topic="*")], AuthorizerSettings(frozenset({"User:a"}), True),
-            "User:a is a super user, so no ACL is needed",
-        ),
+        ([acl("User:z", topic="*"), acl("User:y", topic="", pattern="PREFIXED")], OPEN,
+         "allow.everyone.if.no.acl.found does not apply: 2 ACLs match topic `t` (prefix ``,"
+         " literal `*`)"),
+        ([acl("User:z", topic="*")], AuthorizerSettings(frozenset({"User:a"}), True),
+         "User:a is a super user, so no ACL is needed"),
     ],
 )  # fmt: skip
 def test_settings_that_matter(held: list[Acl], settings: AuthorizerSettings, expected: str) -> None:
@@ -107,88 +102,65 @@ def test_patterns_that_prevent_the_default_are_bounded() -> None:
 @pytest.mark.parametrize(
     ("held", "asked", "settings", "ending"),
     [
-        (
-            [], question(host=None), CLOSED,
-            ["to allow it, add one ACL:",
-             "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
-             " '*' --operation Read --topic t --resource-pattern-type literal"],
-        ),
-        (
-            [acl(), acl("User:*", host="10.0.0.5", deny=True)], question(host=None), CLOSED,
-            [ASK_WITH_HOST,
-             "to allow it from every host, remove one ACL:",
-             "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal 'User:*'"
-             " --deny-host 10.0.0.5 --operation Read --topic t --resource-pattern-type literal",
-             "  The ACL that is removed also denies other principals."],
-        ),
-        (
-            [acl(host="10.0.0.7")], question(host=None), CLOSED,
-            [ASK_WITH_HOST,
-             "to allow it from every host, add one ACL:",
-             "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
-             " '*' --operation Read --topic t --resource-pattern-type literal"],
-        ),
-        (
-            [], question("User:O'Neil", topic="$HOME"), CLOSED,
-            ["to allow it, add one ACL:",
-             "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal"
-             """ 'User:O'"'"'Neil' --allow-host 10.0.0.1 --operation Read --topic '$HOME'"""
-             " --resource-pattern-type literal"],
-        ),
-        (
-            [acl(deny=True), acl("User:*", deny=True)], question(), CLOSED,
-            ["to allow it, remove 2 ACLs and add 1 ACL:",
-             "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal 'User:*'"
-             " --deny-host '*' --operation Read --topic t --resource-pattern-type literal",
-             "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal User:a"
-             " --deny-host '*' --operation Read --topic t --resource-pattern-type literal",
-             "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
-             " 10.0.0.1 --operation Read --topic t --resource-pattern-type literal",
-             "  The ACLs that are removed also deny other principals and hosts."],
-        ),
-        (
-            [], question(operation="CREATE_TOKENS"), CLOSED,
-            ["to allow it, add one ACL:",
-             "  add StandardAcl[resourceType=TOPIC, resourceName=t, patternType=LITERAL,"
-             " principal=User:a, host=10.0.0.1, operation=CREATE_TOKENS, permissionType=ALLOW] (no"
-             " kafka-acls line: kafka-acls does not accept CREATE_TOKENS on TOPIC)",
-             "  Brokers never ask for CREATE_TOKENS on a topic, only for READ, WRITE, CREATE,"
-             " DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS."],
-        ),
-        (
-            [], question(topic="a\x1b[31m\nb"), CLOSED,
-            ["to allow it, add one ACL:",
-             "  add StandardAcl[resourceType=TOPIC, resourceName=a\\x1b[31m\\nb,"
-             " patternType=LITERAL, principal=User:a, host=10.0.0.1, operation=READ,"
-             " permissionType=ALLOW] (no kafka-acls line: a name contains an unprintable character)"
-            ],
-        ),
-        (
-            [], question("User:root"), CLOSED,
-            ["no ACL would deny it: User:root is a super user. No ACL changes what a super user may"
-             " do: remove the principal from super.users instead."],
-        ),
-        (
-            [], question(), OPEN,
-            ["to deny it, add one ACL:",
-             "  kafka-acls --bootstrap-server HOST:PORT --add --deny-principal User:a --deny-host"
-             " 10.0.0.1 --operation Read --topic t --resource-pattern-type literal",
-             "  Then an ACL matches topic `t`, so allow.everyone.if.no.acl.found no longer allows"
-             " every principal everything on it."],
-        ),
-        (
-            [acl(), *(acl(deny=True, host=f"10.0.0.{number}") for number in range(150))],
-            question(host=None), CLOSED,
-            ["  and 50 more ACLs to remove"],
-        ),
-        (
-            [acl("User:*", host="10.0.0.5", deny=True)], question(host=None), CLOSED,
-            ["to allow it from other hosts, add one ACL:",
-             "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
-             " '*' --operation Read --topic t --resource-pattern-type literal",
-             "  It stays denied from 10.0.0.5, which an ACL denies by itself: to allow it from"
-             " there as well, ask again with this host."],
-        ),
+        ([], question(host=None), CLOSED,
+         ["to allow it, add one ACL:",
+          "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
+          " '*' --operation Read --topic t --resource-pattern-type literal"]),
+        ([acl(), acl("User:*", host="10.0.0.5", deny=True)], question(host=None), CLOSED,
+         [ASK_WITH_HOST,
+          "to allow it from every host, remove one ACL:",
+          "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal 'User:*'"
+          " --deny-host 10.0.0.5 --operation Read --topic t --resource-pattern-type literal",
+          "  The ACL that is removed also denies other principals."]),
+        ([acl(host="10.0.0.7")], question(host=None), CLOSED,
+         [ASK_WITH_HOST,
+          "to allow it from every host, add one ACL:",
+          "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
+          " '*' --operation Read --topic t --resource-pattern-type literal"]),
+        ([], question("User:O'Neil", topic="$HOME"), CLOSED,
+         ["to allow it, add one ACL:",
+          "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal"
+          """ 'User:O'"'"'Neil' --allow-host 10.0.0.1 --operation Read --topic '$HOME'"""
+          " --resource-pattern-type literal"]),
+        ([acl(deny=True), acl("User:*", deny=True)], question(), CLOSED,
+         ["to allow it, remove 2 ACLs and add 1 ACL:",
+          "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal 'User:*'"
+          " --deny-host '*' --operation Read --topic t --resource-pattern-type literal",
+          "  kafka-acls --bootstrap-server HOST:PORT --remove --force --deny-principal User:a"
+          " --deny-host '*' --operation Read --topic t --resource-pattern-type literal",
+          "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
+          " 10.0.0.1 --operation Read --topic t --resource-pattern-type literal",
+          "  The ACLs that are removed also deny other principals and hosts."]),
+        ([], question(operation="CREATE_TOKENS"), CLOSED,
+         ["to allow it, add one ACL:",
+          "  add StandardAcl[resourceType=TOPIC, resourceName=t, patternType=LITERAL,"
+          " principal=User:a, host=10.0.0.1, operation=CREATE_TOKENS, permissionType=ALLOW] (no"
+          " kafka-acls line: kafka-acls does not accept CREATE_TOKENS on TOPIC)",
+          "  Brokers never ask for CREATE_TOKENS on a topic, only for READ, WRITE, CREATE,"
+          " DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS."]),
+        ([], question(topic="a\x1b[31m\nb"), CLOSED,
+         ["to allow it, add one ACL:",
+          "  add StandardAcl[resourceType=TOPIC, resourceName=a\\x1b[31m\\nb,"
+          " patternType=LITERAL, principal=User:a, host=10.0.0.1, operation=READ,"
+          " permissionType=ALLOW] (no kafka-acls line: a name contains an unprintable character)"
+         ]),
+        ([], question("User:root"), CLOSED,
+         ["no ACL would deny it: User:root is a super user. No ACL changes what a super user may"
+          " do: remove the principal from super.users instead."]),
+        ([], question(), OPEN,
+         ["to deny it, add one ACL:",
+          "  kafka-acls --bootstrap-server HOST:PORT --add --deny-principal User:a --deny-host"
+          " 10.0.0.1 --operation Read --topic t --resource-pattern-type literal",
+          "  Then an ACL matches topic `t`, so allow.everyone.if.no.acl.found no longer allows"
+          " every principal everything on it."]),
+        ([acl(), *(acl(deny=True, host=f"10.0.0.{number}") for number in range(150))],
+         question(host=None), CLOSED, ["  and 50 more ACLs to remove"]),
+        ([acl("User:*", host="10.0.0.5", deny=True)], question(host=None), CLOSED,
+         ["to allow it from other hosts, add one ACL:",
+          "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:a --allow-host"
+          " '*' --operation Read --topic t --resource-pattern-type literal",
+          "  It stays denied from 10.0.0.5, which an ACL denies by itself: to allow it from"
+          " there, too, ask again with this host."]),
     ],
 )  # fmt: skip
 def test_changes_are_printed_as_commands(

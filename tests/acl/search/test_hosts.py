@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.hosts import matches_host
 from authorizerd.acl.releases import ANY_RELEASE, RULES, RULES_4_4, Release, ReleaseRules
-from authorizerd.acl.search.hosts import (
-    EVERYWHERE,
-    NOWHERE,
-    HostAccess,
-    covers,
-    read_places,
-)
+from authorizerd.acl.search.hosts import EVERYWHERE, NOWHERE, HostAccess, covers, read_places
 from authorizerd.acl.search.joined_rules import NOTHING_APPLIES, JoinedRules, find_access
 
 HOSTS = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]

@@ -20,13 +20,9 @@ NOBODY = AuthorizerSettings()
 
 
 @given(
-    worlds(),
-    st.sampled_from(ASKING),
-    st.sampled_from(FROM_HOSTS),
-    st.sampled_from(OPERATIONS),
-    st.sampled_from(TYPES),
-    st.data(),
-)
+    worlds(), st.sampled_from(ASKING), st.sampled_from(FROM_HOSTS), st.sampled_from(OPERATIONS),
+    st.sampled_from(TYPES), st.data(),
+)  # fmt: skip
 def test_results_agree_with_every_decision(
     world: World,
     principal: str,

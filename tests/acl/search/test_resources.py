@@ -156,37 +156,25 @@ ALICE, PREFIXED = "User:alice", "PREFIXED"
     [
         pytest.param([], {}, id="nothing"),
         pytest.param([alice("b"), alice("a")], {"a": "all", "b": "all"}, id="literals, sorted"),
-        pytest.param(
-            [alice("a-", PREFIXED), alice("a-b"), alice("a-b", PREFIXED)],
-            {"a-…": "all"},
-            id="patterns inside one that allows the same are left out",
-        ),
+        pytest.param([alice("a-", PREFIXED), alice("a-b"), alice("a-b", PREFIXED)],
+                     {"a-…": "all"}, id="patterns inside one that allows the same are left out"),
         pytest.param(
             [alice("a-", PREFIXED), alice("a-secret-", PREFIXED, deny=True), alice("a-secret-x")],
             {"a-… -a-secret-…": "all"},
             id="a denied prefix, and an ALLOW inside it that does not count",
         ),
-        pytest.param(
-            [alice("*"), alice("b", deny=True), alice("a-", PREFIXED, deny=True)],
-            {"* -a-… -b": "all"},
-            id="the wildcard with exceptions",
-        ),
+        pytest.param([alice("*"), alice("b", deny=True), alice("a-", PREFIXED, deny=True)],
+                     {"* -a-… -b": "all"}, id="the wildcard with exceptions"),
         pytest.param([alice("*"), alice("*a")], {"*": "all", "*a": "all"}, id="the wildcard skips"),
-        pytest.param(
-            [alice("a-", PREFIXED), alice("a-b", host="10.0.0.1", deny=True)],
-            {"a-… -a-b": "all", "a-b": "all 10.0.0.1"},
-            id="a host denied inside a prefix",
-        ),
-        pytest.param(
-            [alice("a-", PREFIXED, host="10.0.0.1"), alice("a-b")],
-            {"a-…": "only 10.0.0.1", "a-b": "all"},
-            id="more allowed inside a prefix is not its exception",
-        ),
-        pytest.param(
-            [alice("a-", PREFIXED, host="10.0.0.1"), alice("a-b", host="10.0.0.2")],
-            {"a-…": "only 10.0.0.1", "a-b": "only 10.0.0.1 10.0.0.2"},
-            id="the hosts of a literal include those of its prefix",
-        ),
+        pytest.param([alice("a-", PREFIXED), alice("a-b", host="10.0.0.1", deny=True)],
+                     {"a-… -a-b": "all", "a-b": "all 10.0.0.1"},
+                     id="a host denied inside a prefix"),
+        pytest.param([alice("a-", PREFIXED, host="10.0.0.1"), alice("a-b")],
+                     {"a-…": "only 10.0.0.1", "a-b": "all"},
+                     id="more allowed inside a prefix is not its exception"),
+        pytest.param([alice("a-", PREFIXED, host="10.0.0.1"), alice("a-b", host="10.0.0.2")],
+                     {"a-…": "only 10.0.0.1", "a-b": "only 10.0.0.1 10.0.0.2"},
+                     id="the hosts of a literal include those of its prefix"),
         pytest.param(
             [
                 alice("a-", PREFIXED, host="10.0.0.1"),
@@ -196,28 +184,16 @@ ALICE, PREFIXED = "User:alice", "PREFIXED"
             {"a-… -a-b-…": "only 10.0.0.1", "a-b-… -a-b-c": "all", "a-b-c": "all 10.0.0.1"},
             id="a wider pattern with a narrower one inside it",
         ),
-        pytest.param(
-            [acl("User:*", topic="a-", pattern=PREFIXED), alice("a-b", deny=True)],
-            {"a-… -a-b": "all"},
-            id="allowed to everyone, denied to alice",
-        ),
-        pytest.param(
-            [alice("a"), acl("User:*", topic="*", deny=True)],
-            {},
-            id="everyone is denied everything",
-        ),
-        pytest.param(
-            [alice("*"), alice("*", PREFIXED, deny=True)],
-            {"* -*…": "all"},
-            id="the name * is denied by the prefix *",
-        ),
-        pytest.param(
-            [alice("*", deny=True), alice("*", PREFIXED)],
-            {"*… -*": "all"},
-            id="the name * is denied by the wildcard, which skips longer names",
-        ),
+        pytest.param([acl("User:*", topic="a-", pattern=PREFIXED), alice("a-b", deny=True)],
+                     {"a-… -a-b": "all"}, id="allowed to everyone, denied to alice"),
+        pytest.param([alice("a"), acl("User:*", topic="*", deny=True)], {},
+                     id="everyone is denied everything"),
+        pytest.param([alice("*"), alice("*", PREFIXED, deny=True)], {"* -*…": "all"},
+                     id="the name * is denied by the prefix *"),
+        pytest.param([alice("*", deny=True), alice("*", PREFIXED)], {"*… -*": "all"},
+                     id="the name * is denied by the wildcard, which skips longer names"),
     ],
-)
+)  # fmt: skip
 def test_examples(acls: list[Acl], expected: dict[str, str]) -> None:
     assert what_can(*acls) == expected
 

@@ -112,34 +112,16 @@ ALICE, EVERYONE = "User:alice", "User:*"
         pytest.param(
             [acl(EVERYONE), acl(ALICE, topic="u")], {}, "everywhere", {}, id="another topic"
         ),
-        pytest.param(
-            [acl(EVERYONE), acl(ALICE, deny=True)],
-            {},
-            "everywhere",
-            {ALICE: "nowhere"},
-            id="everyone except one",
-        ),
-        pytest.param(
-            [acl(EVERYONE), acl(ALICE, host="10.0.0.1", deny=True)],
-            {ALICE: "not 10.0.0.1"},
-            "everywhere",
-            {ALICE: "not 10.0.0.1"},
-            id="one principal not from one host",
-        ),
-        pytest.param(
-            [acl(EVERYONE, host="10.0.0.1"), acl(ALICE, host="10.0.0.2")],
-            {ALICE: "only 10.0.0.1 10.0.0.2"},
-            "only 10.0.0.1",
-            {},
-            id="hosts of both rules",
-        ),
-        pytest.param(
-            [acl(ALICE), acl(ALICE, host="10.0.0.1"), acl(EVERYONE, deny=True)],
-            {},
-            "nowhere",
-            {},
-            id="all are denied",
-        ),
+        pytest.param([acl(EVERYONE), acl(ALICE, deny=True)], {}, "everywhere", {ALICE: "nowhere"},
+                     id="everyone except one"),
+        pytest.param([acl(EVERYONE), acl(ALICE, host="10.0.0.1", deny=True)],
+                     {ALICE: "not 10.0.0.1"}, "everywhere", {ALICE: "not 10.0.0.1"},
+                     id="one principal not from one host"),
+        pytest.param([acl(EVERYONE, host="10.0.0.1"), acl(ALICE, host="10.0.0.2")],
+                     {ALICE: "only 10.0.0.1 10.0.0.2"}, "only 10.0.0.1", {},
+                     id="hosts of both rules"),
+        pytest.param([acl(ALICE), acl(ALICE, host="10.0.0.1"), acl(EVERYONE, deny=True)], {},
+                     "nowhere", {}, id="all are denied"),
         pytest.param(
             [acl(ALICE, topic="", pattern="PREFIXED"), acl(EVERYONE, host="10.0.0.1", deny=True)],
             {ALICE: "not 10.0.0.1"},
@@ -176,7 +158,7 @@ ALICE, EVERYONE = "User:alice", "User:*"
             [acl(ALICE, "WRITE"), acl(ALICE, "DESCRIBE")], {}, "nowhere", {}, id="other operations"
         ),
     ],
-)
+)  # fmt: skip
 def test_examples(
     acls: list[Acl], named: dict[str, str], everyone: str, excluded: dict[str, str]
 ) -> None:

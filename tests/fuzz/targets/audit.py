@@ -33,7 +33,7 @@ from authorizerd.replay.ingest.parse.line import parse_json, parse_line
 from authorizerd.replay.ingest.parse.logs import DamagedArchiveError, find_suffix, read_log
 from authorizerd.replay.local.tallies import Summand, Tallies
 from authorizerd.replay.plans import LineFormat
-from tests.fuzz.target import LINES_IN_THREAD_MAX, Target, alone
+from tests.fuzz.target import in_thread, reader
 from tests.support.acls import acl
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,14 +45,8 @@ _WORDS: Final = (
     *(b" on resource = ", b" for request = ", b" with resourceRefCount = ", b" based on rule "),
     *(b"Principal = ", b"2026-11-21 16:26:26,966", b" INFO ", b"\x01", b" stdout P ", b"unknown"),
     *(b'{"log":"', b'"masked":["host"]', b'"allowed":true', b'"time":"2026-01-01T00:00:00Z"'),
-    *(
-        b'{"a.b":"',
-        b'{"a":{"b":"',
-        b" (kafka.authorizer.logger)",
-        b"Topic:LITERAL:",
-        b"+0100",
-        b"\xef\xbb\xbf",
-    ),
+    *(b'{"a.b":"', b'{"a":{"b":"', b" (kafka.authorizer.logger)", b"Topic:LITERAL:", b"+0100"),
+    b"\xef\xbb\xbf",
 )
 _NAMES: Final = (b"x.log", b"x.log.gz", b"x.bz2", b"x.xz")
 
@@ -161,42 +155,13 @@ def _archives() -> Iterator[bytes]:
 
 
 AUDIT_TARGETS: Final = (
-    Target(
-        name="audit-lines",
-        place=alone(_check_line),
-        seeds=_lines,
-        words=_WORDS,
-        weight=40,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="audit-logs",
-        place=alone(_check_denials),
-        seeds=lambda: (b"\n".join(_lines()),),
-        words=(*_WORDS, b"\n"),
-        weight=10,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="audit-columns",
-        place=alone(_check_columns),
-        seeds=lambda: (b"\n".join(_lines()), *_lines()),
-        words=(*_WORDS, b"\n"),
-        weight=3,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="audited-names",
-        place=alone(_check_names),
-        seeds=lambda: ("User:ü\na b".encode(), b"User:a is Allowed operation = x\n\x1b[31m"),
-        words=_WORDS,
-        weight=30,
-    ),
-    Target(
-        name="audit-archives",
-        place=alone(_check_archive),
-        seeds=_archives,
-        weight=10,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-)
+    in_thread("audit-lines", _check_line, _lines, words=_WORDS, weight=40),
+    in_thread("audit-logs", _check_denials, lambda: (b"\n".join(_lines()),),
+              words=(*_WORDS, b"\n")),
+    in_thread("audit-columns", _check_columns, lambda: (b"\n".join(_lines()), *_lines()),
+              words=(*_WORDS, b"\n"), weight=3),
+    reader("audited-names", _check_names,
+           lambda: ("User:ü\na b".encode(), b"User:a is Allowed operation = x\n\x1b[31m"),
+           words=_WORDS, weight=30),
+    in_thread("audit-archives", _check_archive, _archives),
+)  # fmt: skip

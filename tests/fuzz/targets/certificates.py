@@ -31,12 +31,7 @@ from authorizerd.kafka_client.certificate_faults import read_host_names
 from authorizerd.tls.client_hello import ClientHelloCheck
 from authorizerd.tls.der import OBJECT_IDENTIFIER_BYTES_MAX, object_identifier_text, read_elements
 from authorizerd.tls.distinguished_name import rfc2253, subject_name
-from authorizerd.tls.errors import (
-    DistinguishedNameError,
-    InvalidDerError,
-    StoreError,
-    TlsError,
-)
+from authorizerd.tls.errors import DistinguishedNameError, InvalidDerError, StoreError, TlsError
 from authorizerd.tls.material import describe_certificate, find_other_name, read_material
 from authorizerd.tls.stream import TlsStream
 from tests.fuzz.target import (
@@ -45,7 +40,7 @@ from tests.fuzz.target import (
     SECRET,
     Check,
     Target,
-    alone,
+    reader,
     rejected_with,
 )
 from tests.support.certificates import Authority
@@ -197,26 +192,16 @@ async def _server() -> AsyncIterator[Check]:
 
 
 CERTIFICATE_TARGETS: Final = (
-    Target(
-        name="client-hellos", place=alone(_check_hello), seeds=lambda: (client_hello(),), weight=40
-    ),
+    reader("client-hellos", _check_hello, lambda: (client_hello(),), weight=40),
     Target(name="tls-handshakes", place=_server, seeds=lambda: (client_hello(),), weight=3),
-    Target(
-        name="stores",
-        place=_stores,
-        seeds=_store_seeds,
-        words=(_PEM_BEGIN, b"-----END PRIVATE KEY-----", b"ENCRYPTED", b"\n", b"MII"),
-        weight=3,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="certificates",
-        place=alone(_check_certificate),
-        seeds=lambda: (
-            *_certificates(),
-            *map(subject_name, _certificates()),
-            bytes.fromhex("300f310d300b06035504031e04726f6f74"),
-        ),
-        weight=20,
-    ),
-)
+    Target(name="stores", place=_stores, seeds=_store_seeds,
+           words=(_PEM_BEGIN, b"-----END PRIVATE KEY-----", b"ENCRYPTED", b"\n", b"MII"), weight=3,
+           lines_max=LINES_IN_THREAD_MAX),
+    reader("certificates", _check_certificate,
+           lambda: (
+               *_certificates(),
+               *map(subject_name, _certificates()),
+               bytes.fromhex("300f310d300b06035504031e04726f6f74"),
+           ),
+           weight=20),
+)  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from authorizerd.protocol.kafka.messages import decode_request, decode_response
 from authorizerd.protocol.kafka.server_connection import KafkaRequest, read_request
 from authorizerd.protocol.records.metadata import decode_value, encode_value
 from tests.daemon.kafka_service import KafkaService, start
-from tests.fuzz.target import Check, Target
+from tests.fuzz.target import reader
 from tests.loop.kafka_requests import Request, is_forwardable, requests_of
 from tests.support.acls import acl
 
@@ -110,11 +110,6 @@ def _meets(one: Acl, wanted: AclFilter) -> bool:
     )
 
 
-@asynccontextmanager
-async def _place() -> AsyncIterator[Check]:
-    yield _check
-
-
 def _seeds() -> Iterator[bytes]:
     for api_key in filter(is_forwardable, APIS):
         for version in APIS[api_key].versions:
@@ -137,12 +132,7 @@ def _seeds() -> Iterator[bytes]:
 
 
 CHANGE_TARGETS: Final = (
-    Target(
-        name="kafka-changes",
-        place=_place,
-        seeds=_seeds,
-        words=(b"kafka-cluster", b"User:alice", b"t0", b"max.connections", b"super.users"),
-        weight=4,
-        lines_max=40 * 50_000,
-    ),
-)
+    reader("kafka-changes", _check, _seeds,
+           words=(b"kafka-cluster", b"User:alice", b"t0", b"max.connections", b"super.users"),
+           weight=4, lines_max=40 * 50_000),
+)  # fmt: skip

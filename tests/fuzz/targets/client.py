@@ -42,7 +42,7 @@ from authorizerd.protocol.kafka.messages import decode_response
 from authorizerd.protocol.kafka.quorum_messages import EpochEnd, SnapshotId
 from authorizerd.protocol.records.fetched import read_fetched_batches
 from tests.daemon.sources.quorum.quorum_model import leader_change_batch
-from tests.fuzz.target import SECRET, Check, Target, alone, rejected_with
+from tests.fuzz.target import SECRET, Check, Target, reader, rejected_with
 from tests.loop.kafka_requests import small_bodies
 from tests.support.acl_messages import decode_created, decode_deleted
 from tests.support.envelopes import JAVA_ANSWER_V1, JAVA_ANSWER_V3, JAVA_ERROR_97
@@ -224,25 +224,18 @@ def _conversations() -> Iterator[bytes]:
 
 
 CLIENT_TARGETS: Final = (
-    Target(name="kafka-answers", place=alone(_check_answer), seeds=_seeds, weight=60),
-    Target(
-        name="kafka-connection",
-        place=alone(_check_connection),
-        seeds=lambda: (
-            frame(b"\0\0\0\0" + b"a" * 9) + frame(b"\0\0\0\2\0bc") + frame(b"\0\0\0\1\0"),
-            b"HTTP/1.1 400 Bad Request\r\n\r\n",
-        ),
-        weight=20,
-    ),
-    Target(
-        name="scram-client",
-        place=alone(_check_scram),
-        seeds=lambda: (
-            b"r=client-nonce7,s=c2FsdHNhbHQ=,i=4096\xffv=" + b"A" * 43 + b"=",
-            b"r=client-nonce7,s=c2FsdA==,i=999999,x=y\xffe=invalid-proof",
-        ),
-        words=(b"r=", b"s=", b"i=", b"m=", b"v=", b"e=", b"client-nonce"),
-        weight=20,
-    ),
+    reader("kafka-answers", _check_answer, _seeds, weight=60),
+    reader("kafka-connection", _check_connection,
+           lambda: (
+               frame(b"\0\0\0\0" + b"a" * 9) + frame(b"\0\0\0\2\0bc") + frame(b"\0\0\0\1\0"),
+               b"HTTP/1.1 400 Bad Request\r\n\r\n",
+           ),
+           weight=20),
+    reader("scram-client", _check_scram,
+           lambda: (
+               b"r=client-nonce7,s=c2FsdHNhbHQ=,i=4096\xffv=" + b"A" * 43 + b"=",
+               b"r=client-nonce7,s=c2FsdA==,i=999999,x=y\xffe=invalid-proof",
+           ),
+           words=(b"r=", b"s=", b"i=", b"m=", b"v=", b"e=", b"client-nonce"), weight=20),
     Target(name="hostile-node", place=_hostile_node, seeds=_conversations, weight=6),
-)
+)  # fmt: skip

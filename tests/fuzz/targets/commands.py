@@ -22,11 +22,9 @@ from authorizerd.cli.zookeeper.errors import ZooKeeperError
 from authorizerd.cli.zookeeper.settings import parse_address
 from authorizerd.management.formats.catalogue import FORMATS
 from tests.fuzz.target import (
-    LINES_IN_THREAD_MAX,
     OWN_CHARACTERS_MAX,
     SECRET,
-    Target,
-    alone,
+    in_thread,
     rejected_with,
 )
 
@@ -170,64 +168,46 @@ def _text(data: bytes) -> str:
 
 
 COMMAND_TARGETS: Final = (
-    Target(
-        name="shell-lines",
-        place=alone(_check_shell),
-        seeds=lambda: (
-            b"ls /topics\ncd topics\ncat orders a*\nfind\ntree /\nman ls\nhistory 3\npwd",
-            "ls '/topics/{a,b}' \"a b\" -1 --help\ncat é* ../?b\nexit".encode(),
-        ),
-        words=(b"\nls ", b"\ncat ", b"\ncd ", b"\nfind ", b"\ntree ", b"--", b"../", b"history "),
-        weight=10,
-        lines_max=LINES_IN_THREAD_MAX,
+    in_thread(
+        "shell-lines",
+        _check_shell,
+        lambda: (b"ls /topics\ncd topics\ncat orders a*\nfind\ntree /\nman ls\nhistory 3\npwd",
+                 "ls '/topics/{a,b}' \"a b\" -1 --help\ncat é* ../?b\nexit".encode()),
+        words=(b"\nls ", b"\ncat ", b"\ncd ", b"\nfind ", b"\ntree ", b"--", b"../", b"history ")
     ),
-    Target(
-        name="shell-globs",
-        place=alone(_check_glob),
-        seeds=lambda: (
-            b"o*s/orders",
-            b"{a,b}?/ab",
-            b"\\*{a*,\\,}/*abc",
-            "?\u2028*/é\u2028".encode(),
-        ),
-        words=(b"*", b"?", b"{", b"}", b",", b"\\", b"/"),
-        weight=10,
-        lines_max=LINES_IN_THREAD_MAX,
+    in_thread("shell-globs", _check_glob,
+              lambda: (
+                  b"o*s/orders",
+                  b"{a,b}?/ab",
+                  b"\\*{a*,\\,}/*abc",
+                  "?\u2028*/é\u2028".encode(),
+              ),
+              words=(b"*", b"?", b"{", b"}", b",", b"\\", b"/")),
+    in_thread(
+        "locators",
+        _check_locator,
+        lambda: (*(b"kafka://a:9092,[::1]:9093/", b"zookeeper://zk1:2181,[::1]/chroot/path"),
+                 *(b"yaml:-", b"log:DIR", b"DIR/x.checkpoint", b"zk1:2181,zk2/kafka")),
+        words=(b"kafka://", b"zookeeper:/", b"checkpoint:", b"json-lines:", b"-", b"@", b"[::]")
     ),
-    Target(
-        name="locators",
-        place=alone(_check_locator),
-        seeds=lambda: (
-            *(b"kafka://a:9092,[::1]:9093/", b"zookeeper://zk1:2181,[::1]/chroot/path"),
-            *(b"yaml:-", b"log:DIR", b"DIR/x.checkpoint", b"zk1:2181,zk2/kafka"),
-        ),
-        words=(b"kafka://", b"zookeeper:/", b"checkpoint:", b"json-lines:", b"-", b"@", b"[::]"),
-        weight=10,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="acl-flags",
-        place=alone(_check_flags),
-        seeds=lambda: (
+    in_thread(
+        "acl-flags",
+        _check_flags,
+        lambda: (
             b"--bootstrap-server\nlocalhost:9092,[::1]:9093\n--add\n--allow-principal\nUser:a\n"
             b"--producer\n--topic=t\n--resource-pattern-type\nPREFIXED\n--idempotent",
             b"--bootstrap-controller=c:1\n--list\n--cluster\n--principal\nUser:a\n--operation\nALL",
             b"--bootstrap-server=a:1\n-remove\n--force\n--group=*\n--deny-principal=User:b\n"
             b"--deny-host=10.0.0.1\n--operation=Read",
         ),
-        words=(b"\n--topic\n", b"--consumer", b"--delegation-token", b"--", b"=", b"MATCH", b":0"),
-        weight=10,
-        lines_max=LINES_IN_THREAD_MAX,
+        words=(b"\n--topic\n", b"--consumer", b"--delegation-token", b"--", b"=", b"MATCH", b":0")
     ),
-    Target(
-        name="scram-arguments",
-        place=alone(_check_scram),
-        seeds=lambda: (
-            b"SCRAM-SHA-256=[name=alice,password=%b]" % SECRET.encode(),
-            b'SCRAM-SHA-512=[name="b",iterations=8192,salt="MTIz",saltedpassword="NDU2"]',
-        ),
+    in_thread(
+        "scram-arguments",
+        _check_scram,
+        lambda: (b"SCRAM-SHA-256=[name=alice,password=%b]" % SECRET.encode(),
+                 b'SCRAM-SHA-512=[name="b",iterations=8192,salt="MTIz",saltedpassword="NDU2"]'),
         words=(b"name=", b"password=", b"iterations=4096", b"salt=", b"saltedpassword=", b"]"),
-        weight=3,
-        lines_max=LINES_IN_THREAD_MAX,
+        weight=3
     ),
-)
+)  # fmt: skip

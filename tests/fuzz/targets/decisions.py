@@ -48,7 +48,7 @@ from authorizerd.protocol.decisions.stream import (
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.error_codes import ErrorCode
 from tests.daemon.opa_requests import CAPTURED_BODY
-from tests.fuzz.target import SECRET, Target, alone, rejected_with
+from tests.fuzz.target import SECRET, reader, rejected_with
 from tests.loop.http_requests import evaluation, opa_question
 
 VOCABULARY: Final = Vocabulary({"user": "User"}, {"topic": 2, "group": 3, "cluster": 4})
@@ -241,39 +241,13 @@ def _stream_answer_seeds() -> Iterator[bytes]:
 
 
 DECISION_TARGETS: Final = (
-    Target(
-        name="authzen-evaluation",
-        place=alone(_check_evaluation),
-        seeds=_evaluation_seeds,
-        words=WORDS,
-        weight=40,
-    ),
-    Target(
-        name="authzen-evaluations",
-        place=alone(_check_evaluations),
-        seeds=_evaluations_seeds,
-        words=WORDS,
-        weight=30,
-    ),
-    Target(name="authzen-search", place=alone(_check_search), seeds=_search_seeds, words=WORDS),
-    Target(
-        name="opa",
-        place=alone(_check_opa),
-        seeds=lambda: (CAPTURED_BODY, json.dumps(opa_question("")).encode()),
-        words=WORDS,
-        weight=30,
-    ),
-    Target(
-        name="page-tokens",
-        place=alone(_check_page_token),
-        seeds=lambda: (token.encode() for _, token in _ISSUED),
-        weight=20,
-    ),
-    Target(name="stream", place=alone(_check_stream), seeds=_stream_seeds, weight=40),
-    Target(
-        name="stream-answers",
-        place=alone(_check_stream_answers),
-        seeds=_stream_answer_seeds,
-        weight=20,
-    ),
-)
+    reader("authzen-evaluation", _check_evaluation, _evaluation_seeds, words=WORDS, weight=40),
+    reader("authzen-evaluations", _check_evaluations, _evaluations_seeds, words=WORDS, weight=30),
+    reader("authzen-search", _check_search, _search_seeds, words=WORDS),
+    reader("opa", _check_opa, lambda: (CAPTURED_BODY, json.dumps(opa_question("")).encode()),
+           words=WORDS, weight=30),
+    reader("page-tokens", _check_page_token, lambda: (token.encode() for _, token in _ISSUED),
+           weight=20),
+    reader("stream", _check_stream, _stream_seeds, weight=40),
+    reader("stream-answers", _check_stream_answers, _stream_answer_seeds, weight=20),
+)  # fmt: skip

@@ -41,7 +41,12 @@ from authorizerd.protocol.records.metadata import MetadataRecord, decode_value, 
 from authorizerd.protocol.records.nodes import decode_node
 from authorizerd.protocol.records.voters import decode_voters
 from tests.conftest import REAL_LOG
-from tests.fuzz.target import LINES_IN_THREAD_MAX, OWN_CHARACTERS_MAX, Target, alone, rejected_with
+from tests.fuzz.target import (
+    OWN_CHARACTERS_MAX,
+    in_thread,
+    reader,
+    rejected_with,
+)
 from tests.metadata.sound_logs import SEGMENTS, write_sound_log
 from tests.metadata.stored_files import StoredFiles, acls_read, faults_of
 from tests.support import foreign_records
@@ -293,48 +298,19 @@ def _resealed_or_not(batch: bytes) -> bytes:
 _SMALL: Final = ("meta.properties", "copy.properties")
 
 FILE_TARGETS: Final = (
-    Target(name="record-batches", place=alone(_check_batch), seeds=_batches, weight=60),
-    Target(
-        name="metadata-records",
-        place=alone(_check_value),
-        seeds=_values,
-        weight=80,
-    ),
-    Target(
-        name="log-files",
-        place=alone(_check_log),
-        seeds=_log_seeds,
-        weight=3,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="log-past",
-        place=alone(_check_past),
-        seeds=_log_seeds,
-        weight=3,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="backups",
-        place=alone(_check_backup),
-        seeds=lambda: (_backup(),),
-        weight=8,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="log-properties",
-        place=alone(_check_small_file),
-        seeds=lambda: (_QUORUM_STATE, *(_sound_log()[PLACE / name] for name in _SMALL)),
+    reader("record-batches", _check_batch, _batches, weight=60),
+    reader("metadata-records", _check_value, _values, weight=80),
+    in_thread("log-files", _check_log, _log_seeds, weight=3),
+    in_thread("log-past", _check_past, _log_seeds, weight=3),
+    in_thread("backups", _check_backup, lambda: (_backup(),), weight=8),
+    in_thread(
+        "log-properties",
+        _check_small_file,
+        lambda: (_QUORUM_STATE, *(_sound_log()[PLACE / name] for name in _SMALL)),
         words=(b"version=1", b"node.id=", b"cluster.id=", b"source=quorum\n", b'"data_version":0'),
-        weight=20,
-        lines_max=LINES_IN_THREAD_MAX,
+        weight=20
     ),
-    Target(
-        name="log-names",
-        place=alone(_check_name),
-        seeds=lambda: (b"00000000000000000010.log", b"00000000000000000010-0000000002.checkpoint"),
-        words=(b".deleted", b".checkpoint", b".log", b".part", b".corrupt", b".index", b"-"),
-        weight=10,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-)
+    in_thread("log-names", _check_name,
+              lambda: (b"00000000000000000010.log", b"00000000000000000010-0000000002.checkpoint"),
+              words=(b".deleted", b".checkpoint", b".log", b".part", b".corrupt", b".index", b"-")),
+)  # fmt: skip

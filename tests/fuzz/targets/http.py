@@ -31,7 +31,15 @@ from authorizerd.protocol.http.streamed import Handler, StreamedResponse, comple
 from tests.daemon.console.console_place import ConsolePlace
 from tests.daemon.decision_place import ROOT, entry
 from tests.daemon.decisions.acl_place import read_streamed
-from tests.fuzz.target import SECRET, Check, Target, alone, check_message, in_pieces, rejected_with
+from tests.fuzz.target import (
+    SECRET,
+    Check,
+    Target,
+    check_message,
+    in_pieces,
+    reader,
+    rejected_with,
+)
 from tests.loop.console_requests import console_requests
 from tests.loop.http_requests import decision_requests, get, heads, post
 from tests.support.acls import acl
@@ -195,38 +203,19 @@ class _Place(ConsolePlace):
 
 
 HTTP_TARGETS: Final = (
-    Target(
-        name="http-connection",
-        place=alone(_check_connection),
-        seeds=lambda: (*decision_seeds(), *console_seeds()),
-        words=WORDS,
-        weight=30,
-    ),
-    Target(
-        name="http-query",
-        place=alone(_check_query),
-        seeds=lambda: (
-            b"principal=User%3Aa&host=*&operation=READ&resource_type=TOPIC&resource_name=t",
-            b"pattern_type=MATCH&permission_type=DENY&as_of=2026-01-02T03:04:05%2B01:00",
-            b"token=abc.def",
-        ),
-        words=(b"&", b"=", b"%00", b"%ff", b"+", b";"),
-        weight=20,
-    ),
-    Target(
-        name="decision-port",
-        place=_decision_port,
-        seeds=decision_seeds,
-        words=(*WORDS, TOKEN.encode(), b'"as_of":1', b'"explain":true'),
-        weight=8,
-        lines_max=40 * 50_000,
-    ),
-    Target(
-        name="console",
-        place=_console,
-        seeds=console_seeds,
-        words=(*WORDS, TOKEN.encode(), b"search=", b"&page=", b"&as_of=1", b"&sort="),
-        weight=8,
-        lines_max=40 * 50_000,
-    ),
-)
+    reader("http-connection", _check_connection, lambda: (*decision_seeds(), *console_seeds()),
+           words=WORDS, weight=30),
+    reader("http-query", _check_query,
+           lambda: (
+               b"principal=User%3Aa&host=*&operation=READ&resource_type=TOPIC&resource_name=t",
+               b"pattern_type=MATCH&permission_type=DENY&as_of=2026-01-02T03:04:05%2B01:00",
+               b"token=abc.def",
+           ),
+           words=(b"&", b"=", b"%00", b"%ff", b"+", b";"), weight=20),
+    Target(name="decision-port", place=_decision_port, seeds=decision_seeds,
+           words=(*WORDS, TOKEN.encode(), b'"as_of":1', b'"explain":true'), weight=8,
+           lines_max=40 * 50_000),
+    Target(name="console", place=_console, seeds=console_seeds,
+           words=(*WORDS, TOKEN.encode(), b"search=", b"&page=", b"&as_of=1", b"&sort="), weight=8,
+           lines_max=40 * 50_000),
+)  # fmt: skip

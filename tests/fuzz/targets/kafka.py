@@ -36,7 +36,15 @@ from authorizerd.protocol.kafka.server_connection import (
 )
 from authorizerd.protocol.records.scram import salt_password
 from tests.daemon.kafka_service import ROOT, KafkaService, start
-from tests.fuzz.target import SECRET, Check, Target, alone, check_message, in_pieces, rejected_with
+from tests.fuzz.target import (
+    SECRET,
+    Check,
+    Target,
+    check_message,
+    in_pieces,
+    reader,
+    rejected_with,
+)
 from tests.loop.kafka_requests import acl_requests, enveloped, is_forwardable, requests_of
 from tests.support.acl_messages import decode_create_acls, decode_delete_acls, decode_describe_acls
 from tests.support.acls import acl
@@ -253,43 +261,22 @@ _PLAIN: Final = b"\0%b\0%b" % (ALICE_NAME.encode(), PASSWORD.encode())
 _STEPS: Final = (b"versions", b"choose 1PLAIN", b"choose 0PLAIN", b"choose 1SCRAM-SHA-256")
 
 KAFKA_TARGETS: Final = (
-    Target(name="kafka-frames", place=alone(_check_frames), seeds=request_frames, weight=20),
-    Target(name="kafka-requests", place=alone(_check_request), seeds=_requests, weight=60),
-    Target(
-        name="kafka-principals",
-        place=alone(_check_principal),
-        seeds=lambda: (ALICE, bytes.fromhex("000005557365720b7a61686c756e672dc3bc0100")),
-        weight=20,
-    ),
-    Target(
-        name="kafka-handlers",
-        place=_handlers,
-        seeds=_requests,
-        weight=10,
-        lines_max=40 * 50_000,
-    ),
-    Target(
-        name="sasl-plain",
-        place=alone(_check_plain),
-        seeds=lambda: (_PLAIN, b"alice" + _PLAIN),
-        words=(b"\0",),
-        weight=30,
-    ),
-    Target(
-        name="sasl-scram",
-        place=alone(_check_scram),
-        seeds=lambda: (_SEPARATOR.join(_PROVEN), b"n,a=alice,n=alice,r=x,tokenauth=true"),
-        words=(b"n,,", b"r=", b",m=a", b"c=biws", b"p=", b"=2C", b"=3D", b"y,,", b",x=y"),
-        weight=30,
-    ),
-    Target(
-        name="sasl-sequence",
-        place=alone(_check_sasl),
-        seeds=lambda: (
-            _SEPARATOR.join((_STEPS[0], _STEPS[1], _PLAIN, _STEPS[1], _PLAIN)),
-            _SEPARATOR.join((_STEPS[3], b"n,,n=alice,r=x", b"c=biws,r=x,p=YQ==")),
-        ),
-        words=tuple(_SEPARATOR + each + _SEPARATOR for each in (*_STEPS, _PLAIN)),
-        weight=20,
-    ),
-)
+    reader("kafka-frames", _check_frames, request_frames, weight=20),
+    reader("kafka-requests", _check_request, _requests, weight=60),
+    reader("kafka-principals", _check_principal,
+           lambda: (ALICE, bytes.fromhex("000005557365720b7a61686c756e672dc3bc0100")), weight=20),
+    Target(name="kafka-handlers", place=_handlers, seeds=_requests, weight=10,
+           lines_max=40 * 50_000),
+    reader("sasl-plain", _check_plain, lambda: (_PLAIN, b"alice" + _PLAIN), words=(b"\0",),
+           weight=30),
+    reader("sasl-scram", _check_scram,
+           lambda: (_SEPARATOR.join(_PROVEN), b"n,a=alice,n=alice,r=x,tokenauth=true"),
+           words=(b"n,,", b"r=", b",m=a", b"c=biws", b"p=", b"=2C", b"=3D", b"y,,", b",x=y"),
+           weight=30),
+    reader("sasl-sequence", _check_sasl,
+           lambda: (
+               _SEPARATOR.join((_STEPS[0], _STEPS[1], _PLAIN, _STEPS[1], _PLAIN)),
+               _SEPARATOR.join((_STEPS[3], b"n,,n=alice,r=x", b"c=biws,r=x,p=YQ==")),
+           ),
+           words=tuple(_SEPARATOR + each + _SEPARATOR for each in (*_STEPS, _PLAIN)), weight=20),
+)  # fmt: skip

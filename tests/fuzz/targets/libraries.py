@@ -30,13 +30,8 @@ from authorizerd.protocol.decisions.acl_feed import (
 from authorizerd.protocol.decisions.stream import encode_answer, encode_hello
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from authorizerd.protocol.worker_changes import (
-    SharedTexts,
-    to_batch,
-)
-from authorizerd.protocol.worker_changes import (
-    encode_changes as encode_feed,
-)
+from authorizerd.protocol.worker_changes import SharedTexts, to_batch
+from authorizerd.protocol.worker_changes import encode_changes as encode_feed
 from authorizerd.protocol.worker_feed import (
     Begin,
     Done,
@@ -58,7 +53,7 @@ from authorizerd_client.following import Follower
 from authorizerd_client.protocol import Connection, Exchange, encode_request
 from authorizerd_client.values import Address, AnyQuestion
 from authorizerd_client.watch_values import AclEvent
-from tests.fuzz.target import SECRET, Target, alone, in_pieces, rejected_with
+from tests.fuzz.target import SECRET, in_pieces, reader, rejected_with
 from tests.support.acls import acl
 
 _ADDRESS: Final = Address(None, "localhost", 8181)
@@ -223,12 +218,8 @@ def _feed_seeds() -> Iterator[bytes]:
 
 
 LIBRARY_TARGETS: Final = (
-    Target(
-        name="client-watch",
-        place=alone(_check_watch),
-        seeds=_watch_seeds,
-        words=(_END, b"\n\n", b"id: 9\n", b"event: acls\n", b'"more":false', b"0\r\n\r\n"),
-    ),
-    Target(name="client-stream", place=alone(_check_stream), seeds=_stream_seeds, weight=20),
-    Target(name="worker-feed", place=alone(_check_feed), seeds=_feed_seeds, weight=10),
-)
+    reader("client-watch", _check_watch, _watch_seeds,
+           words=(_END, b"\n\n", b"id: 9\n", b"event: acls\n", b'"more":false', b"0\r\n\r\n")),
+    reader("client-stream", _check_stream, _stream_seeds, weight=20),
+    reader("worker-feed", _check_feed, _feed_seeds, weight=10),
+)  # fmt: skip

@@ -10,13 +10,7 @@ import msgspec
 
 from authorizerd.acl.text.decoding_errors import DECODING_ERRORS
 from authorizerd.replay.acl_set import AclSet, DatedAcl
-from authorizerd.replay.ingest.commit import (
-    Commit,
-    Run,
-    TableError,
-    decode_commit,
-    encode_commit,
-)
+from authorizerd.replay.ingest.commit import Commit, Run, TableError, decode_commit, encode_commit
 from authorizerd.replay.ingest.report import Ingested
 from authorizerd.replay.judging.report import JudgedBy
 from authorizerd.replay.plans import LoadPlan, UsagePlan
@@ -24,7 +18,7 @@ from authorizerd.replay.plans import decode_plan as decode_job
 from authorizerd.replay.plans import encode_plan as encode_job
 from authorizerd.replay.report.results import DECODERS
 from authorizerd.replay.whatif.report import Changed, WhatIf
-from tests.fuzz.target import LINES_IN_THREAD_MAX, SECRET, Target, alone, rejected_with
+from tests.fuzz.target import SECRET, in_thread, rejected_with
 from tests.support.acls import acl
 
 
@@ -93,11 +87,5 @@ def _replay_files() -> Iterator[bytes]:
 
 
 REPLAY_TARGETS: Final = (
-    Target(
-        name="replay-files",
-        place=alone(_check_replay_file),
-        seeds=_replay_files,
-        weight=20,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-)
+    in_thread("replay-files", _check_replay_file, _replay_files, weight=20),
+)  # fmt: skip

@@ -14,11 +14,7 @@ from authorizerd.acl.model import Acl
 from authorizerd.cli.policy.document import read_policy
 from authorizerd.cli.policy.faults import FAULTS_SHOWN_MAX, FaultyFileError
 from authorizerd.config.configuration import parse
-from authorizerd.config.errors import (
-    ConfigurationError,
-    InvalidValueError,
-    PrincipalMappingError,
-)
+from authorizerd.config.errors import ConfigurationError, InvalidValueError, PrincipalMappingError
 from authorizerd.config.jaas import parse_log_in, parse_login_options, parse_plain_users
 from authorizerd.config.keys import KEYS
 from authorizerd.config.principals.mapping import PrincipalMapping
@@ -34,12 +30,11 @@ from authorizerd.management.zookeeper.paths import Pattern, parse_path, pattern_
 from authorizerd.management.zookeeper.znode import read_acls, write_acls
 from authorizerd.protocol.decisions.acl_filters import QueryError
 from tests.fuzz.target import (
-    LINES_IN_THREAD_MAX,
     OWN_CHARACTERS_MAX,
     SECRET,
-    Target,
-    alone,
     check_message,
+    in_thread,
+    reader,
     rejected_with,
 )
 from tests.fuzz.trace import ROOT
@@ -260,117 +255,46 @@ def _check_word(data: bytes) -> None:
 
 
 _YAML_WORDS: Final = (
-    *(
-        b"acls:\n- ",
-        b"&a ",
-        b"*a",
-        b"<<: ",
-        b"!!binary ",
-        b"!!bool ",
-        b"!!int ",
-        b"!!timestamp ",
-        b"? ",
-        b"---\n",
-        b"...\n",
-        b"|\n",
-        b">-\n",
-    ),
-    *(
-        b"principal: User:a\n",
-        b"operation: READ\n",
-        b"resource_type: TOPIC\n",
-        b"%YAML 1.1\n",
-        b"~",
-    ),
+    *(b"acls:\n- ", b"&a ", b"*a", b"<<: ", b"!!binary ", b"!!bool ", b"!!int ", b"!!timestamp "),
+    *(b"? ", b"---\n", b"...\n", b"|\n", b">-\n", b"%YAML 1.1\n", b"~", b"resource_type: TOPIC\n"),
+    *(b"principal: User:a\n", b"operation: READ\n"),
 )
 
 TEXT_TARGETS: Final = (
-    Target(
-        name="properties",
-        place=alone(_check_properties),
-        seeds=_properties,
-        words=(*(f"\n{key.name}=".encode() for key in KEYS), b"\\\n", b"\\u00", b"!", b"#"),
-        weight=12,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="jaas",
-        place=alone(_check_jaas),
-        seeds=lambda: (_JAAS.encode(), _JAAS.replace("plain.Plain", "scram.Scram").encode()),
-        words=(b'user_a="', b"required", b"tokenauth=true", b";", b'\\"', b"'"),
-        weight=40,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="mapping-rules",
-        place=alone(_check_rules),
-        seeds=_mapping_rules,
-        words=(
-            b"RULE:",
-            b"DEFAULT",
-            b"(?i)",
-            b"\\p{Lu}",
-            b"[^",
-            b"&&",
-            b"{2,}",
-            b"(?<n>",
-            b"$1",
-            b"/L",
-        ),
-        weight=10,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="tokens",
-        place=alone(_check_tokens),
-        seeds=lambda: (b"# c\nproxy %s User:a proxy\n\n%s\n" % (b"ab" * 32, SECRET.encode()),),
-        words=(b"a " + b"0" * 64 + b" User:x\n", b"User:*", b"Group:g", b"#"),
-        weight=40,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="acl-files",
-        place=alone(_check_acl_text),
-        seeds=_acl_texts,
-        words=(*_YAML_WORDS, b'{"acls":[', b"(principal=User:a, host=*, operation=READ, "),
-        weight=4,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="policies",
-        place=alone(_check_policy),
-        seeds=_policies,
+    in_thread("properties", _check_properties, _properties,
+              words=(*(f"\n{key.name}=".encode() for key in KEYS), b"\\\n", b"\\u00", b"!", b"#"),
+              weight=12),
+    in_thread("jaas", _check_jaas,
+              lambda: (_JAAS.encode(), _JAAS.replace("plain.Plain", "scram.Scram").encode()),
+              words=(b'user_a="', b"required", b"tokenauth=true", b";", b'\\"', b"'"), weight=40),
+    in_thread("mapping-rules", _check_rules, _mapping_rules,
+              words=tuple(rb"RULE: DEFAULT (?i) \p{Lu} [^ && {2,} (?<n> $1 /L".split())),
+    in_thread("tokens", _check_tokens,
+              lambda: (b"# c\nproxy %s User:a proxy\n\n%s\n" % (b"ab" * 32, SECRET.encode()),),
+              words=(b"a " + b"0" * 64 + b" User:x\n", b"User:*", b"Group:g", b"#"), weight=40),
+    in_thread("acl-files", _check_acl_text, _acl_texts,
+              words=(*_YAML_WORDS, b'{"acls":[', b"(principal=User:a, host=*, operation=READ, "),
+              weight=4),
+    in_thread(
+        "policies",
+        _check_policy,
+        _policies,
         words=(*_YAML_WORDS, b"nobody but ", b"at most 3 principals", b"$super_users", b"\n- "),
-        weight=4,
-        lines_max=LINES_IN_THREAD_MAX,
+        weight=4
     ),
-    Target(
-        name="plans",
-        place=alone(_check_plan),
-        seeds=lambda: (_plan(),),
-        weight=8,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="znodes",
-        place=alone(_check_znode),
-        seeds=lambda: (
-            b'{"acls":[{"principal":"User:a","permissionType":"Allow","host":"*",'
-            b'"operation":"Read"}],"version":1}',
-            b"/kafka-acl/Topic/orders",
-            b"/kafka-acl-extended/prefixed/Group/g",
-        ),
-        weight=30,
-        lines_max=LINES_IN_THREAD_MAX,
-    ),
-    Target(
-        name="hosts-and-times",
-        place=alone(_check_word),
-        seeds=lambda: (
-            *(b"10.0.0.1", b"::ffff:10.0.0.1", b"fe80::1%eth0", b"2001:db8::9", b"2806"),
-            *(b"2026-01-02T03:04:05.123Z", b"2026-01-02 03:04:05+01:00", b"1790000000000"),
-        ),
-        words=(b"::", b":0:", b".255", b"%", b"T24:00", b"+18:00", b"Z", b"-"),
-        weight=50,
-    ),
-)
+    in_thread("plans", _check_plan, lambda: (_plan(),), weight=8),
+    in_thread("znodes", _check_znode,
+              lambda: (
+                  b'{"acls":[{"principal":"User:a","permissionType":"Allow","host":"*",'
+                  b'"operation":"Read"}],"version":1}',
+                  b"/kafka-acl/Topic/orders",
+                  b"/kafka-acl-extended/prefixed/Group/g",
+              ),
+              weight=30),
+    reader("hosts-and-times", _check_word,
+           lambda: (
+               *(b"10.0.0.1", b"::ffff:10.0.0.1", b"fe80::1%eth0", b"2001:db8::9", b"2806"),
+               *(b"2026-01-02T03:04:05.123Z", b"2026-01-02 03:04:05+01:00", b"1790000000000"),
+           ),
+           words=(b"::", b":0:", b".255", b"%", b"T24:00", b"+18:00", b"Z", b"-"), weight=50),
+)  # fmt: skip

@@ -64,13 +64,9 @@ def test_changes_have_their_acl_offset_and_time(tmp_path: Path) -> None:
     """A removal has the ACL that an earlier record added. The last offset of the batch counts."""
     write_log(tmp_path, [added(1), added(2)], [removed(1), added(3)], [removed(3), removed(2)])
     assert history(tmp_path, 1).changes == (
-        past(3, "added", 1),
-        past(3, "added", 2),
-        past(5, "removed", 1),
-        past(5, "added", 3),
-        past(7, "removed", 3),
-        past(7, "removed", 2),
-    )
+        past(3, "added", 1), past(3, "added", 2), past(5, "removed", 1), past(5, "added", 3),
+        past(7, "removed", 3), past(7, "removed", 2),
+    )  # fmt: skip
     after = history(tmp_path, 4)
     assert after.changes == history(tmp_path, 3).changes == history(tmp_path, 1).changes[2:]
     assert (after.moment.offset, after.last.offset) == (3, 7)

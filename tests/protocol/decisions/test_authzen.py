@@ -124,35 +124,23 @@ def test_unknown_fields_are_ignored() -> None:
         ({"action": {"name": ["read"]}}, "action.name: expected a string, found an array"),
         ({"context": {"host": 1}}, "context.host: expected a string, found an integer"),
         ({"context": []}, "context: expected an object, found an array"),
-        (
-            {"subject": {"type": "uesr", "id": "a"}},
-            "subject.type: unknown type 'uesr' (did you mean user?): expected one of user, app",
-        ),
-        (
-            {"action": {"name": "can_read"}},
-            "action.name: unknown operation 'can_read': expected one of ALL, READ, WRITE, CREATE,",
-        ),
+        ({"subject": {"type": "uesr", "id": "a"}},
+         "subject.type: unknown type 'uesr' (did you mean user?): expected one of user, app"),
+        ({"action": {"name": "can_read"}},
+         "action.name: unknown operation 'can_read': expected one of ALL, READ, WRITE, CREATE,"),
         ({"action": {"name": "any"}}, "action.name: unknown operation 'any'"),
         ({"action": {"name": "unknown"}}, "action.name: unknown operation 'unknown'"),
         ({"resource": {"type": "any", "id": "x"}}, "resource.type: unknown type 'any'"),
-        (
-            {"resource": {"type": "account", "id": "x"}},
-            "resource.type: unknown type 'account': expected one of topic, queue",
-        ),
-        (
-            {"context": {"host": "localhost"}},
-            "context.host: expected an IP address, found 'localhost'",
-        ),
-        (
-            {"subject": {"type": "user", "id": "a", "properties": {"host": "*"}}, "context": {}},
-            "subject.properties.host: expected an IP address, found '*'",
-        ),
-        (
-            {"context": {"host": "2001:db8::9%x"}},
-            "context.host: expected an IP address, found '2001:db8::9%x'",
-        ),
+        ({"resource": {"type": "account", "id": "x"}},
+         "resource.type: unknown type 'account': expected one of topic, queue"),
+        ({"context": {"host": "localhost"}},
+         "context.host: expected an IP address, found 'localhost'"),
+        ({"subject": {"type": "user", "id": "a", "properties": {"host": "*"}}, "context": {}},
+         "subject.properties.host: expected an IP address, found '*'"),
+        ({"context": {"host": "2001:db8::9%x"}},
+         "context.host: expected an IP address, found '2001:db8::9%x'"),
     ],
-)
+)  # fmt: skip
 def test_missing_unknown_or_ill_typed_field_is_named(changed: dict[str, object], said: str) -> None:
     assert said in refused(**changed)
 
@@ -317,35 +305,25 @@ def test_answer_has_rule_offset_and_reason() -> None:
 @pytest.mark.parametrize(
     ("changed", "hint"),
     [
-        (
-            {"subject": {"type": "user", "id": "User:alice"}},
-            "the subject's id begins with User:, which its type adds already:"
-            " the principal asked about is User:User:alice",
-        ),
-        (
-            {"subject": {"type": "user", "id": "User:" + "a" * 30_000}},
-            "the subject's id begins with User:, which its type adds already:"
-            f" the principal asked about is User:User:{'a' * (PRINCIPAL_SHOWN_MAX - 10)}…",
-        ),
-        (
-            {"resource": {"type": "cluster", "id": "my-cluster"}},
-            "the id of the resource cluster is always kafka-cluster in Kafka's ACLs",
-        ),
-        (
-            {"subject": {"type": "user", "id": "user:alice"}},
-            "the subject's id begins with user:, which its type adds already:"
-            " the principal asked about is User:user:alice",
-        ),
-        (
-            {"resource": {"type": "topic", "id": "orders-*"}},
-            "the resource's id contains *, which is an ordinary character in a question",
-        ),
+        ({"subject": {"type": "user", "id": "User:alice"}},
+         "the subject's id begins with User:, which its type adds already:"
+         " the principal asked about is User:User:alice"),
+        ({"subject": {"type": "user", "id": "User:" + "a" * 30_000}},
+         "the subject's id begins with User:, which its type adds already:"
+         f" the principal asked about is User:User:{'a' * (PRINCIPAL_SHOWN_MAX - 10)}…"),
+        ({"resource": {"type": "cluster", "id": "my-cluster"}},
+         "the id of the resource cluster is always kafka-cluster in Kafka's ACLs"),
+        ({"subject": {"type": "user", "id": "user:alice"}},
+         "the subject's id begins with user:, which its type adds already:"
+         " the principal asked about is User:user:alice"),
+        ({"resource": {"type": "topic", "id": "orders-*"}},
+         "the resource's id contains *, which is an ordinary character in a question"),
         ({"subject": {"type": "user", "id": "Group:alice"}}, None),
         ({"subject": {"type": "app", "id": "User:alice"}}, None),
         ({"resource": {"type": "cluster", "id": "kafka-cluster"}}, None),
         ({"resource": {"type": "topic", "id": "my-cluster"}}, None),
     ],
-)
+)  # fmt: skip
 def test_only_a_denial_after_a_likely_mistake_has_a_hint(
     changed: dict[str, object], hint: str | None
 ) -> None:

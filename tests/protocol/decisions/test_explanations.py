@@ -17,6 +17,29 @@ from tests.support.acls import acl, question, snapshot_of
 A, T = "User:alice", "orders"
 
 
+def acl_object(operation: str, topic: str, host: str) -> dict[str, str]:
+    """Return the JSON object of an ACL that allows A an operation."""
+    return {
+        "resource_type": "TOPIC", "resource_name": topic, "pattern_type": "LITERAL",
+        "principal": A, "host": host, "operation": operation, "permission_type": "ALLOW",
+    }  # fmt: skip
+
+
+def question_object(topic: str) -> dict[str, str]:
+    return {
+        "principal": A, "host": "10.0.0.1", "operation": "DESCRIBE",
+        "resource_type": "TOPIC", "resource_name": topic,
+    }  # fmt: skip
+
+
+CHANGE = {
+    "change": "add",
+    "acl": acl_object("DESCRIBE", "Orders", "10.0.0.1"),
+    "kafka_acls": "kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:alice"
+    " --allow-host 10.0.0.1 --operation Describe --topic Orders --resource-pattern-type literal",
+}
+
+
 def test_every_field_of_a_denial() -> None:
     snapshot = snapshot_of(acl(A, topic=T), acl("User:*", topic=T, host="10.0.0.7", deny=True))
     explanation = explain_fully(
@@ -26,13 +49,7 @@ def test_every_field_of_a_denial() -> None:
         "decision": False,
         "offset": 0,
         "rule": "DefaultDeny",
-        "question": {
-            "principal": A,
-            "host": "10.0.0.1",
-            "operation": "DESCRIBE",
-            "resource_type": "TOPIC",
-            "resource_name": "Orders",
-        },
+        "question": question_object("Orders"),
         "acls": [],
         "acls_left_out": 0,
         "settings": {
@@ -49,58 +66,14 @@ def test_every_field_of_a_denial() -> None:
                 "kind": "resource_name",
                 "text": "User:alice is allowed DESCRIBE on topic `orders`, but the question names"
                 " `Orders`: the letter case differs.",
-                "acl": {
-                    "resource_type": "TOPIC",
-                    "resource_name": T,
-                    "pattern_type": "LITERAL",
-                    "principal": A,
-                    "host": "*",
-                    "operation": "READ",
-                    "permission_type": "ALLOW",
-                },
-                "instead": {
-                    "principal": A,
-                    "host": "10.0.0.1",
-                    "operation": "DESCRIBE",
-                    "resource_type": "TOPIC",
-                    "resource_name": T,
-                },
+                "acl": acl_object("READ", T, "*"),
+                "instead": question_object(T),
                 "rewritten": None,
             }
         ],
         "unsearched": [],
-        "smallest_change": {
-            "change": "add",
-            "acl": {
-                "resource_type": "TOPIC",
-                "resource_name": "Orders",
-                "pattern_type": "LITERAL",
-                "principal": A,
-                "host": "10.0.0.1",
-                "operation": "DESCRIBE",
-                "permission_type": "ALLOW",
-            },
-            "kafka_acls": "kafka-acls --bootstrap-server HOST:PORT --add --allow-principal"
-            " User:alice --allow-host 10.0.0.1 --operation Describe --topic Orders"
-            " --resource-pattern-type literal",
-        },
-        "changes": [
-            {
-                "change": "add",
-                "acl": {
-                    "resource_type": "TOPIC",
-                    "resource_name": "Orders",
-                    "pattern_type": "LITERAL",
-                    "principal": A,
-                    "host": "10.0.0.1",
-                    "operation": "DESCRIBE",
-                    "permission_type": "ALLOW",
-                },
-                "kafka_acls": "kafka-acls --bootstrap-server HOST:PORT --add --allow-principal"
-                " User:alice --allow-host 10.0.0.1 --operation Describe --topic Orders"
-                " --resource-pattern-type literal",
-            }
-        ],
+        "smallest_change": CHANGE,
+        "changes": [CHANGE],
         "changes_left_out": 0,
         "no_change": None,
         "effects": [],
@@ -130,11 +103,7 @@ def test_json_says_what_the_explanation_says(case: Case) -> None:
 def read(acl: dict[str, str]) -> Acl:
     """Return the ACL of a JSON object."""
     return Acl(
-        ResourceType[acl["resource_type"]],
-        acl["resource_name"],
-        PatternType[acl["pattern_type"]],
-        acl["principal"],
-        acl["host"],
-        Operation[acl["operation"]],
-        PermissionType[acl["permission_type"]],
-    )
+        ResourceType[acl["resource_type"]], acl["resource_name"],
+        PatternType[acl["pattern_type"]], acl["principal"], acl["host"],
+        Operation[acl["operation"]], PermissionType[acl["permission_type"]],
+    )  # fmt: skip

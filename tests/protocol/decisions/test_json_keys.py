@@ -77,18 +77,12 @@ def test_text_is_rejected_exactly_if_a_key_is_repeated(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"id":"bob","id":"alice"}',
-        '{"id":"bob","\\u0069d":"alice"}',
-        '{"a:":1,"a\\u003A":2}',
-        '{"a":1,"a":"\\u003a"}',
-        '{"a":1,"a":"\\\\u003a"}',
-        '{"a":[{"b":{"c":1,"d":2,"c":3}}]}',
-        '{"a" : 1 , "a"\n:\t1}',
-        '{"":1,"":2}',
-        '{"a":1e999,"a":1}',
+        '{"id":"bob","id":"alice"}', '{"id":"bob","\\u0069d":"alice"}', '{"a:":1,"a\\u003A":2}',
+        '{"a":1,"a":"\\u003a"}', '{"a":1,"a":"\\\\u003a"}', '{"a":[{"b":{"c":1,"d":2,"c":3}}]}',
+        '{"a" : 1 , "a"\n:\t1}', '{"":1,"":2}', '{"a":1e999,"a":1}',
         '{"n":' + "9" * 5000 + ',"a":1,"a":1}',
     ],
-)
+)  # fmt: skip
 def test_repeated_key_is_found(text: str) -> None:
     """Despite escapes, blanks, depth and numbers out of range."""
     assert is_rejected(text)

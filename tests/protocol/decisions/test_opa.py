@@ -155,62 +155,32 @@ def test_empty_prefix_asks_about_any_resource_of_the_type() -> None:
     ("path", "value", "reason"),
     [
         ("action.operation", "FLY", f"input.action.operation: expected one of {OPERATION_NAMES}"),
-        (
-            "action.operation",
-            "describe",
-            f"input.action.operation: expected one of {OPERATION_NAMES}",
-        ),
+        ("action.operation", "describe",
+         f"input.action.operation: expected one of {OPERATION_NAMES}"),
         ("action.operation", "ANY", f"input.action.operation: expected one of {OPERATION_NAMES}"),
-        (
-            "action.operation",
-            "UNKNOWN",
-            f"input.action.operation: expected one of {OPERATION_NAMES}",
-        ),
-        (
-            "action.resourcePattern.resourceType",
-            "ANY",
-            f"input.action.resourcePattern.resourceType: expected one of {RESOURCE_TYPE_NAMES}",
-        ),
-        (
-            "action.resourcePattern.patternType",
-            "PREFIXED",
-            "input.action.resourcePattern.patternType: expected LITERAL, or PREFIXED with an empty "
-            "name",
-        ),
-        (
-            "action.resourcePattern.patternType",
-            "MATCH",
-            "input.action.resourcePattern.patternType: expected LITERAL, or PREFIXED with an empty "
-            "name",
-        ),
+        ("action.operation", "UNKNOWN",
+         f"input.action.operation: expected one of {OPERATION_NAMES}"),
+        ("action.resourcePattern.resourceType", "ANY",
+         f"input.action.resourcePattern.resourceType: expected one of {RESOURCE_TYPE_NAMES}"),
+        ("action.resourcePattern.patternType", "PREFIXED",
+         "input.action.resourcePattern.patternType: expected LITERAL, or PREFIXED with an empty "
+         "name"),
+        ("action.resourcePattern.patternType", "MATCH",
+         "input.action.resourcePattern.patternType: expected LITERAL, or PREFIXED with an empty "
+         "name"),
         ("requestContext", ..., "input.requestContext is missing"),
-        (
-            "requestContext.clientAddress",
-            None,
-            "input.requestContext.clientAddress: expected a string, found null",
-        ),
-        (
-            "action.resourceReferenceCount",
-            -1,
-            "input.action.resourceReferenceCount: expected an integer of at least 0",
-        ),
-        (
-            "action.resourceReferenceCount",
-            2**31,
-            "input.action.resourceReferenceCount: expected an integer of at most 2147483647",
-        ),
-        (
-            "requestContext.header.name.requestApiKey",
-            "3",
-            "input.requestContext.header.name.requestApiKey: expected an integer, found a string",
-        ),
-        (
-            "action.logIfAllowed",
-            1,
-            "input.action.logIfAllowed: expected a boolean, found an integer",
-        ),
+        ("requestContext.clientAddress", None,
+         "input.requestContext.clientAddress: expected a string, found null"),
+        ("action.resourceReferenceCount", -1,
+         "input.action.resourceReferenceCount: expected an integer of at least 0"),
+        ("action.resourceReferenceCount", 2**31,
+         "input.action.resourceReferenceCount: expected an integer of at most 2147483647"),
+        ("requestContext.header.name.requestApiKey", "3",
+         "input.requestContext.header.name.requestApiKey: expected an integer, found a string"),
+        ("action.logIfAllowed", 1,
+         "input.action.logIfAllowed: expected a boolean, found an integer"),
     ],
-)
+)  # fmt: skip
 def test_ambiguous_question_is_rejected_by_field(path: str, value: object, reason: str) -> None:
     """A denial would be cached by the plugin, so the answer must be an error."""
     assert refusal(json.dumps(asked((path, value))).encode()) == reason

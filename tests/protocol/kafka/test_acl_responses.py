@@ -1,14 +1,14 @@
 """The ACL responses, compared with kio's reader and writer."""
 
-import io
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
 from authorizerd.acl.model import Acl, PatternType
 from authorizerd.acl.steps import Steps, finish
@@ -17,13 +17,14 @@ from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.chunked_output import CHUNK_BYTES, Chunk
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
 from tests.support.acl_messages import (
-    DescribeAclsBody,
     encode_all_created,
     encode_create_acls,
     encode_delete_acls,
     encode_describe_acls_error,
+    encode_listing,
+    joined,
 )
-from tests.support.kio_messages import response_type
+from tests.support.kio_messages import response_type, written_by_kio
 from tests.support.strategies import acls, any_acls, texts
 
 some_examples = settings(max_examples=25)
@@ -38,59 +39,27 @@ errors = st.builds(
 
 def literal(acl: Acl, version: int) -> Acl:
     """Return the ACL as the version can express it."""
-    if version:
-        return acl
-    return Acl(
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=PatternType.LITERAL,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
+    return acl if version else msgspec.structs.replace(acl, pattern_type=PatternType.LITERAL)
 
 
 def read_by_kio(api_key: ApiKey, version: int, body: bytes) -> Any:  # noqa: ANN401 - any version
     """Return the entity. Check that kio writes the same bytes."""
-    entity_type = response_type(api_key, version)
-    entity, size = entity_reader(entity_type)(body, 0)
+    entity, size = entity_reader(response_type(api_key, version))(body, 0)
     assert size == len(body)
-    with io.BytesIO() as written:
-        entity_writer(entity_type)(written, entity)
-        assert written.getvalue() == body
+    assert written_by_kio(entity) == body
     return entity
 
 
 def the_acl(resource: Any, entry: Any) -> Acl:  # noqa: ANN401 - of any version
     return Acl(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        pattern_type=getattr(resource, "pattern_type", PatternType.LITERAL),
-        principal=entry.principal,
-        host=entry.host,
-        operation=entry.operation,
-        permission_type=entry.permission_type,
-    )
+        resource.resource_type, resource.resource_name,
+        getattr(resource, "pattern_type", PatternType.LITERAL),
+        entry.principal, entry.host, entry.operation, entry.permission_type,
+    )  # fmt: skip
 
 
-def described(version: int, *slices: list[Acl]) -> bytes:
-    body = DescribeAclsBody(version)
-    for found in slices:
-        body.add(found)
-    return joined(finish(body.encode()))
-
-
-def joined(chunks: list[Chunk]) -> bytes:
-    return b"".join(chunks)
-
-
-@each_version
-@some_examples
-@given(found=st.lists(acls(unknown_codes=True) | any_acls, max_size=12), cut=st.integers(0, 12))
-def test_describe_lists_each_acl_by_its_pattern(version: int, found: list[Acl], cut: int) -> None:
-    found = [literal(acl, version) for acl in found]
-    body = described(version, found[:cut], found[cut:])
+def check_listed(version: int, body: bytes, found: list[Acl]) -> None:
+    """Check that a listing has these ACLs, by pattern."""
     response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, body)
     assert (response.error_code, response.error_message) == (0, "")
     assert response.throttle_time.total_seconds() == 0
@@ -98,6 +67,14 @@ def test_describe_lists_each_acl_by_its_pattern(version: int, found: list[Acl], 
     assert told == Counter(found)
     patterns = {(acl.resource_type, acl.resource_name, acl.pattern_type) for acl in found}
     assert len(response.resources) == len(patterns)
+
+
+@each_version
+@some_examples
+@given(found=st.lists(acls(unknown_codes=True) | any_acls, max_size=12), cut=st.integers(0, 12))
+def test_describe_lists_each_acl_by_its_pattern(version: int, found: list[Acl], cut: int) -> None:
+    found = [literal(acl, version) for acl in found]
+    check_listed(version, joined(encode_listing(version, found[:cut], found[cut:])), found)
 
 
 @each_version
@@ -116,7 +93,7 @@ def test_failed_describe_has_no_resources(version: int, error: ApiError) -> None
 @given(results=st.lists(st.none() | errors, max_size=8))
 def test_create_has_a_result_per_creation(version: int, results: list[ApiError | None]) -> None:
     """Results are in order. As from a broker, the text of a success is empty."""
-    body = joined(finish(encode_create_acls(version, results)))
+    body = joined(encode_create_acls(version, results))
     response = read_by_kio(ApiKey.CREATE_ACLS, version, body)
     assert [(result.error_code, result.error_message) for result in response.results] == [
         (0, "") if error is None else (error.code, error.message) for error in results
@@ -126,8 +103,8 @@ def test_create_has_a_result_per_creation(version: int, results: list[ApiError |
 @each_version
 @pytest.mark.parametrize("count", [0, 1, 200, 20_000])
 def test_all_created_is_written_like_single_results(version: int, count: int) -> None:
-    expected = joined(finish(encode_create_acls(version, [None] * count)))
-    assert joined(encode_all_created(version, count)) == expected
+    expected = joined(encode_create_acls(version, [None] * count))
+    assert b"".join(encode_all_created(version, count)) == expected
 
 
 matches = st.builds(MatchingAcl, acl=acls(unknown_codes=True), error=st.none() | errors)
@@ -153,7 +130,7 @@ def test_delete_has_a_result_per_filter_and_match(
         )
         for result in results
     ]
-    body = joined(finish(encode_delete_acls(version, told)))
+    body = joined(encode_delete_acls(version, told))
     response = read_by_kio(ApiKey.DELETE_ACLS, version, body)
     read = [
         FilterResult(
@@ -179,14 +156,14 @@ def error_of(answer: Any) -> ApiError | None:  # noqa: ANN401 - of any version
 def test_authorizer_not_ready_is_sent(version: int) -> None:
     error = ApiError(ErrorCode.AUTHORIZER_NOT_READY)
     assert encode_describe_acls_error(version, error)[4:6].hex() == "0321"
-    assert b"\x03\x21" in joined(finish(encode_create_acls(version, [error])))
-    assert b"\x03\x21" in joined(finish(encode_delete_acls(version, [FilterResult(error=error)])))
+    assert b"\x03\x21" in joined(encode_create_acls(version, [error]))
+    assert b"\x03\x21" in joined(encode_delete_acls(version, [FilterResult(error=error)]))
 
 
 @each_version
 def test_error_text_is_shortened(version: int) -> None:
     error = ApiError(42, "Could not parse principal from `" + "ü" * 32767 + "`")
-    body = joined(finish(encode_create_acls(version, [error])))
+    body = joined(encode_create_acls(version, [error]))
     [result] = read_by_kio(ApiKey.CREATE_ACLS, version, body).results
     assert result.error_message.startswith("Could not parse principal from `ü")
 
@@ -202,7 +179,7 @@ def test_total_size_of_error_texts_is_limited(
     item = error if encode is encode_create_acls else FilterResult(error=error)
 
     def answered(count: int) -> tuple[int, list[tuple[int, str | None]]]:
-        body = joined(finish(encode(version, [item] * count)))
+        body = joined(encode(version, [item] * count))
         response = read_by_kio(api_key, version, body)
         items = response.results if encode is encode_create_acls else response.filter_results
         return len(body), [(each.error_code, each.error_message) for each in items]
@@ -220,9 +197,9 @@ def test_too_long_name_is_rejected(version: int) -> None:
     """It can only come from the log."""
     acl = Acl(2, "x" * 0x8000, 3, "User:a", "*", 3, 3)
     with pytest.raises(ValueError, match="found 32768"):
-        described(version, [acl])
+        joined(encode_listing(version, [acl]))
     with pytest.raises(ValueError, match="found 32768"):
-        described(version, [Acl(2, "x", 3, acl.resource_name, "*", 3, 3)])
+        joined(encode_listing(version, [Acl(2, "x", 3, acl.resource_name, "*", 3, 3)]))
     with pytest.raises(ValueError, match="found 32768"):
         finish(encode_delete_acls(version, [FilterResult(matches=[MatchingAcl(acl=acl)])]))
 
@@ -234,16 +211,10 @@ def test_large_response_is_written_in_steps_and_chunks(version: int, resources: 
         Acl(2, f"topic-{number % resources}", 3, f"User:{number}", "*", 3, 3)
         for number in range(3000)
     ]
-    description = DescribeAclsBody(version)
-    description.add(found)
-    steps = description.encode()
-    yields = len(list(steps))
-    assert yields >= resources // 64
+    assert len(list(encode_listing(version, found))) >= resources // 64
     matched = [FilterResult(matches=[MatchingAcl(acl=acl) for acl in found])]
     assert len(list(encode_delete_acls(version, matched))) >= 3000 // 128
-    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, described(version, found))
-    told = Counter(the_acl(each, acl) for each in response.resources for acl in each.acls)
-    assert told == Counter(found)
+    check_listed(version, joined(encode_listing(version, found)), found)
     assert len(list(encode_create_acls(version, [None] * 3000))) >= 3000 // 128
     assert len(list(encode_delete_acls(version, [FilterResult()] * 3000))) >= 3000 // 128
 
@@ -251,11 +222,9 @@ def test_large_response_is_written_in_steps_and_chunks(version: int, resources: 
 @each_version
 def test_acls_of_one_pattern_are_split_into_chunks(version: int) -> None:
     found = [Acl(2, "t", 3, f"User:{number:0100}", "*", 3, 3) for number in range(2000)]
-    description = DescribeAclsBody(version)
-    description.add(found)
-    chunks = finish(description.encode())
+    chunks = finish(encode_listing(version, found))
     assert max(map(len, chunks)) < CHUNK_BYTES + 200
-    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, joined(chunks))
+    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, b"".join(chunks))
     assert [the_acl(each, acl) for each in response.resources for acl in each.acls] == found
 
 
@@ -266,10 +235,5 @@ def test_large_groups_are_not_copied(version: int) -> None:
         Acl(2, f"topic-{number % 20}", 3, f"User:{number:0100}", "*", 3, 3)
         for number in range(2000)
     ]
-    description = DescribeAclsBody(version)
-    description.add(found)
-    steps = description.encode()
-    assert len(list(steps)) >= 20
-    response = read_by_kio(ApiKey.DESCRIBE_ACLS, version, described(version, found))
-    told = Counter(the_acl(each, acl) for each in response.resources for acl in each.acls)
-    assert told == Counter(found)
+    assert len(list(encode_listing(version, found))) >= 20
+    check_listed(version, joined(encode_listing(version, found)), found)

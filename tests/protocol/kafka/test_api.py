@@ -3,14 +3,18 @@
 from typing import Any
 
 import pytest
-from kio.index import load_request_schema
+from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map
 
 from authorizerd.acl.steps import finish
 from authorizerd.protocol.errors import DecodeError
 from authorizerd.protocol.kafka.api import (
     APIS,
+    REQUESTED_APIS,
     ApiKey,
+    QuorumKey,
+    RequestedKey,
+    choose_version,
     has_response_tags,
     names_software,
     served_apis,
@@ -24,6 +28,7 @@ from authorizerd.protocol.kafka.messages import (
 )
 from authorizerd.protocol.kafka.requests import SaslHandshakeRequest
 from authorizerd.protocol.kafka.responses import SaslHandshakeAnswer
+from tests.support.kafka_versions import read_table
 from tests.support.kio_messages import request_type, response_type
 
 SERVED = [(key, version) for key, api in APIS.items() for version in api.versions]
@@ -41,26 +46,13 @@ def test_api_has_kafkas_number_and_name(api_key: ApiKey) -> None:
 def test_versions_are_those_of_a_broker_and_of_the_kips() -> None:
     """Of these, Kafka 4.4.0 lacks only version 0 of the ACL requests and version 1 of Envelope."""
     assert {key.name: api.last_version for key, api in APIS.items()} == {
-        "METADATA": 13,
-        "FIND_COORDINATOR": 6,
-        "DESCRIBE_GROUPS": 6,
-        "LIST_GROUPS": 5,
-        "SASL_HANDSHAKE": 1,
-        "API_VERSIONS": 5,
-        "DESCRIBE_ACLS": 3,
-        "CREATE_ACLS": 3,
-        "DELETE_ACLS": 3,
-        "DESCRIBE_CONFIGS": 4,
-        "ALTER_CONFIGS": 2,
-        "SASL_AUTHENTICATE": 2,
-        "INCREMENTAL_ALTER_CONFIGS": 1,
-        "DESCRIBE_CLIENT_QUOTAS": 1,
-        "DESCRIBE_USER_SCRAM_CREDENTIALS": 0,
-        "ALTER_USER_SCRAM_CREDENTIALS": 0,
-        "DESCRIBE_QUORUM": 2,
-        "ENVELOPE": 1,
-        "DESCRIBE_CLUSTER": 2,
-    }
+        "METADATA": 13, "FIND_COORDINATOR": 6, "DESCRIBE_GROUPS": 6, "LIST_GROUPS": 5,
+        "SASL_HANDSHAKE": 1, "API_VERSIONS": 5, "DESCRIBE_ACLS": 3, "CREATE_ACLS": 3,
+        "DELETE_ACLS": 3, "DESCRIBE_CONFIGS": 4, "ALTER_CONFIGS": 2, "SASL_AUTHENTICATE": 2,
+        "INCREMENTAL_ALTER_CONFIGS": 1, "DESCRIBE_CLIENT_QUOTAS": 1,
+        "DESCRIBE_USER_SCRAM_CREDENTIALS": 0, "ALTER_USER_SCRAM_CREDENTIALS": 0,
+        "DESCRIBE_QUORUM": 2, "ENVELOPE": 1, "DESCRIBE_CLUSTER": 2,
+    }  # fmt: skip
     assert [key for key, api in APIS.items() if api.first_version] == [ApiKey.DESCRIBE_CONFIGS]
     api = APIS[ApiKey.DESCRIBE_ACLS]
     assert [api.serves(version) for version in (-1, 0, 3, 4)] == [False, True, True, False]
@@ -143,3 +135,56 @@ def test_number_of_items_per_request_is_limited() -> None:
 def test_software_names_have_letters_and_digits(name: str, version: str, allowed: bool) -> None:
     """Dots and dashes are allowed between them (KIP-511). A broker rejected ``-a``."""
     assert names_software(name, version) is allowed
+
+
+KAFKAS = read_table()
+
+
+@pytest.mark.parametrize("api_key", QuorumKey)
+def test_quorums_apis_are_those_of_kio(api_key: QuorumKey) -> None:
+    """The client knows their versions up to Kafka 4.4's."""
+    assert int(api_key) not in {int(served) for served in APIS}
+    api = REQUESTED_APIS[api_key]
+    for version in api.versions:
+        request, response = (
+            load(api_key, version) for load in (load_request_schema, load_response_schema)
+        )
+        assert request.__name__ == f"{api.name}Request"
+        assert request.__flexible__ == api.is_flexible(version)
+        assert response.__header_schema__.__flexible__ == has_response_tags(api_key, version)
+
+
+@pytest.mark.parametrize(
+    ("api_key", "chosen"),
+    [
+        (QuorumKey.FETCH, [17, 17, 18, 18, 18, 18]),
+        (QuorumKey.FETCH_SNAPSHOT, [1] * 6),
+        (ApiKey.DESCRIBE_QUORUM, [2] * 6),
+        (ApiKey.DESCRIBE_CLUSTER, [1, 2, 2, 2, 2, 2]),
+        (ApiKey.CREATE_ACLS, [3] * 6),
+        (ApiKey.DELETE_ACLS, [3] * 6),
+        (ApiKey.ENVELOPE, [0] * 6),
+    ],
+)
+def test_version_is_chosen_for_each_kafka(api_key: RequestedKey, chosen: list[int]) -> None:
+    """The table was read from the jars of these Kafkas."""
+    assert list(KAFKAS) == ["3.9", "4.0", "4.1", "4.2", "4.3", "4.4"]
+    assert [choose_version(api_key, *each[api_key]) for each in KAFKAS.values()] == chosen
+
+
+@pytest.mark.parametrize(
+    ("api_key", "lowest", "highest"),
+    [
+        (QuorumKey.FETCH, 4, 12),
+        (QuorumKey.FETCH, 19, 20),
+        (QuorumKey.FETCH_SNAPSHOT, 0, -1),
+        (ApiKey.CREATE_ACLS, 0, 0),
+        (ApiKey.SASL_HANDSHAKE, 0, 0),
+        (ApiKey.DESCRIBE_CLUSTER, 0, 0),
+    ],
+)
+def test_no_version_is_chosen_if_none_is_common(
+    api_key: RequestedKey, lowest: int, highest: int
+) -> None:
+    """Versions that cannot express what the client needs do not count."""
+    assert choose_version(api_key, lowest, highest) is None

@@ -70,22 +70,14 @@ def test_null_reads_back_if_nullable(flexible: bool) -> None:
         ("ffffffff0f 00", True, BodyReader.array_length, r"x: \d+ items announced, 1 bytes left"),
         ("03 00", True, BodyReader.array_length, r"x: \d+ items announced, 1 bytes left"),
         ("03 74 ff", True, BodyReader.string, r"x: not UTF-8 \(at byte 2\)"),
-        (
-            "818002" + "78" * 0x8000,
-            True,
-            BodyReader.string,
-            "x: 32768 bytes announced, 32768 left, 32767 allowed",
-        ),
-        (
-            "c2843d" + "00" * (ARRAY_ITEMS_MAX + 1),
-            True,
-            BodyReader.array_length,
-            "1000001 items exceed the limit of 1000000",
-        ),
+        ("818002" + "78" * 0x8000, True, BodyReader.string,
+         "x: 32768 bytes announced, 32768 left, 32767 allowed"),
+        ("c2843d" + "00" * (ARRAY_ITEMS_MAX + 1), True, BodyReader.array_length,
+         "1000001 items exceed the limit of 1000000"),
         ("65" + "0500" * 101, True, _end, "expected at most 100 tagged fields, found 101"),
     ],
     ids=lambda value: value[:12] if isinstance(value, str) else None,
-)
+)  # fmt: skip
 def test_invalid_value_is_rejected(
     data: str, flexible: bool, read: Callable[[BodyReader, str], object], reason: str
 ) -> None:

@@ -58,14 +58,9 @@ from tests.support.kio_codec import decode_response
 from tests.support.strategies import texts
 
 READS_ORDERS = Acl(
-    ResourceType.TOPIC,
-    "orders",
-    PatternType.LITERAL,
-    "User:alice",
-    "*",
-    Operation.READ,
+    ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:alice", "*", Operation.READ,
     PermissionType.ALLOW,
-)
+)  # fmt: skip
 each_version = pytest.mark.parametrize("version", [0, 1])
 kinds = texts.filter(lambda text: ":" not in text)
 

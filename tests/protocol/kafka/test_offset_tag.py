@@ -23,7 +23,6 @@ from authorizerd.protocol.kafka.acl_client import (
 from authorizerd.protocol.kafka.acl_types import OFFSET_TAG
 from authorizerd.protocol.kafka.acls import FilterResult
 from tests.support.acl_messages import (
-    DescribeAclsBody,
     decode_create_acls,
     decode_delete_acls,
     decode_describe_acls,
@@ -32,6 +31,8 @@ from tests.support.acl_messages import (
     encode_creations,
     encode_delete_acls,
     encode_deletions,
+    encode_listing,
+    joined,
 )
 from tests.support.acls import acl
 
@@ -129,22 +130,18 @@ def test_malformed_field_is_an_error_of_the_request(end: bytes, text: str) -> No
 @pytest.mark.parametrize("version", FLEXIBLE)
 def test_clients_of_kafka_read_answers_with_an_offset(version: int) -> None:
     """kio skips tagged fields that it does not know, as Kafka's client does."""
-    described = DescribeAclsBody(version)
-    described.add([ACL])
-    listed = b"".join(finish(described.encode(11)))
+    listed = joined(encode_listing(version, [ACL], offset=11))
     assert decode_describe_acls_response(version, listed) == [ACL]
-    created = b"".join(finish(encode_create_acls(version, [None], 11)))
+    created = joined(encode_create_acls(version, [None], 11))
     assert created == b"".join(encode_all_created(version, 1, 11))
     assert decode_create_acls_response(version, created) == [None]
-    deleted = b"".join(finish(encode_delete_acls(version, [FilterResult()], 11)))
+    deleted = joined(encode_delete_acls(version, [FilterResult()], 11))
     assert decode_delete_acls_response(version, deleted) == [FilterResult(matches=[])]
 
 
 @pytest.mark.parametrize("version", FLEXIBLE)
 @pytest.mark.parametrize("offset", [None, 0, OFFSET_MAX])
 def test_listing_tells_its_offset(version: int, offset: int | None) -> None:
-    described = DescribeAclsBody(version)
-    described.add([ACL])
-    body = b"".join(finish(described.encode(offset)))
+    body = joined(encode_listing(version, [ACL], offset=offset))
     listing, found = read_placed_listing(version, body)
     assert ([acl for _, acl in listing.items()], found) == ([ACL], offset)

@@ -68,13 +68,9 @@ CREDENTIALS: list[ClusterChange] = [
     CredentialRemoved("carol", 2),
 ]
 OTHERS: list[ClusterChange] = [
-    TopicAdded("t", ID),
-    PartitionAdded(ID, 3, PARTITION),
-    CHANGE,
-    TopicRemoved(ID),
-    ConfigChanged(2, "t", "retention.ms", "1"),
-    ConfigChanged(2, "t", "retention.ms", None),
-]
+    TopicAdded("t", ID), PartitionAdded(ID, 3, PARTITION), CHANGE, TopicRemoved(ID),
+    ConfigChanged(2, "t", "retention.ms", "1"), ConfigChanged(2, "t", "retention.ms", None),
+]  # fmt: skip
 ONE_OF_EACH = [*OTHERS, *CREDENTIALS]
 
 

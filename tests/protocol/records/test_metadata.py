@@ -32,15 +32,9 @@ ID = bytes(range(16))
 FROM_A_REAL_LOG = bytes.fromhex("011200") + ID + b"\x02\x06good1\x03\x07User:a\x02*\x03\x03\x00"
 
 ONE_OF_EACH: list[MetadataRecord] = [
-    added(1),
-    removed(1),
-    FeatureLevel("metadata.version", 30),
-    BeginTransaction("bootstrap"),
-    BeginTransaction(),
-    EndTransaction(),
-    AbortTransaction("no reason"),
-    AbortTransaction(),
-]
+    added(1), removed(1), FeatureLevel("metadata.version", 30), BeginTransaction("bootstrap"),
+    BeginTransaction(), EndTransaction(), AbortTransaction("no reason"), AbortTransaction(),
+]  # fmt: skip
 
 
 def decode(value: bytes) -> MetadataRecord | None:

@@ -45,24 +45,16 @@ def test_credential_matches_the_exchange_of_rfc_7677() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "salted", "iterations", "stored_key", "server_key"),
     [
-        (
-            SHA_256,
-            salt_password(SHA_256, "alice-secret", b"0123456789abcdef", 5000),
-            5000,
-            "jh3dmRws4Y2GxAIjjx7xKa6G943XI45sjSQgeDl2H10=",
-            "nqoYt5kRmK6HyYk+nfc7bG4Q5ABgmXgrGjD11kvFm98=",
-        ),
-        (
-            SHA_512,
-            b"x" * 64,
-            8192,
-            "qNnvGunGdhENhug+qI/e9p1Tw5ku65/pLITW8IULD3d06Jj162JNgqBouMHtllyzTS"
-            "2K06qkVwwZQvmQ8la7bA==",
-            "awyraV+UtEnc6QwQIKY/Je6kMads2luuNKU5hYvylDr1HSDHCT4EDoafb1t+BbKupm"
-            "gvnZHA7RvJkTNkYmB2xA==",
-        ),
+        (SHA_256, salt_password(SHA_256, "alice-secret", b"0123456789abcdef", 5000), 5000,
+         "jh3dmRws4Y2GxAIjjx7xKa6G943XI45sjSQgeDl2H10=",
+         "nqoYt5kRmK6HyYk+nfc7bG4Q5ABgmXgrGjD11kvFm98="),
+        (SHA_512, b"x" * 64, 8192,
+         "qNnvGunGdhENhug+qI/e9p1Tw5ku65/pLITW8IULD3d06Jj162JNgqBouMHtllyzTS"
+         "2K06qkVwwZQvmQ8la7bA==",
+         "awyraV+UtEnc6QwQIKY/Je6kMads2luuNKU5hYvylDr1HSDHCT4EDoafb1t+BbKupm"
+         "gvnZHA7RvJkTNkYmB2xA=="),
     ],
-)
+)  # fmt: skip
 def test_credentials_equal_those_of_kafka_storage(
     mechanism: ScramMechanism, salted: bytes, iterations: int, stored_key: str, server_key: str
 ) -> None:

@@ -21,7 +21,6 @@ from authorizerd.acl.model import Acl, AclFilter
 from authorizerd.acl.release_in_force import Evidence, judge_release
 from authorizerd.acl.releases import ANY_RELEASE, RULES_4_3, RULES_4_4, ReleaseRules
 from authorizerd.acl.snapshot import AclSnapshot
-from authorizerd.acl.steps import finish
 from authorizerd.actors.record_applier import Message, RecordApplier
 from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
 from authorizerd.daemon.sources import own_log_reader
@@ -40,7 +39,7 @@ from authorizerd.metadata.log_copy import LogCopy
 from authorizerd.metadata.storage import PRIVATE_DISK
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ApiError, ErrorCode
-from tests.support.acl_messages import DescribeAclsBody
+from tests.support.acl_messages import encode_listing, joined
 from tests.support.acls import acl
 from tests.support.scripted_brokers import CLUSTER_ID, ScriptedCluster, denied
 
@@ -397,9 +396,7 @@ async def test_garbage_changes_nothing(
     cluster: ScriptedCluster, tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """A listing that is cut inside its frame is garbage as a whole."""
-    body = DescribeAclsBody(3)
-    body.add([WRITE, ODD])
-    encoded = b"".join(finish(body.encode()))
+    encoded = joined(encode_listing(3, [WRITE, ODD]))
     async with following(cluster, tmp_path) as follower:
         await follower.until(lambda: follower.acls == {READ})
         for garbage in (encoded[:-10], b"", b"\xff" * 40, encoded + b"\0"):
