@@ -14,8 +14,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 from confluent_kafka.admin import ResourceType as ClientResourceType
 
 from authorizerd.acl.model import Acl, Operation, PatternType, PermissionType, ResourceType
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
-from tests.conformance.kafka_files import dump_records
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
+from tests.conformance.kafka_files import dump_records, tree_acls
 from tests.kafka_rig.broker import CLUSTER_ID, Broker, BrokerSettings, running_broker
 from tests.kafka_rig.rig import Program, Rig
 from tests.support.acls import acl
@@ -133,12 +133,37 @@ def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return LeftBehind(rig, log_dir, found)
 
 
+@pytest.fixture
+def shell(left: LeftBehind) -> Rig:
+    """Return the rig for kafka-metadata-shell."""
+    if "kafka-shell" not in left.rig.classpath:
+        pytest.skip("Maven has no kafka-shell of this release")
+    return left.rig
+
+
 def test_kafka_dump_log_reads_every_file(left: LeftBehind) -> None:
     """The records of all segments are the ACLs."""
     assert len(files(left.log_dir, ".log")) > 1
     assert added_names(left.rig, left.log_dir) == [each.resource_name for each in (*ACLS, LAST)]
     for checkpoint in files(left.log_dir, ".checkpoint"):
         assert dump_records(left.rig, checkpoint)
+
+
+def test_the_metadata_shell_shows_the_newest_checkpoint(shell: Rig, left: LeftBehind) -> None:
+    """It has the ACLs up to some moment, which depends on timing."""
+    newest = files(left.log_dir, ".checkpoint")[-1]
+    found = tree_acls(shell, newest)
+    assert found
+    assert sorted(found.values()) == sorted(map(str, (*ACLS, LAST)[: len(found)]))
+
+
+def test_the_metadata_shell_shows_the_log(shell: Rig, left: LeftBehind, tmp_path: Path) -> None:
+    """All segments are joined in one file, because the shell reads only one."""
+    whole = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
+    whole.parent.mkdir()
+    whole.write_bytes(b"".join(segment.read_bytes() for segment in files(left.log_dir, ".log")))
+    found = tree_acls(shell, whole)
+    assert sorted(found.values()) == sorted(map(str, (*ACLS, LAST)))
 
 
 def test_the_log_goes_to_kafka_and_back_and_again(left: LeftBehind, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from authorizerd.metadata.backups.backup import write_backup
 from authorizerd.metadata.checkpoint_writer import CheckpointState
 from authorizerd.metadata.checkpoint_writer import write_checkpoint as write_our_checkpoint
 from authorizerd.metadata.copy_directory import CopyMark, write_mark
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, find_files, segment_name
 from authorizerd.metadata.log_state import read_state
 from authorizerd.metadata.storage import DISK
 from tests.conformance.kafka_files import dump_records, tree_acls
@@ -128,6 +128,21 @@ def test_kafka_dump_log_notices_a_damaged_batch(rig: Rig, tmp_path: Path) -> Non
     segment.write_bytes(segment.read_bytes().replace(b"topic-1", b"topic-9"))
     with pytest.raises(AssertionError, match="isvalid"):
         dump_records(rig, segment)
+
+
+def test_the_metadata_shell_shows_the_acls_of_our_checkpoint(rig: Rig, tmp_path: Path) -> None:
+    """The shell prints each ACL as our audit lines do."""
+    checkpoint = write_checkpoint(tmp_path, 7, [OF_4_3, *CHANGES])
+    found = tree_acls(rig, checkpoint)
+    assert found == {uuid(change.id): str(change.acl) for change in CHANGES}
+
+
+def test_the_metadata_shell_shows_the_acls_of_the_example(rig: Rig, tmp_path: Path) -> None:
+    """The example is the log of ``make run``."""
+    write_example(tmp_path, OF_4_3.level)
+    segment = tmp_path / METADATA_TOPIC_DIRECTORY / segment_name(0)
+    found = tree_acls(rig, segment)
+    assert sorted(found.values()) == sorted(map(str, ACLS))
 
 
 def test_broker_continues_our_log(rig: Rig, formatted: Path, tmp_path: Path) -> None:
