@@ -17,8 +17,7 @@ from authorizerd.cli.policy.results import Result, run_tests
 from authorizerd.management.policy.judging import judge
 from authorizerd.management.policy.sentence import read_sentence
 from authorizerd.management.policy.words import Assertion
-from tests.management.policy.assertions import EVERY_PRINCIPAL, SUPER_USER
-from tests.management.policy.strategies import acls, assertions
+from tests.management.policy.assertions import EVERY_PRINCIPAL, SUPER_USER, acls, assertions
 from tests.support.acls import acl, snapshot_of
 
 NOBODY = frozenset[str]()
