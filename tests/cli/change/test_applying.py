@@ -24,8 +24,14 @@ from authorizerd.management.plan.changes import AclRequest
 from authorizerd.management.plan.document import PlanCheck, encode_plan
 from authorizerd.protocol.kafka.api import ApiKey
 from authorizerd.protocol.kafka.error_codes import ErrorCode
-from tests.cli.change.acl_servers import MemoryServer, new_plan, some_acls
-from tests.cli.change.kafka_servers import open_server, race_often, set_acls
+from tests.cli.change.acl_servers import (
+    MemoryServer,
+    new_plan,
+    open_server,
+    race_often,
+    set_acls,
+    some_acls,
+)
 from tests.support.acl_messages import decode_created, encode_creations
 from tests.support.acls import acl
 from tests.support.daemon_process import DaemonProcess, new_log, run, running

@@ -1,15 +1,30 @@
-"""The doctor's checks of the log."""
+"""The doctor's checks of the log, and by which releases' rules the daemon judges."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+import trio
+
+from authorizerd.acl.release_in_force import UNKNOWN_RELEASE
 from authorizerd.cli.doctor.finding import Finding, Level
-from authorizerd.cli.doctor.log import FAULTS_MAX, examine_copied_log, examine_log
+from authorizerd.cli.doctor.log import (
+    FAULTS_MAX,
+    ask_brokers,
+    examine_copied_log,
+    examine_log,
+    examine_releases,
+)
+from authorizerd.config.configuration import Configuration, parse
+from authorizerd.config.follow.settings import FollowSettings, Server, SourceKind
+from authorizerd.image.changes import FeatureLevel
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from tests.metadata.sound_logs import start_of, write_sound_log
-from tests.support.copies import BEGINNING, acl_batch, open_copy
-from tests.support.log_files import flipped
+from tests.support.copies import open_copy, write_copy
+from tests.support.foreign_records import node
+from tests.support.log_files import flipped, write_log
+from tests.support.scripted_brokers import ScriptedCluster
 
 
 def found(log_dir: Path, *, node_id: int = 1, is_running: bool = False) -> list[Finding]:
@@ -62,26 +77,18 @@ def found_of_copy(log_dir: Path, *, node_id: int = 1, is_running: bool = False) 
     return list(examine_copied_log(log_dir, node_id, is_running=is_running))
 
 
-def make_copy(log_dir: Path) -> Path:
-    """Write a copy of a followed log; return its segment."""
-    copy = open_copy(log_dir)
-    copy.append([*BEGINNING, acl_batch(2, 1)])
-    copy.close()
-    return log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)
-
-
 def test_valid_copy_is_ok(tmp_path: Path) -> None:
     assert found_of_copy(tmp_path / "none") == []
     open_copy(tmp_path).close()
     assert found_of_copy(tmp_path) == []
-    make_copy(tmp_path)
+    write_copy(tmp_path)
     (only,) = found_of_copy(tmp_path)
     assert (only.level, only.text) == (Level.OK, "valid up to offset 2, ACLs 1")
 
 
 def test_damaged_copy_is_a_warning(tmp_path: Path) -> None:
     """The daemon fetches again what it cannot trust, and nothing repairs a copy."""
-    path = make_copy(tmp_path)
+    path = write_copy(tmp_path)
     path.write_bytes(flipped(path.read_bytes(), 100))
     (fault,) = found_of_copy(tmp_path)
     assert fault.level is Level.WARNING
@@ -92,7 +99,7 @@ def test_damaged_copy_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_copy_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
-    make_copy(tmp_path)
+    write_copy(tmp_path)
     (tmp_path / METADATA_TOPIC_DIRECTORY).chmod(0o755)
     (found, _) = found_of_copy(tmp_path)
     assert found.level is Level.WARNING
@@ -100,6 +107,57 @@ def test_copy_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_copy_of_another_node_is_an_error(tmp_path: Path) -> None:
-    make_copy(tmp_path)
+    write_copy(tmp_path)
     (fault, _) = found_of_copy(tmp_path, node_id=2)
     assert fault.level is Level.ERROR
+
+
+QUORUM = """\
+controller.quorum.bootstrap.servers=127.0.0.1:1
+controller.listener.names=C
+listener.security.protocol.map=C:PLAINTEXT,PLAINTEXT:PLAINTEXT
+"""
+BROKERS = "authorizerd.source=brokers\nauthorizerd.source.bootstrap.servers=127.0.0.1:1\n"
+
+
+def configure(log_dir: Path, text: str = "") -> Configuration:
+    return parse(f"node.id=1\nlog.dirs={log_dir}\n{text}", source="server.properties")
+
+
+@pytest.mark.parametrize(
+    ("settings", "records", "level", "said"),
+    [
+        ("", [FeatureLevel("metadata.version", 30)], Level.OK, "Kafka 4.3: the log's"),
+        ("", [FeatureLevel("metadata.version", 34)], Level.WARNING, "34, above 33, the newest"),
+        ("authorizerd.kafka.release=4.4", [], Level.OK, "4.4: authorizerd.kafka.release=4.4"),
+        (
+            QUORUM,
+            [FeatureLevel("metadata.version", 30), node(1, 30), node(9, 33, is_controller=True)],
+            Level.WARNING,
+            "broker 1 runs 4.3; controller 9 runs 4.4",
+        ),
+        (BROKERS, [], Level.WARNING, UNKNOWN_RELEASE.reason),
+    ],
+)
+def test_finding_names_what_keeps_a_mix(
+    tmp_path: Path, settings: str, records: list[FeatureLevel | bytes], level: Level, said: str
+) -> None:
+    write_log(tmp_path, *([records] if records else []))
+    [finding] = examine_releases(configure(tmp_path, settings))
+    assert finding.level is level
+    assert said in finding.text
+
+
+def test_nothing_is_said_without_a_log(tmp_path: Path) -> None:
+    assert list(examine_releases(configure(tmp_path / "none"))) == []
+
+
+async def test_every_broker_is_asked(nursery: trio.Nursery) -> None:
+    cluster = ScriptedCluster(nursery)
+    cluster.brokers[2].level = 33
+    settings = FollowSettings(kind=SourceKind.BROKERS, servers=(Server("bootstrap", 1),))
+    image = await ask_brokers(settings, cluster.open_node)
+    assert {key: each.level for key, each in image.nodes.items()} == {
+        (False, 1): 30,
+        (False, 2): 33,
+    }

@@ -1,44 +1,21 @@
-"""``authorizerd restore``: what it prints, what it refuses, and what it leaves."""
+"""``authorizerd restore`` and ``reset-copy``: what they print, refuse, remove and leave."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from authorizerd.cli.main import main
 from authorizerd.metadata.backups.backup import Backup
-from authorizerd.metadata.copy_directory import CopyMark, write_mark
-from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY
+from authorizerd.metadata.copy_directory import MARK_NAME, SET_ASIDE_NAME, CopyMark, write_mark
+from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.metadata.storage import DISK
 from tests.support.backups import new_backup, write_own_log
-from tests.support.log_files import added, flipped, read_acls
-
-HOLD_LOCK = """
-import sys
-from pathlib import Path
-from authorizerd.metadata.lock import locked
-with locked(Path(sys.argv[1])):
-    print(flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def held(log_dir: Path) -> Iterator[None]:
-    """Hold the directory's lock, as a daemon does."""
-    command = [sys.executable, "-c", HOLD_LOCK, str(log_dir)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        yield
-        holder.communicate()
+from tests.support.copies import write_copy
+from tests.support.log_files import added, flipped, held, read_acls, write_log
 
 
 @pytest.fixture
@@ -290,3 +267,59 @@ def test_interrupted_restore_is_undone_by_the_next(
     printed = capsys.readouterr()
     assert "put the log of" in printed.err
     assert "compared with the old log: 1 ACL added, 2 ACLs removed\n" in printed.out
+
+
+def write_configuration(folder: Path) -> tuple[Path, Path]:
+    """Return a configuration that follows a cluster, and its log directory."""
+    log_dir, file = folder / "log", folder / "server.properties"
+    file.write_text(
+        f"node.id=7\nlog.dirs={log_dir}\ncontroller.quorum.bootstrap.servers=127.0.0.1:9093\n"
+        "controller.listener.names=CONTROLLER\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+    )
+    return file, log_dir
+
+
+def test_copy_is_removed_and_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command prints what it removes. It can be repeated only once there is a copy again."""
+    file, log_dir = write_configuration(tmp_path)
+    write_copy(log_dir)
+    (log_dir / "notes.txt").touch()
+    assert main(["reset-copy", "--config", str(file)]) == 0
+    out = capsys.readouterr().out
+    for name in (f"{SET_ASIDE_NAME}/{segment_name(0)}", "meta.properties", MARK_NAME):
+        assert f"Removed {log_dir / name}\n" in out
+    assert "fetches everything from the cluster again" in out
+    assert names(log_dir) == [".lock", "notes.txt"]
+    assert main(["reset-copy", "--config", str(file)]) == 1
+    assert "nothing was removed" in capsys.readouterr().err
+
+
+def test_own_log_is_not_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, log_dir = write_configuration(tmp_path)
+    write_log(log_dir)
+    before = names(log_dir)
+    assert main(["reset-copy", "--config", str(file)]) == 1
+    assert MARK_NAME in capsys.readouterr().err
+    assert names(log_dir) == before
+
+
+def test_copy_in_use_is_not_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, log_dir = write_configuration(tmp_path)
+    write_copy(log_dir)
+    with held(log_dir):
+        assert main(["reset-copy", "--config", str(file)]) == 1
+    assert "in use by another process" in capsys.readouterr().err
+    assert (log_dir / METADATA_TOPIC_DIRECTORY / segment_name(0)).exists()
+
+
+def test_interrupted_reset_is_finished_by_the_next(tmp_path: Path) -> None:
+    """Until the mark is removed, the directory is a copy."""
+    file, log_dir = write_configuration(tmp_path)
+    write_copy(log_dir)
+    (log_dir / METADATA_TOPIC_DIRECTORY).rename(log_dir / SET_ASIDE_NAME)
+    (log_dir / "meta.properties").unlink()
+    assert main(["reset-copy", "--config", str(file)]) == 0
+    assert names(log_dir) == [".lock"]

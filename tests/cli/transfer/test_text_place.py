@@ -1,4 +1,4 @@
-"""A file is written whole or not at all, never over another by accident, and read back first."""
+"""A locator names one place. A file is written whole or not at all, and read back first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from authorizerd.acl.model import Acl
 from authorizerd.cli.errors import CommandError
-from authorizerd.cli.transfer.model import AclsFound, Draft, Kind, Locator
+from authorizerd.cli.transfer.model import (
+    AclsFound,
+    Draft,
+    Kind,
+    Locator,
+    LocatorError,
+    parse_locator,
+)
 from authorizerd.cli.transfer.text_place import TextSource, TextTarget
 from authorizerd.management.formats.catalogue import FORMATS
 from authorizerd.management.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
@@ -176,3 +183,62 @@ def test_each_format_names_what_it_does_not_give_back(name: str, acls: list[Acl]
         draft = opened.draft(AclsFound(tuple(acls)))
     assert not any("does not give it back" in loss.reason for loss in draft.losses)
     assert {*draft.new, *(loss.acl for loss in draft.losses)} >= {*acls}
+
+
+FORMAT_NAMES = ("yaml", "listing")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value", "format"),
+    [
+        ("kafka://a:9092", Kind.CLUSTER, "a:9092", None),
+        ("KAFKA://a:9092,[::1]:9093/", Kind.CLUSTER, "a:9092,[::1]:9093", None),
+        ("zookeeper://a:2181,b:2181/kafka", Kind.ZOOKEEPER, "a:2181,b:2181/kafka", None),
+        ("yaml:acls", Kind.FILE, "acls", "yaml"),
+        ("yaml:-", Kind.FILE, "-", "yaml"),
+        ("listing:C:/acls", Kind.FILE, "C:/acls", "listing"),
+        ("-", Kind.FILE, "-", None),
+        ("acls.yaml", Kind.FILE, "acls.yaml", None),
+        ("./yaml:acls", Kind.FILE, "./yaml:acls", None),
+        ("other:acls", Kind.FILE, "other:acls", None),
+        ("./kafka:/a:1", Kind.FILE, "./kafka:/a:1", None),
+        ("new/", Kind.LOG, "new/", None),
+        ("log:new", Kind.LOG, "new", None),
+        ("x/1.checkpoint", Kind.CHECKPOINT, "x/1.checkpoint", None),
+        ("checkpoint:x", Kind.CHECKPOINT, "x", None),
+        ("yaml:1.checkpoint", Kind.FILE, "1.checkpoint", "yaml"),
+    ],
+)
+def test_locator_names_one_place(text: str, kind: Kind, value: str, format: str | None) -> None:
+    assert parse_locator(text, FORMAT_NAMES) == Locator(kind, text, value, format)
+
+
+def test_directory_is_a_log_directory(tmp_path: Path) -> None:
+    assert parse_locator(str(tmp_path), FORMAT_NAMES).kind is Kind.LOG
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "found an empty text"),
+        ("http://a:1", "unknown scheme 'http': expected kafka://HOST:PORT"),
+        ("kafka://", "expected HOST:PORT after kafka://"),
+        ("kafka:///", "expected HOST:PORT after kafka://"),
+        ("kafka://user:secret@a:1", "log-in and TLS are in the file of --command-config"),
+        ("kafka://a:1/path", "expected kafka://HOST:PORT"),
+        ("kafka:/a:1", "expected kafka://HOST:PORT, with two slashes"),
+        ("Zookeeper:/user:secret@a:1", "expected zookeeper://HOST:PORT, with two slashes"),
+        ("kafka:a:1", "expected kafka://HOST:PORT, with two slashes"),
+        ("yaml:", "expected a path after yaml:"),
+        ("log:", "expected a path after log:"),
+    ],
+)
+def test_text_that_names_no_place_is_an_error(text: str, expected: str) -> None:
+    with pytest.raises(LocatorError, match=expected) as raised:
+        parse_locator(text, FORMAT_NAMES)
+    assert "secret" not in str(raised.value)
+
+
+def test_only_a_file_can_be_standard_input() -> None:
+    assert parse_locator("-", FORMAT_NAMES).is_standard
+    assert not parse_locator("log:-", FORMAT_NAMES).is_standard
