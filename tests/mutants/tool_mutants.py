@@ -171,7 +171,7 @@ TOOL_MUTANTS: Final = (
         file="ops/replay/ingest/committing.py",
         text='for name in (*names, ""):',
         becomes="for name in ():",
-        found_by="tests/ops/replay/ingest/test_committing.py::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
+        found_by="tests/ops/replay/ingest/test_commits.py::test_run_and_commit_are_on_the_disk_before_the_commit_counts",
     ),
     # Replay
     Mutant(

@@ -20,8 +20,7 @@ from authorizerd.replay.usage.errors import UsageError
 from authorizerd.replay.usage.suggestions import Suggestions, compare, prove, suggest
 from authorizerd.replay.usage.uses import AclUsage, sum_uses
 from tests.ops.replay.acl_sets import acl_set_of, topic_read
-from tests.ops.replay.usage.recording import tuples_of
-from tests.ops.replay.usage.strategies import acl_sets, asked_questions, recorded_events
+from tests.ops.replay.usage.recording import acl_sets, asked_questions, recorded_events, tuples_of
 from tests.oracles.scan import decide, meets
 from tests.oracles.usage import Recorded, is_wide, used_acls
 
