@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -11,6 +12,7 @@ from authorizerd_client import Decisions, blocking
 from authorizerd_client import trio as for_trio
 
 SECONDS_MAX = 60
+T = TypeVar("T")
 
 
 class BlockingInThread:
@@ -24,27 +26,19 @@ class BlockingInThread:
         return self._client.offset
 
     async def connect(self) -> None:
-        with trio.fail_after(SECONDS_MAX):
-            await trio.to_thread.run_sync(self._client.connect, abandon_on_cancel=True)
+        await _run(self._client.connect)
 
-    async def decide(self, *arguments: Any, **options: Any) -> bool:  # noqa: ANN401 - as above
-        ask = partial(self._client.decide, *arguments, **options)
-        with trio.fail_after(SECONDS_MAX):
-            return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
+    async def decide(self, *arguments: object, **options: object) -> bool:
+        return await _run(self._client.decide, *arguments, **options)
 
-    async def decide_many(self, *arguments: Any, **options: Any) -> Decisions:  # noqa: ANN401 - as above
-        ask = partial(self._client.decide_many, *arguments, **options)
-        with trio.fail_after(SECONDS_MAX):
-            return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
+    async def decide_many(self, *arguments: object, **options: object) -> Decisions:
+        return await _run(self._client.decide_many, *arguments, **options)
 
-    async def filter_allowed(self, *arguments: Any, **options: Any) -> list[str]:  # noqa: ANN401 - as above
-        ask = partial(self._client.filter_allowed, *arguments, **options)
-        with trio.fail_after(SECONDS_MAX):
-            return await trio.to_thread.run_sync(ask, abandon_on_cancel=True)
+    async def filter_allowed(self, *arguments: object, **options: object) -> list[str]:
+        return await _run(self._client.filter_allowed, *arguments, **options)
 
     async def read_offset(self) -> int:
-        with trio.fail_after(SECONDS_MAX):
-            return await trio.to_thread.run_sync(self._client.read_offset, abandon_on_cancel=True)
+        return await _run(self._client.read_offset)
 
     def require_offset(self, offset: int) -> None:
         self._client.require_offset(offset)
@@ -53,5 +47,13 @@ class BlockingInThread:
         self._client.close()
 
 
-AnyClient = type[BlockingInThread] | type[for_trio.Client]
-CLIENTS: dict[str, AnyClient] = {"blocking": BlockingInThread, "trio": for_trio.Client}
+async def _run(call: Callable[..., T], *arguments: object, **options: object) -> T:
+    with trio.fail_after(SECONDS_MAX):
+        return await trio.to_thread.run_sync(
+            partial(call, *arguments, **options), abandon_on_cancel=True
+        )
+
+
+AnyClient = BlockingInThread | for_trio.Client
+NewClient = Callable[..., AnyClient]
+CLIENTS: dict[str, NewClient] = {"blocking": BlockingInThread, "trio": for_trio.Client}

@@ -13,21 +13,13 @@ from typing import Any
 import pytest
 import trio
 
+from tests.clients.conftest import daemon_with_tokens
 from tests.clients.javascript import NODE, PACKAGE, run
-from tests.daemon.decision_place import entry
-from tests.support.admin_client import (
-    binding,
-    create_acls,
-    delete_acls,
-    filter_of,
-    new_admin,
-)
+from tests.support.admin_client import binding, create_acls, delete_acls, filter_of, new_admin
 from tests.support.certificates import Authority
-from tests.support.daemon_process import DaemonProcess, new_log, running
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="the client runs on Node.js: no 'node' found")
 
-SETTINGS = {"super.users": "User:ANONYMOUS;User:root"}
 FOLLOW = """
 import { watch } from PACKAGE;
 const copy = new Map();
@@ -56,18 +48,6 @@ try {
   return [error.name, error.message];
 }
 """
-
-
-@contextmanager
-def daemon_with_tokens(
-    folder: Path, more: dict[str, str] | None = None, **settings: str
-) -> Iterator[DaemonProcess]:
-    tokens = folder / "tokens"
-    tokens.write_text(entry("root", "User:root") + entry("other", "User:other"))
-    log_dir = folder / "log" if (folder / "log").exists() else new_log(folder)
-    config = SETTINGS | {"authorizerd.tokens.file": str(tokens)} | (more or {})
-    with running(folder, log_dir, config, **settings) as daemon:
-        yield daemon
 
 
 @contextmanager

@@ -9,16 +9,11 @@ import pytest
 import trio
 
 from authorizerd_client import ConnectionLostError, Question, TlsError
-from tests.clients.python_clients import CLIENTS, AnyClient
+from tests.clients.python_clients import NewClient
 from tests.clients.stand_in import start_stand_in
 from tests.clients.tls_peer import ANSWERS, TLS_FAULTS, TlsFault, running_peer
 
 ALICE = Question("User:alice", None, "READ", "TOPIC", "orders")
-
-
-@pytest.fixture(params=CLIENTS)
-def new_client(request: pytest.FixtureRequest) -> AnyClient:
-    return CLIENTS[request.param]
 
 
 def new_context(certificates: Path, fault: TlsFault) -> ssl.SSLContext | None:
@@ -33,7 +28,7 @@ def new_context(certificates: Path, fault: TlsFault) -> ssl.SSLContext | None:
 
 @pytest.mark.parametrize("fault", TLS_FAULTS.values(), ids=TLS_FAULTS)
 async def test_fault_is_named_at_once(
-    new_client: AnyClient, certificates: Path, fault: TlsFault
+    new_client: NewClient, certificates: Path, fault: TlsFault
 ) -> None:
     """The second call fails with the same error as the first one."""
     with running_peer(certificates, fault, *ANSWERS) as address:
@@ -48,7 +43,7 @@ async def test_fault_is_named_at_once(
 
 @pytest.mark.parametrize("client_certificate", [None, "client"])
 async def test_client_decides_over_tls(
-    new_client: AnyClient, certificates: Path, client_certificate: str | None
+    new_client: NewClient, certificates: Path, client_certificate: str | None
 ) -> None:
     """After each answer the peer closes the connection, and the client connects again."""
     fault = TlsFault(
@@ -61,7 +56,7 @@ async def test_client_decides_over_tls(
 
 
 async def test_closed_handshake_of_a_known_daemon_is_a_lost_connection(
-    new_client: AnyClient, certificates: Path
+    new_client: NewClient, certificates: Path
 ) -> None:
     """A daemon that restarts may close connections during the handshake: the client tries again."""
     fault = TlsFault(handshakes=1, reason="", remedy="")
@@ -75,7 +70,7 @@ async def test_closed_handshake_of_a_known_daemon_is_a_lost_connection(
 
 
 async def test_silent_handshake_ends_at_the_limit_of_an_attempt(
-    new_client: AnyClient, nursery: trio.Nursery
+    new_client: NewClient, nursery: trio.Nursery
 ) -> None:
     address = await start_stand_in(nursery, then_closes=False)
     client = new_client(
@@ -83,34 +78,32 @@ async def test_silent_handshake_ends_at_the_limit_of_an_attempt(
     )
     with trio.fail_after(5), pytest.raises(ConnectionLostError, match="did not answer in time"):
         await client.decide(ALICE)
-    client.close()
 
 
 @pytest.mark.parametrize("sent", [b"\x15\x03\x01\x00\x02\x02\x46", b"\x15\x03\x03\x00"])
 async def test_peer_that_expects_tls_is_named(
-    new_client: AnyClient, nursery: trio.Nursery, sent: bytes
+    new_client: NewClient, nursery: trio.Nursery, sent: bytes
 ) -> None:
     client = new_client(await start_stand_in(nursery, sent))
     with trio.fail_after(60), pytest.raises(TlsError, match=r"expects TLS .* use tls://"):
         await client.decide(ALICE)
-    client.close()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "tcp://127.0.0.1:1", "unix:/run/stream"])
-def test_context_for_an_address_without_tls_is_rejected(
-    new_client: AnyClient, address: str
+async def test_context_for_an_address_without_tls_is_rejected(
+    new_client: NewClient, address: str
 ) -> None:
     with pytest.raises(ValueError, match="use tls://HOST:PORT"):
         new_client(address, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
-def test_invalid_host_is_rejected(new_client: AnyClient) -> None:
+async def test_invalid_host_is_rejected(new_client: NewClient) -> None:
     with pytest.raises(ValueError, match="label"):
         new_client(f"tls://{'x' * 64}:1")
 
 
-def test_default_context_checks_certificate_and_host(
-    new_client: AnyClient, monkeypatch: pytest.MonkeyPatch
+async def test_default_context_checks_certificate_and_host(
+    new_client: NewClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[ssl.SSLContext] = []
     make = ssl.create_default_context
