@@ -18,8 +18,15 @@ from authorizerd_client import (
     TokenRefusedError,
     daemons,
 )
-from tests.clients.pairs import closed_address, new_snapshot, running_pair, start
-from tests.clients.python_clients import SECONDS_MAX, AnyClient, NewClient
+from tests.clients.python_clients import (
+    SECONDS_MAX,
+    AnyClient,
+    NewClient,
+    closed_address,
+    new_snapshot,
+    running_pair,
+    start,
+)
 from tests.clients.stand_in import GREETING, HELLO_FAULTS, start_stand_in
 from tests.daemon.decision_place import Place
 from tests.daemon.stream_service import new_server, start_on_loopback, until

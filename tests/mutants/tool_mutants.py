@@ -250,7 +250,7 @@ TOOL_MUTANTS: Final = (
         file="clients/javascript/lib/link.js",
         text='this.#socket.once("secureConnect", () => {',
         becomes='this.#socket.once("connect", () => {',
-        found_by="tests/clients/test_javascript_tls.py::test_fault_is_named_at_once",
+        found_by="tests/clients/test_javascript_client.py::test_fault_is_named_at_once",
     ),
     Mutant(
         name="a watch goes on after changes that a fault has hidden",
