@@ -19,6 +19,7 @@ from tests.daemon.console.console_place import EXPLAIN, WHAT, WHO, ConsolePlace
 from tests.support.acls import KNOWN_SETTINGS, acl
 from tests.support.answers import answer_of
 from tests.support.daemon_process import write_config
+from tests.support.fixture_types import Capture
 from tests.support.log_files import acl_id, added, flipped, removed, write_log
 
 NAMES = (" tx", "tx ", "\ttx", "tx\N{NO-BREAK SPACE}", "a,b", "a, b", ",", "a;b", "CN=a, O=b")
@@ -56,7 +57,7 @@ class Asked:
         self.principal = f"User:{user}"
         self.operation = OPERATIONS[self.type].name
 
-    def document(self, capsys: pytest.CaptureFixture[str], command: str, *words: str) -> Any:  # noqa: ANN401
+    def document(self, capsys: Capture, command: str, *words: str) -> Any:  # noqa: ANN401
         log_dir = ("--log-dir", str(self.log_dir))
         capsys.readouterr()
         assert main([command, *words, "--json", *log_dir, *KNOWN_SETTINGS]) in (0, 3)
@@ -80,35 +81,35 @@ class Asked:
             "resource_name": self.name,
         }
 
-    def who_can(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def who_can(self, capsys: Capture) -> bool:
         found = self.document(capsys, "who-can", self.operation, *self.resource)
         return self.principal in [each["principal"] for each in found["principals"]]
 
-    def can(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def can(self, capsys: Capture) -> bool:
         found = self.document(capsys, "can", self.principal, *self.resource)
         return {self.operation: True} in [
             {each["operation"]: each["allowed"]} for each in found["operations"]
         ]
 
-    def what_can(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def what_can(self, capsys: Capture) -> bool:
         found = self.document(capsys, "what-can", self.principal)
         patterns = [(each["resource_type"], each["pattern"]) for each in found["resources"]]
         literal = {"pattern_type": "LITERAL", "resource_name": self.name}
         return (self.type.name, literal) in patterns
 
-    def explain(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def explain(self, capsys: Capture) -> bool:
         found = self.document(capsys, "explain", *self.question)
         assert found["question"]["resource_name"] == self.name
         return found["decision"] is True
 
-    def history(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def history(self, capsys: Capture) -> bool:
         return self.document(capsys, "history", *self.question)["answers"][-1]["decision"] is True
 
-    def history_of_acls(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def history_of_acls(self, capsys: Capture) -> bool:
         words = ("--principal", self.principal, *self.resource)
         return bool(self.document(capsys, "history", *words)["changes"])
 
-    def export(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def export(self, capsys: Capture) -> bool:
         """Plans, exports and imports share the flags that select ACLs."""
         flags = ("--principal", self.principal, *self.resource, "--to", "-", "--format", "json")
         assert main(["acls", "export", "--log-dir", str(self.log_dir), *flags]) == 0
@@ -122,13 +123,13 @@ class Asked:
         assert code in (0, 3)
         return code == 0
 
-    def policy_fields(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def policy_fields(self, capsys: Capture) -> bool:
         kind = self.flag.replace("-", "_")
         return self.policy(
             {"principal": self.principal, "may": self.operation, kind: {"literal": self.name}}
         )
 
-    def policy_sentence(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def policy_sentence(self, capsys: Capture) -> bool:
         return self.policy(f"'{self.principal}' may {self.operation} {self.flag} '{self.name}'")
 
     def place(self) -> ConsolePlace:
@@ -143,18 +144,18 @@ class Asked:
 
         return trio.run(ask)
 
-    def console_explain(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def console_explain(self, capsys: Capture) -> bool:
         return ">Allowed</h2>" in self.console(EXPLAIN, self.fields)
 
-    def console_who(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def console_who(self, capsys: Capture) -> bool:
         fields = {key: value for key, value in self.fields.items() if key != "principal"}
         return "Rows: 2." in self.console(WHO, fields)  # with the super user
 
-    def console_what(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def console_what(self, capsys: Capture) -> bool:
         fields = {key: value for key, value in self.fields.items() if key != "operation"}
         return "Rows: 0." not in self.console(WHAT, fields)
 
-    def rest(self, capsys: pytest.CaptureFixture[str]) -> bool:
+    def rest(self, capsys: Capture) -> bool:
         document = {
             "subject": {"type": "user", "id": self.principal.removeprefix("User:")},
             "action": {"name": self.operation},
@@ -189,7 +190,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("flag", RESOURCE_FLAGS)
 @pytest.mark.parametrize("surface", SURFACES)
 def test_name_is_neither_split_nor_trimmed(
-    log_dir: Path, capsys: pytest.CaptureFixture[str], surface: str, flag: str
+    log_dir: Path, capsys: Capture, surface: str, flag: str
 ) -> None:
     ask = SURFACES[surface]
     for name in NAMES:
@@ -246,9 +247,7 @@ def words(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def check_output(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], *, names: bool = True
-) -> str:
+def check_output(capsys: Capture, arguments: list[str], *, names: bool = True) -> str:
     """Run a command, and check each line that it prints; return its standard output."""
     main(arguments)
     out, errors = capsys.readouterr()
@@ -260,16 +259,14 @@ def check_output(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_names_of_a_log_are_escaped(
-    words: dict[str, str], capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_names_of_a_log_are_escaped(words: dict[str, str], capsys: Capture, command: str) -> None:
     arguments = [words.get(each, each) for each in COMMANDS[command]]
     check_output(capsys, arguments, names=command not in ("check-log", "doctor"))
 
 
 @pytest.mark.parametrize("command", ["who-can", "what-can", "can", "explain", "history"])
 def test_names_in_json_are_escaped_and_read_back(
-    words: dict[str, str], capsys: pytest.CaptureFixture[str], command: str
+    words: dict[str, str], capsys: Capture, command: str
 ) -> None:
     arguments = [words.get(each, each) for each in COMMANDS[command]]
     document = json.loads(check_output(capsys, [*arguments, "--json"]))
@@ -285,9 +282,7 @@ def texts_of(document: object) -> Iterator[str]:
             yield from texts_of(each)
 
 
-def test_names_that_a_repair_reports_are_escaped(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_names_that_a_repair_reports_are_escaped(capsys: Capture, tmp_path: Path) -> None:
     """The batch before a removal is damaged, so the ACL that was removed would come back."""
     write_log(tmp_path, [added(1, ACLS[0])], [added(2, ACLS[1])], [removed(1)])
     (segment,) = tmp_path.glob("*/*.log")
@@ -298,7 +293,7 @@ def test_names_that_a_repair_reports_are_escaped(
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "shell"])
 def test_names_in_the_fault_of_a_log_are_escaped(
-    words: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+    words: dict[str, str], capsys: Capture, tmp_path: Path, command: str
 ) -> None:
     """The second change adds the ACL of the first one again."""
     bad = tmp_path / "bad"

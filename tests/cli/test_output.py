@@ -14,13 +14,14 @@ from authorizerd.cli.output import paint
 from authorizerd.metadata.directory import METADATA_TOPIC_DIRECTORY, segment_name
 from authorizerd.protocol.decisions.search_results import HOST_CHARACTERS_MAX
 from tests.support.acls import acl
+from tests.support.fixture_types import Capture, MonkeyPatch
 from tests.support.log_files import added, write_log
 from tools.manual.command_tree import command_tree, each_command
 
 PAGE = (Path(__file__).parents[2] / "docs/command-line.md").read_text(encoding="utf-8")
 
 
-def run(capsys: pytest.CaptureFixture[str], code: int, *words: str | Path) -> dict[str, Any]:
+def run(capsys: Capture, code: int, *words: str | Path) -> dict[str, Any]:
     assert main([*map(str, words), "--json"]) == code
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
@@ -48,9 +49,7 @@ def test_page_says_which_command_has_the_flag_and_which_uses_the_profile() -> No
         assert profile_cell == "yes" if uses_profile else profile_cell.startswith("no: ")
 
 
-def test_format_and_token_print_what_they_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_format_and_token_print_what_they_made(tmp_path: Path, capsys: Capture) -> None:
     config = tmp_path / "server.properties"
     config.write_text(f"node.id=3\nlog.dirs={tmp_path / 'log'}\n")
     document = run(capsys, 0, "format", "--config", config, "--cluster-id", "c")
@@ -61,9 +60,7 @@ def test_format_and_token_print_what_they_made(
     assert document["line"].split()[0] == "i"
 
 
-def test_document_has_all_hosts_as_the_lines_have(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_document_has_all_hosts_as_the_lines_have(tmp_path: Path, capsys: Capture) -> None:
     """The bound of an answer on a decision port does not apply."""
     zone = "e" * 100
     hosts = [f"fe80:0:0:0:0:0:0:{number:x}%{zone}" for number in range(0x1000, 0x1000 + 9_000)]
@@ -75,9 +72,7 @@ def test_document_has_all_hosts_as_the_lines_have(
     assert document["principals"][0]["hosts"]["only"] == hosts
 
 
-def test_listing_is_a_document_that_import_reads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_listing_is_a_document_that_import_reads(tmp_path: Path, capsys: Capture) -> None:
     log_dir, copy = tmp_path / "log", tmp_path / "acls.json"
     rejected = acl("User:b", topic="")  # Kafka's earliest releases accepted it
     write_log(log_dir, [added(1, acl("User:a", topic="t")), added(2, acl("User:b", topic="t"))])
@@ -95,15 +90,13 @@ def test_listing_is_a_document_that_import_reads(
     assert printed.err.startswith("authorizerd: left out: ")
 
 
-def test_flag_without_a_listing_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
+def test_flag_without_a_listing_is_rejected(capsys: Capture) -> None:
     words = ["acls", "--add", "--json", "--bootstrap-server", "a:1"]
     assert main(words) == 1
     assert "The --json option is only available if --list is set" in capsys.readouterr().err
 
 
-def test_check_log_prints_what_it_found_and_repaired(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_log_prints_what_it_found_and_repaired(tmp_path: Path, capsys: Capture) -> None:
     write_log(tmp_path, [added(1)], [added(2)])
     document = run(capsys, 0, "check-log", tmp_path)
     assert (document["result"], document["faults"], document["acls"]) == ("valid", [], 2)
@@ -124,29 +117,24 @@ class _Terminal(io.StringIO):
 
 
 @pytest.fixture(autouse=True)
-def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plain_environment(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "")
     monkeypatch.setenv("TERM", "xterm")
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("FAIL  nobody may READ", "\x1b[31mFAIL\x1b[0m  nobody may READ"),
-        ("warning: disk: slow.", "\x1b[33mwarning:\x1b[0m disk: slow."),
-        ("+   ALLOW User:a", "\x1b[32m+\x1b[0m   ALLOW User:a"),
-        ("found: ok", "found: ok"),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("line", "expected"), [
+    ("FAIL  nobody may READ", "\x1b[31mFAIL\x1b[0m  nobody may READ"),
+    ("warning: disk: slow.", "\x1b[33mwarning:\x1b[0m disk: slow."),
+    ("+   ALLOW User:a", "\x1b[32m+\x1b[0m   ALLOW User:a"),
+    ("found: ok", "found: ok"),
+    ("", ""),
+])  # fmt: skip
 def test_mark_of_a_line_has_a_colour(line: str, expected: str) -> None:
     assert paint(line, _Terminal()) == expected
     assert paint(line, io.StringIO()) == line
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_environment_turns_colours_off(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_turns_colours_off(name: str, value: str, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     assert paint("FAIL  it", _Terminal()) == "FAIL  it"

@@ -13,13 +13,14 @@ from authorizerd.cli.main import main
 from authorizerd.cli.serve import warn_of
 from authorizerd.config.configuration import parse
 from authorizerd.daemon.decisions.token_file import read_tokens
+from tests.support.fixture_types import Capture, LogCapture, MonkeyPatch
 
 
 def run(*arguments: str) -> int:
     return main(["token", *arguments])
 
 
-def test_token_and_its_line_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_token_and_its_line_are_printed(tmp_path: Path, capsys: Capture) -> None:
     assert run("--principal", "User:a proxy") == 0
     token, line = capsys.readouterr().out.splitlines()
     path = tmp_path / "tokens"
@@ -30,7 +31,7 @@ def test_token_and_its_line_are_printed(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_append_adds_the_line_to_the_file_and_prints_only_the_token(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "tokens"
     assert run("--principal", "User:a", "--id", "a", "--append", str(path)) == 0
@@ -44,7 +45,7 @@ def test_append_adds_the_line_to_the_file_and_prints_only_the_token(
     assert path.stat().st_mode & 0o002 == 0
 
 
-def test_ids_and_secrets_are_random(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ids_and_secrets_are_random(capsys: Capture) -> None:
     for _ in range(2):
         assert run("--principal", "User:a") == 0
     first, _, second, _ = capsys.readouterr().out.splitlines()
@@ -52,18 +53,15 @@ def test_ids_and_secrets_are_random(capsys: pytest.CaptureFixture[str]) -> None:
         assert one != other
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        (("--principal", ""), "expected a principal Type:name, for example"),
-        (("--principal", ":a"), "expected a principal Type:name, for example"),
-        (("--principal", "User:*"), "expected one principal, found User:* (everyone)"),
-        (("--principal", "User:a", "--id", "a b"), "expected an id of 1 to 64 letters"),
-        (("--principal", "User:a", "--id", "a.b"), "expected an id of 1 to 64 letters"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "reason"), [
+    (("--principal", ""), "expected a principal Type:name, for example"),
+    (("--principal", ":a"), "expected a principal Type:name, for example"),
+    (("--principal", "User:*"), "expected one principal, found User:* (everyone)"),
+    (("--principal", "User:a", "--id", "a b"), "expected an id of 1 to 64 letters"),
+    (("--principal", "User:a", "--id", "a.b"), "expected an id of 1 to 64 letters"),
+])  # fmt: skip
 def test_invalid_id_or_principal_is_rejected_in_one_line(
-    arguments: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], reason: str, capsys: Capture
 ) -> None:
     assert run(*arguments) == 1
     captured = capsys.readouterr()
@@ -72,9 +70,7 @@ def test_invalid_id_or_principal_is_rejected_in_one_line(
     assert captured.out == ""
 
 
-def test_append_never_makes_a_file_invalid(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_append_never_makes_a_file_invalid(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "tokens"
     assert run("--principal", "User:a", "--id", "a", "--append", str(path)) == 0
     before = path.read_bytes()
@@ -94,9 +90,7 @@ def test_append_never_makes_a_file_invalid(
     ]
 
 
-def test_append_refuses_a_file_that_every_user_may_write(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_append_refuses_a_file_that_every_user_may_write(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "tokens"
     path.touch()
     path.chmod(0o666)
@@ -106,17 +100,14 @@ def test_append_refuses_a_file_that_every_user_may_write(
     assert captured.out == path.read_text() == ""
 
 
-@pytest.mark.parametrize(
-    ("given", "principal"),
-    [
-        ("rest-bridge", "Service:rest-bridge"),
-        ("a proxy", "Service:a proxy"),
-        ("User:a", "User:a"),
-        ("Service:a", "Service:a"),
-    ],
-)
+@pytest.mark.parametrize(("given", "principal"), [
+    ("rest-bridge", "Service:rest-bridge"),
+    ("a proxy", "Service:a proxy"),
+    ("User:a", "User:a"),
+    ("Service:a", "Service:a"),
+])  # fmt: skip
 def test_name_without_a_type_is_no_user_of_kafka(
-    given: str, principal: str, capsys: pytest.CaptureFixture[str]
+    given: str, principal: str, capsys: Capture
 ) -> None:
     assert run("--principal", given) == 0
     line = capsys.readouterr().out.splitlines()[1]
@@ -124,7 +115,7 @@ def test_name_without_a_type_is_no_user_of_kafka(
 
 
 def test_principal_that_is_probably_not_meant_is_warned_of(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     assert run("--principal", "user:a") == 0
     captured = capsys.readouterr()
@@ -158,7 +149,7 @@ authorizerd.http.ssl.keystore.type=PEM
 @pytest.mark.parametrize("text", [FOLLOWING, SERVING], ids=["following", "serving"])
 @pytest.mark.parametrize(("mode", "warnings"), [(0o644, 1), (0o640, 0), (0o602, 0)])
 def test_keystore_that_everybody_may_read_is_warned_of(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, mode: int, warnings: int
+    tmp_path: Path, caplog: LogCapture, text: str, mode: int, warnings: int
 ) -> None:
     """Once, even if several ports use it."""
     keystore = tmp_path / "keystore.pem"
@@ -170,7 +161,7 @@ def test_keystore_that_everybody_may_read_is_warned_of(
 
 
 def test_settings_that_are_probably_not_meant_are_warned_of(
-    caplog: pytest.LogCaptureFixture,
+    caplog: LogCapture,
 ) -> None:
     """The daemon uses them as they are."""
     text = "node.id=1\nlog.dirs=/d\nsuper.users=User:a,User:b\nlistener=x\n"
@@ -181,7 +172,7 @@ def test_settings_that_are_probably_not_meant_are_warned_of(
     ]
 
 
-def test_tokens_in_the_clear_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_tokens_in_the_clear_are_warned_of(caplog: LogCapture) -> None:
     text = "node.id=1\nlog.dirs=/log\nauthorizerd.tokens.file=/tokens\n"
     for address, is_warned in (("127.0.0.1", False), ("0.0.0.0", True)):
         caplog.clear()
@@ -193,7 +184,7 @@ class Replaced(Exception):
     """Raised where the process would be replaced."""
 
 
-def test_process_becomes_replay_with_the_same_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_becomes_replay_with_the_same_words(monkeypatch: MonkeyPatch) -> None:
     became: list[tuple[str, list[str]]] = []
 
     def execv(path: str, words: list[str]) -> None:
@@ -208,7 +199,7 @@ def test_process_becomes_replay_with_the_same_words(monkeypatch: pytest.MonkeyPa
 
 
 def test_missing_libraries_are_named_with_the_pip_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: MonkeyPatch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(commands, "find_spec", lambda _: None)
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("replay was started"))
@@ -220,9 +211,7 @@ def test_missing_libraries_are_named_with_the_pip_command(
 
 
 @pytest.mark.parametrize("command", ["usage", "whatif"])
-def test_local_engine_starts_without_the_extra(
-    command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_engine_starts_without_the_extra(command: str, monkeypatch: MonkeyPatch) -> None:
     """It reads audit logs without these libraries."""
 
     def execv(path: str, words: list[str]) -> None:

@@ -70,19 +70,16 @@ def test_only_daemon_is_never_set_aside() -> None:
     assert math.isinf(daemons.limit_attempt(only, 1000, 5))
 
 
-@pytest.mark.parametrize(
-    ("outcome", "with_others", "alone"),
-    [
-        (LOST, True, True),
-        (TimedOutError("silent"), True, False),
-        (NOT_READY, True, False),
-        (Decisions(-1, b"\1\3"), True, False),
-        (Decisions(-1, b""), True, False),
-        (Decisions(5, b""), False, False),
-        (Decisions(5, b"\0\1\2"), False, False),
-        *((new_answer_error(code), False, False) for code in (7, 31, 42, 58, 89, -7)),
-    ],
-)
+@pytest.mark.parametrize(("outcome", "with_others", "alone"), [
+    (LOST, True, True),
+    (TimedOutError("silent"), True, False),
+    (NOT_READY, True, False),
+    (Decisions(-1, b"\1\3"), True, False),
+    (Decisions(-1, b""), True, False),
+    (Decisions(5, b""), False, False),
+    (Decisions(5, b"\0\1\2"), False, False),
+    *((new_answer_error(code), False, False) for code in (7, 31, 42, 58, 89, -7)),
+])  # fmt: skip
 def test_question_is_repeated_only_if_that_can_help(
     outcome: Outcome, with_others: bool, alone: bool
 ) -> None:

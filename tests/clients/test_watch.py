@@ -207,21 +207,18 @@ def test_state_of_the_daemon_is_an_event() -> None:
     ) == [Suspended("stale"), Resumed()]
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        b"event: acls\ndata: x\n\n",
-        b"event: acls\ndata: []\n\n",
-        b"event: acls\ndata: {}\n\n",
-        b'event: acls\ndata: {"offset":2,"more":false,"changes":[{}]}\n\n',
-        b'event: acls\ndata: {"offset":2,"more":false,"changes":[{"change":"add","id":"i"}]}\n\n',
-        b"event: suspended\ndata: {}\n\n",
-        b"id: x\n\n",
-        b"id: " + b"1" * 5_000 + b"\n\n",
-        b"event: acls\ndata: \xff\n\n",
-        b"event: acls\ndata: " + b"[" * 100_000 + b"\n\n",
-    ],
-)
+@pytest.mark.parametrize("block", [
+    b"event: acls\ndata: x\n\n",
+    b"event: acls\ndata: []\n\n",
+    b"event: acls\ndata: {}\n\n",
+    b'event: acls\ndata: {"offset":2,"more":false,"changes":[{}]}\n\n',
+    b'event: acls\ndata: {"offset":2,"more":false,"changes":[{"change":"add","id":"i"}]}\n\n',
+    b"event: suspended\ndata: {}\n\n",
+    b"id: x\n\n",
+    b"id: " + b"1" * 5_000 + b"\n\n",
+    b"event: acls\ndata: \xff\n\n",
+    b"event: acls\ndata: " + b"[" * 100_000 + b"\n\n",
+])  # fmt: skip
 def test_other_data_ends_the_watch(block: bytes) -> None:
     with pytest.raises(ProtocolError):
         events_of(block)
@@ -242,19 +239,16 @@ def test_changes_before_a_fault_are_listed_again() -> None:
     assert follower.begin(ADDRESS).startswith(b"GET /v1/acls ")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\0hello",
-        b"HTTP/2 200 OK\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nA: " + b"x" * 100_000,
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" + b"x" * 300,
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
-    ],
-)
+@pytest.mark.parametrize("data", [
+    b"\0hello",
+    b"HTTP/2 200 OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nA: " + b"x" * 100_000,
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" + b"x" * 300,
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
+])  # fmt: skip
 def test_invalid_http_is_reported(data: bytes) -> None:
     """However it is split."""
 

@@ -31,18 +31,15 @@ def configured(*overrides: str) -> Configuration:
     return parse("node.id=1\nlog.dirs=/log\n", source="test", overrides=overrides)
 
 
-@pytest.mark.parametrize(
-    "larger",
-    [
-        "max.connections=1025",
-        "queued.max.request.bytes=67108864",
-        "socket.request.max.bytes=67108864",
-        "authorizerd.http.request.max.bytes=16777216",
-        "authorizerd.stream.frame.max.bytes=16777216",
-        "authorizerd.metrics.http=http://0.0.0.0:9182",
-        "listeners=A://127.0.0.1:1,B://127.0.0.1:2\nlistener.security.protocol.map=A:PLAINTEXT",
-    ],
-)
+@pytest.mark.parametrize("larger", [
+    "max.connections=1025",
+    "queued.max.request.bytes=67108864",
+    "socket.request.max.bytes=67108864",
+    "authorizerd.http.request.max.bytes=16777216",
+    "authorizerd.stream.frame.max.bytes=16777216",
+    "authorizerd.metrics.http=http://0.0.0.0:9182",
+    "listeners=A://127.0.0.1:1,B://127.0.0.1:2\nlistener.security.protocol.map=A:PLAINTEXT",
+])  # fmt: skip
 def test_larger_limits_raise_the_sum(larger: str) -> None:
     overrides = [larger]
     if "\n" in larger:
@@ -107,15 +104,12 @@ def test_budgets_are_multiplied_by_the_growth_of_bytes_to_objects() -> None:
     assert kafka.total_bytes == KAFKA_GROWTH * (16 * MIB + RECEIVE_BYTES)
 
 
-@pytest.mark.parametrize(
-    ("override", "most"),
-    [
-        ("node.id=1", 100),
-        ("listener.name.plaintext.max.connections=30", 30),
-        ("listener.name.plaintext.max.connections=200", 100),
-        ("early.start.listeners=PLAINTEXT", 100 + RESERVED_CONNECTIONS),
-    ],
-)
+@pytest.mark.parametrize(("override", "most"), [
+    ("node.id=1", 100),
+    ("listener.name.plaintext.max.connections=30", 30),
+    ("listener.name.plaintext.max.connections=200", 100),
+    ("early.start.listeners=PLAINTEXT", 100 + RESERVED_CONNECTIONS),
+])  # fmt: skip
 def test_listener_has_its_own_limit_and_reserve(override: str, most: int) -> None:
     """The smaller limit counts. Listeners that start early have reserved connections."""
     assert (
@@ -123,19 +117,16 @@ def test_listener_has_its_own_limit_and_reserve(override: str, most: int) -> Non
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "principal", "matches"),
-    [
-        ("", "User:a", False),
-        ("*", "Group:x", True),
-        ("User:a", "User:a", True),
-        ("User:a", "User:ab", False),
-        ("User:a*", "User:ab", True),
-        ("User:*", "Group:b", False),
-        (" User:b ; User:CN=a,O=b:c ;", "User:CN=a,O=b:c", True),
-        ("User:b;*", "Group:x", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "principal", "matches"), [
+    ("", "User:a", False),
+    ("*", "Group:x", True),
+    ("User:a", "User:a", True),
+    ("User:a", "User:ab", False),
+    ("User:a*", "User:ab", True),
+    ("User:*", "Group:b", False),
+    (" User:b ; User:CN=a,O=b:c ;", "User:CN=a,O=b:c", True),
+    ("User:b;*", "Group:x", True),
+])  # fmt: skip
 def test_principal_patterns_match_by_name_or_prefix(
     text: str, principal: str, matches: bool
 ) -> None:
@@ -149,36 +140,30 @@ def test_entry_that_matches_no_principal_is_rejected(text: str) -> None:
         principal_patterns(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "resource_type", "name", "matches"),
-    [
-        ("", ResourceType.TOPIC, "a", False),
-        ("*", ResourceType.CLUSTER, "kafka-cluster", True),
-        ("TOPIC:a", ResourceType.TOPIC, "a", True),
-        ("TOPIC:a", ResourceType.GROUP, "a", False),
-        ("TOPIC:a*;GROUP:b", ResourceType.TOPIC, "ab", True),
-        ("TOPIC:a*;GROUP:b", ResourceType.GROUP, "b", True),
-        ("TOPIC:a*;GROUP:b", ResourceType.GROUP, "bc", False),
-        ("TOPIC:*", ResourceType.TOPIC, "x", True),
-        ("USER:User:a;USER:b", ResourceType.USER, "User:a", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "resource_type", "name", "matches"), [
+    ("", ResourceType.TOPIC, "a", False),
+    ("*", ResourceType.CLUSTER, "kafka-cluster", True),
+    ("TOPIC:a", ResourceType.TOPIC, "a", True),
+    ("TOPIC:a", ResourceType.GROUP, "a", False),
+    ("TOPIC:a*;GROUP:b", ResourceType.TOPIC, "ab", True),
+    ("TOPIC:a*;GROUP:b", ResourceType.GROUP, "b", True),
+    ("TOPIC:a*;GROUP:b", ResourceType.GROUP, "bc", False),
+    ("TOPIC:*", ResourceType.TOPIC, "x", True),
+    ("USER:User:a;USER:b", ResourceType.USER, "User:a", True),
+])  # fmt: skip
 def test_resource_patterns_match_within_their_type(
     text: str, resource_type: ResourceType, name: str, matches: bool
 ) -> None:
     assert resource_patterns(text).match(resource_type, name) is matches
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("a", "expected TYPE:name"),
-        ("TOPIC:", "expected TYPE:name"),
-        ("TOPIK:a", "invalid resource type 'TOPIK': expected one of TOPIC, "),
-        ("topic:a", "invalid resource type 'topic': expected one of TOPIC, "),
-        (":a", "invalid resource type '': expected one of TOPIC, "),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("a", "expected TYPE:name"),
+    ("TOPIC:", "expected TYPE:name"),
+    ("TOPIK:a", "invalid resource type 'TOPIK': expected one of TOPIC, "),
+    ("topic:a", "invalid resource type 'topic': expected one of TOPIC, "),
+    (":a", "invalid resource type '': expected one of TOPIC, "),
+])  # fmt: skip
 def test_entry_that_matches_no_resource_is_rejected(text: str, reason: str) -> None:
     with pytest.raises(InvalidValueError, match=reason):
         resource_patterns(text)

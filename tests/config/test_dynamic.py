@@ -98,18 +98,12 @@ def test_plug_in_cannot_claim_keys_of_kafka_or_with_our_prefix() -> None:
 def test_reloadable_keys_of_audit_and_callers_are_guarded() -> None:
     """Future ones are, too."""
     assert {name for name in SUPER_USER_ONLY_KEYS if name.startswith("authorizerd.")} == {
-        "authorizerd.audit.level",
-        "authorizerd.audit.required",
-        "authorizerd.audit.sample.allowed",
-        "authorizerd.audit.principals.include",
-        "authorizerd.audit.principals.exclude",
-        "authorizerd.audit.resources.include",
-        "authorizerd.audit.resources.exclude",
-        "authorizerd.audit.filter.denied",
-        "authorizerd.callers.ask",
-        "authorizerd.callers.search",
+        "authorizerd.audit.level", "authorizerd.audit.required", "authorizerd.audit.sample.allowed",
+        "authorizerd.audit.principals.include", "authorizerd.audit.principals.exclude",
+        "authorizerd.audit.resources.include", "authorizerd.audit.resources.exclude",
+        "authorizerd.audit.filter.denied", "authorizerd.callers.ask", "authorizerd.callers.search",
         "authorizerd.callers.read",
-    }
+    }  # fmt: skip
 
 
 def test_invalid_values_are_separated_from_valid_ones() -> None:
@@ -136,26 +130,18 @@ def test_values_in_force_give_the_reloadable_settings() -> None:
     ).merge()
     made = parse_values({"node.id": "1", "log.dirs": "/log"}, source="test").reload(texts)
     assert (
-        made.max_connections,
-        made.connections_max_idle_ms,
-        made.http_header_timeout_ms,
-        made.http_drain_timeout_ms,
-        made.update_timeout_ms,
-        made.max_connection_creation_rate,
-    ) == (1, 2, 3, 4, 500, 6)
+        made.max_connections, made.connections_max_idle_ms, made.http_header_timeout_ms,
+        made.http_drain_timeout_ms, made.update_timeout_ms, made.max_connection_creation_rate,
+    ) == (1, 2, 3, 4, 500, 6)  # fmt: skip
     assert made.listener_creation_rates == {"PLAINTEXT": 7}
     assert (made.log_level, made.audit_level.name) == ("ERROR", "DEBUG")
 
 
 def test_keys_have_kafkas_types() -> None:
     assert {get_type(key.name) for key in KEYS} == {
-        ConfigType.BOOLEAN,
-        ConfigType.STRING,
-        ConfigType.INT,
-        ConfigType.LONG,
-        ConfigType.LIST,
+        ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG, ConfigType.LIST,
         ConfigType.PASSWORD,
-    }
+    }  # fmt: skip
     assert get_type("allow.everyone.if.no.acl.found") is ConfigType.BOOLEAN
     assert get_type("max.connections") is ConfigType.INT
     assert get_type("connections.max.idle.ms") is ConfigType.LONG
@@ -181,25 +167,17 @@ def test_passwords_are_secret() -> None:
 def test_passwords_keys_and_chains_of_stores_are_secret(prefix: str) -> None:
     secret = {name for name in SSL_NAMES if is_secret(prefix + name)}
     assert secret == {
-        "ssl.keystore.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.key.password",
-        "ssl.truststore.password",
-        "ssl.truststore.certificates",
-    }
+        "ssl.keystore.password", "ssl.keystore.certificate.chain", "ssl.keystore.key",
+        "ssl.key.password", "ssl.truststore.password", "ssl.truststore.certificates",
+    }  # fmt: skip
     assert {name for name in SSL_NAMES if get_type(prefix + name) is ConfigType.PASSWORD} == secret
 
 
 def test_keys_of_stores_are_those_that_kafka_reloads() -> None:
     assert {name for name in SSL_NAMES if not is_store_key(name)} == {
-        "ssl.client.auth",
-        "ssl.principal.mapping.rules",
-        "ssl.enabled.protocols",
-        "ssl.cipher.suites",
-        "ssl.allow.dn.changes",
-        "ssl.allow.san.changes",
-    }
+        "ssl.client.auth", "ssl.principal.mapping.rules", "ssl.enabled.protocols",
+        "ssl.cipher.suites", "ssl.allow.dn.changes", "ssl.allow.san.changes",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("start", ["", "listener.name.", "authorizerd.http."])
@@ -276,20 +254,16 @@ def test_replacement_removes_unnamed_keys() -> None:
 
 
 BAD = [
-    (
-        Alteration(KEY, SET, "many"),
-        "Invalid value many for configuration max.connections: expected",
-    ),
+    (Alteration(KEY, SET, "many"),
+     "Invalid value many for configuration max.connections: expected"),
     (Alteration(KEY, SET, "0"), "Invalid value 0 for configuration max.connections: expected an"),
     (Alteration("node.id", SET, "3"), "Cannot update these configs dynamically: [node.id]"),
     (Alteration("yours", SET, "3"), "Unknown config name: yours. It is not a key of the daemon"),
     (Alteration("authorizerd.mine", SET, "3"), "Unknown config name: authorizerd.mine. It"),
     (Alteration(KEY, 9, "3"), "Unknown operations type 9"),
-    (
-        Alteration("super.users", SET, "bob"),
-        "Invalid value bob for configuration super.users: invalid",
-    ),
-]
+    (Alteration("super.users", SET, "bob"),
+     "Invalid value bob for configuration super.users: invalid"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("alteration", "text"), BAD)
@@ -340,13 +314,9 @@ def test_client_cannot_set_a_limit_that_locks_everyone_out(name: str, minimum: i
 
 def test_limits_that_could_lock_everyone_out_have_a_minimum() -> None:
     assert {name for name, _ in LIMITS} == {
-        "max.connections",
-        "connections.max.idle.ms",
-        "authorizerd.http.header.timeout.ms",
-        "authorizerd.login.timeout.ms",
-        "max.connections.per.ip",
-        "max.connection.creation.rate",
-    }
+        "max.connections", "connections.max.idle.ms", "authorizerd.http.header.timeout.ms",
+        "authorizerd.login.timeout.ms", "max.connections.per.ip", "max.connection.creation.rate",
+    }  # fmt: skip
 
 
 def test_fixed_key_cannot_be_removed() -> None:

@@ -24,20 +24,17 @@ def reason(parse: Callable[[str], object], text: str) -> str:
     return str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "host", "port"),
-    [
-        ("PLAINTEXT://127.0.0.1:9092", "PLAINTEXT", "127.0.0.1", 9092),
-        ("plaintext://:0", "PLAINTEXT", None, 0),
-        ("SSL://kafka-1.example.com:65535", "SSL", "kafka-1.example.com", 65535),
-        ("my_listener-1://h_x:1", "MY_LISTENER-1", "h_x", 1),
-        ("A://[::1]:9092", "A", "::1", 9092),
-        ("A://[fe80::1%eth0]:9092", "A", "fe80::1%eth0", 9092),
-        ("A://[::]:9092", "A", "::", 9092),
-        ("A://0.0.0.0:9092", "A", "0.0.0.0", 9092),
-        ("a:b://h:1", "A:B", "h", 1),
-    ],
-)
+@pytest.mark.parametrize(("text", "name", "host", "port"), [
+    ("PLAINTEXT://127.0.0.1:9092", "PLAINTEXT", "127.0.0.1", 9092),
+    ("plaintext://:0", "PLAINTEXT", None, 0),
+    ("SSL://kafka-1.example.com:65535", "SSL", "kafka-1.example.com", 65535),
+    ("my_listener-1://h_x:1", "MY_LISTENER-1", "h_x", 1),
+    ("A://[::1]:9092", "A", "::1", 9092),
+    ("A://[fe80::1%eth0]:9092", "A", "fe80::1%eth0", 9092),
+    ("A://[::]:9092", "A", "::", 9092),
+    ("A://0.0.0.0:9092", "A", "0.0.0.0", 9092),
+    ("a:b://h:1", "A:B", "h", 1),
+])  # fmt: skip
 def test_listener_has_name_host_and_port(text: str, name: str, host: str | None, port: int) -> None:
     """Names become upper-case, brackets are removed, and an empty host means every interface."""
     listener = Listener(name=name, host=host, port=port)
@@ -49,31 +46,28 @@ PORT = "expected a port from 0 to 65535"
 IPV6 = "expected an IPv6 address in the brackets"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "expected at least one entry, found an empty value"),
-        ("A://h:1,,B://h:2", "entry 2 of the comma-separated list is empty"),
-        ("PLAINTEXT", SHAPE),
-        ("A://h", SHAPE),
-        ("A:h:1", SHAPE),
-        ("://h:1", SHAPE),
-        ("A://h x:1", SHAPE),
-        ("A://h:x", SHAPE),
-        ("A://h:", SHAPE),
-        ("A://h:٣", SHAPE),
-        ("A://h:1/x", SHAPE),
-        ("A://::1:9092", SHAPE),
-        ("A://[::1:9092", SHAPE),
-        ("A://h:99999999999", SHAPE),
-        ("A://[h]:1", IPV6),
-        ("A://[127.0.0.1]:1", IPV6),
-        ("A://[]:1", IPV6),
-        ("A://h:-1", PORT),
-        ("A://h:65536", PORT),
-        ("A://h:1,a://g:2", "the name A occurs twice"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", "expected at least one entry, found an empty value"),
+    ("A://h:1,,B://h:2", "entry 2 of the comma-separated list is empty"),
+    ("PLAINTEXT", SHAPE),
+    ("A://h", SHAPE),
+    ("A:h:1", SHAPE),
+    ("://h:1", SHAPE),
+    ("A://h x:1", SHAPE),
+    ("A://h:x", SHAPE),
+    ("A://h:", SHAPE),
+    ("A://h:٣", SHAPE),
+    ("A://h:1/x", SHAPE),
+    ("A://::1:9092", SHAPE),
+    ("A://[::1:9092", SHAPE),
+    ("A://h:99999999999", SHAPE),
+    ("A://[h]:1", IPV6),
+    ("A://[127.0.0.1]:1", IPV6),
+    ("A://[]:1", IPV6),
+    ("A://h:-1", PORT),
+    ("A://h:65536", PORT),
+    ("A://h:1,a://g:2", "the name A occurs twice"),
+])  # fmt: skip
 def test_malformed_listener_is_rejected(text: str, expected: str) -> None:
     if expected in (SHAPE, PORT, IPV6):
         expected = f"invalid address '{text}': {expected}"
@@ -81,19 +75,16 @@ def test_malformed_listener_is_rejected(text: str, expected: str) -> None:
     assert reason(parse_advertised_listeners, text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("A://h:1,B://g:1", "A and B have the same port 1"),
-        ("A://h:1,B://:1", "A and B have the same port 1"),
-        ("A://127.0.0.1:1,B://127.0.0.2:1", "A and B have the same port 1"),
-        ("A://[::1]:1,B://:1", "A and B have the same port 1"),
-        ("A://[::1]:1,B://[::2]:1", "A and B have the same port 1"),
-        ("A://[::1]:1,B://1.2.3.4:1,C://h:1", "A and B and C have the same port 1"),
-        ("A://[::1]:1,B://1.2.3.4:1,C://1.2.3.5:1", "A and B and C have the same port 1"),
-        ("Z://h:2,A://h:1,B://h:1", "A and B have the same port 1"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("A://h:1,B://g:1", "A and B have the same port 1"),
+    ("A://h:1,B://:1", "A and B have the same port 1"),
+    ("A://127.0.0.1:1,B://127.0.0.2:1", "A and B have the same port 1"),
+    ("A://[::1]:1,B://:1", "A and B have the same port 1"),
+    ("A://[::1]:1,B://[::2]:1", "A and B have the same port 1"),
+    ("A://[::1]:1,B://1.2.3.4:1,C://h:1", "A and B and C have the same port 1"),
+    ("A://[::1]:1,B://1.2.3.4:1,C://1.2.3.5:1", "A and B and C have the same port 1"),
+    ("Z://h:2,A://h:1,B://h:1", "A and B have the same port 1"),
+])  # fmt: skip
 def test_listeners_do_not_share_a_port(text: str, expected: str) -> None:
     """Advertised listeners may."""
     assert reason(parse_listeners, text) == expected
@@ -117,45 +108,39 @@ def test_any_text_gives_valid_listeners_or_an_error(text: str) -> None:
     assert all(listener.name and 0 <= listener.port <= 65535 for listener in listeners)
 
 
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [
-        ("http://127.0.0.1:8181", "127.0.0.1", 8181),
-        ("HTTP://127.0.0.1:8181/", "127.0.0.1", 8181),
-        ("http://127.255.255.254:0", "127.255.255.254", 0),
-        ("http://[::1]:8181", "::1", 8181),
-        ("http://[0:0:0:0:0:0:0:1]:8181", "0:0:0:0:0:0:0:1", 8181),
-        ("http://localhost:8181", "localhost", 8181),
-        ("http://LocalHost:8181", "LocalHost", 8181),
-        ("Https://[::1]:8181/", "::1", 8181),
-    ],
-)
+@pytest.mark.parametrize(("text", "host", "port"), [
+    ("http://127.0.0.1:8181", "127.0.0.1", 8181),
+    ("HTTP://127.0.0.1:8181/", "127.0.0.1", 8181),
+    ("http://127.255.255.254:0", "127.255.255.254", 0),
+    ("http://[::1]:8181", "::1", 8181),
+    ("http://[0:0:0:0:0:0:0:1]:8181", "0:0:0:0:0:0:0:1", 8181),
+    ("http://localhost:8181", "localhost", 8181),
+    ("http://LocalHost:8181", "LocalHost", 8181),
+    ("Https://[::1]:8181/", "::1", 8181),
+])  # fmt: skip
 def test_loopback_http_endpoint_is_recognized(text: str, host: str, port: int) -> None:
     endpoint = parse_http_endpoint(text)
     assert endpoint == HttpEndpoint(host=host, port=port, is_tls=text.lower().startswith("https:"))
     assert is_loopback(endpoint)
 
 
-@pytest.mark.parametrize(
-    ("url_host", "host"),
-    [
-        ("0.0.0.0", "0.0.0.0"),
-        ("128.0.0.1", "128.0.0.1"),
-        ("126.255.255.255", "126.255.255.255"),
-        ("10.0.0.1", "10.0.0.1"),
-        ("127.1", "127.1"),
-        ("127.0.0.01", "127.0.0.01"),
-        ("2130706433", "2130706433"),
-        ("example.com", "example.com"),
-        ("localhost.example.com", "localhost.example.com"),
-        ("127.0.0.1.example.com", "127.0.0.1.example.com"),
-        ("", "every interface"),
-        ("[::]", "::"),
-        ("[::2]", "::2"),
-        ("[::1%eth0]", "::1%eth0"),
-        ("[::ffff:127.0.0.1]", "::ffff:127.0.0.1"),
-    ],
-)
+@pytest.mark.parametrize(("url_host", "host"), [
+    ("0.0.0.0", "0.0.0.0"),
+    ("128.0.0.1", "128.0.0.1"),
+    ("126.255.255.255", "126.255.255.255"),
+    ("10.0.0.1", "10.0.0.1"),
+    ("127.1", "127.1"),
+    ("127.0.0.01", "127.0.0.01"),
+    ("2130706433", "2130706433"),
+    ("example.com", "example.com"),
+    ("localhost.example.com", "localhost.example.com"),
+    ("127.0.0.1.example.com", "127.0.0.1.example.com"),
+    ("", "every interface"),
+    ("[::]", "::"),
+    ("[::2]", "::2"),
+    ("[::1%eth0]", "::1%eth0"),
+    ("[::ffff:127.0.0.1]", "::ffff:127.0.0.1"),
+])  # fmt: skip
 def test_other_http_endpoint_is_not_loopback(url_host: str, host: str) -> None:
     endpoint = parse_http_endpoint(f"http://{url_host}:8181")
     assert endpoint == HttpEndpoint(host=host if url_host else None, port=8181)
@@ -165,47 +150,41 @@ def test_other_http_endpoint_is_not_loopback(url_host: str, host: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ftp://127.0.0.1:8181", "invalid scheme 'ftp': expected http or https"),
-        ("unix://127.0.0.1:8181", "invalid scheme 'unix': expected http or https"),
-        ("http://127.0.0.1:65536", f"invalid address 'http://127.0.0.1:65536': {PORT}"),
-        *(
-            (
-                text,
-                f"invalid address '{text}': expected http://host:port or https://host:port (an IPv6"
-                " host in brackets)",
-            )
-            for text in (
-                "",
-                "127.0.0.1:8181",
-                "http://127.0.0.1",
-                "http://::1:8181",
-                "http://127.0.0.1:8181/access",
-                "http://user@127.0.0.1:8181",
-                "http://127.0.0.1:8181?x",
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("ftp://127.0.0.1:8181", "invalid scheme 'ftp': expected http or https"),
+    ("unix://127.0.0.1:8181", "invalid scheme 'unix': expected http or https"),
+    ("http://127.0.0.1:65536", f"invalid address 'http://127.0.0.1:65536': {PORT}"),
+    *(
+        (
+            text,
+            f"invalid address '{text}': expected http://host:port or https://host:port (an IPv6"
+            " host in brackets)",
+        )
+        for text in (
+            "",
+            "127.0.0.1:8181",
+            "http://127.0.0.1",
+            "http://::1:8181",
+            "http://127.0.0.1:8181/access",
+            "http://user@127.0.0.1:8181",
+            "http://127.0.0.1:8181?x",
+        )
+    ),
+])  # fmt: skip
 def test_malformed_http_endpoint_is_rejected(text: str, expected: str) -> None:
     assert reason(parse_http_endpoint, text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "loopback"),
-    [
-        ("tcp://127.0.0.1:8183", StreamEndpoint(host="127.0.0.1", port=8183), True),
-        ("TCP://[::1]:0", StreamEndpoint(host="::1", port=0), True),
-        ("tcp://:8183", StreamEndpoint(host=None, port=8183), False),
-        ("tls://127.0.0.1:0", StreamEndpoint(host="127.0.0.1", port=0, is_tls=True), True),
-        ("tcp://proxy.example:1", StreamEndpoint(host="proxy.example", port=1), False),
-        ("unix:/run/stream", StreamEndpoint(path="/run/stream"), True),
-        ("unix:stream", StreamEndpoint(path="stream"), True),
-        (f"unix:{'a' * 107}", StreamEndpoint(path="a" * 107), True),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected", "loopback"), [
+    ("tcp://127.0.0.1:8183", StreamEndpoint(host="127.0.0.1", port=8183), True),
+    ("TCP://[::1]:0", StreamEndpoint(host="::1", port=0), True),
+    ("tcp://:8183", StreamEndpoint(host=None, port=8183), False),
+    ("tls://127.0.0.1:0", StreamEndpoint(host="127.0.0.1", port=0, is_tls=True), True),
+    ("tcp://proxy.example:1", StreamEndpoint(host="proxy.example", port=1), False),
+    ("unix:/run/stream", StreamEndpoint(path="/run/stream"), True),
+    ("unix:stream", StreamEndpoint(path="stream"), True),
+    (f"unix:{'a' * 107}", StreamEndpoint(path="a" * 107), True),
+])  # fmt: skip
 def test_stream_endpoint_is_an_address_or_a_unix_socket(
     text: str, expected: StreamEndpoint, loopback: bool
 ) -> None:
@@ -217,23 +196,15 @@ def test_empty_text_disables_the_stream() -> None:
     assert parse_stream_endpoint("") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("http://127.0.0.1:1", "invalid scheme 'http': expected tcp, tls or unix"),
-        ("unix:", "expected a path, found an empty value"),
-        ("unix:/a\0b", "expected a path without NUL characters, found '/a\0b'"),
-        (
-            f"unix:{'é' * 54}",
-            f"invalid path of a Unix socket '{'é' * 54}': expected at most 107 bytes",
-        ),
-        (
-            "127.0.0.1:8183",
-            "invalid address '127.0.0.1:8183': expected tcp://host:port, tls://host:port or"
-            " unix:PATH (an IPv6 host in brackets)",
-        ),
-        ("tcp://127.0.0.1:70000", f"invalid address 'tcp://127.0.0.1:70000': {PORT}"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("http://127.0.0.1:1", "invalid scheme 'http': expected tcp, tls or unix"),
+    ("unix:", "expected a path, found an empty value"),
+    ("unix:/a\0b", "expected a path without NUL characters, found '/a\0b'"),
+    (f"unix:{'é' * 54}", f"invalid path of a Unix socket '{'é' * 54}': expected at most 107 bytes"),
+    ("127.0.0.1:8183",
+     "invalid address '127.0.0.1:8183': expected tcp://host:port, tls://host:port or"
+     " unix:PATH (an IPv6 host in brackets)"),
+    ("tcp://127.0.0.1:70000", f"invalid address 'tcp://127.0.0.1:70000': {PORT}"),
+])  # fmt: skip
 def test_malformed_stream_endpoint_is_rejected(text: str, expected: str) -> None:
     assert reason(parse_stream_endpoint, text) == expected

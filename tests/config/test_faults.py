@@ -98,27 +98,23 @@ def test_faults_of_rules_about_several_keys_are_named_together(text: str, keys: 
     assert [f"{fault.line}: {fault.key}" for fault in refuse(text)] == keys
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        # an unreadable value, and rules that would use it
-        BASE
-        + "listeners=nonsense\nearly.start.listeners=OTHER\nadvertised.listeners=OTHER://h:1\n",
-        BASE + "authorizerd.source.ssl.enabled.protocols=\n",
-        BASE + "authorizerd.source=nothing\nauthorizerd.writes=as-self\n",
-        BASE + "controller.quorum.voters=x\nauthorizerd.writes=as-self\n",
-        BASE + "authorizerd.tokens.file=\nauthorizerd.decision.http=http://h:1\n",
-        "node.id=x\nlog.dirs=/a\n",
-        "node.id=1\nlog.dirs=\n",
-        # a rule's result, and rules that would use that
-        BASE + "listeners=SASL://h:1\nlistener.security.protocol.map=A:SSL\n",
-        # a key of ours that is mistyped, and rules that would miss it
-        BASE + "authorizerd.token.file=/t\nauthorizerd.decision.http=http://h:1\n",
-        BASE + "authorizerd.soruce=quorum\nauthorizerd.writes=as-self\n",
-        # a text that cannot be read
-        "a=\\u12\nqueued.max.requests=x\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    # an unreadable value, and rules that would use it
+    BASE + "listeners=nonsense\nearly.start.listeners=OTHER\nadvertised.listeners=OTHER://h:1\n",
+    BASE + "authorizerd.source.ssl.enabled.protocols=\n",
+    BASE + "authorizerd.source=nothing\nauthorizerd.writes=as-self\n",
+    BASE + "controller.quorum.voters=x\nauthorizerd.writes=as-self\n",
+    BASE + "authorizerd.tokens.file=\nauthorizerd.decision.http=http://h:1\n",
+    "node.id=x\nlog.dirs=/a\n",
+    "node.id=1\nlog.dirs=\n",
+    # a rule's result, and rules that would use that
+    BASE + "listeners=SASL://h:1\nlistener.security.protocol.map=A:SSL\n",
+    # a key of ours that is mistyped, and rules that would miss it
+    BASE + "authorizerd.token.file=/t\nauthorizerd.decision.http=http://h:1\n",
+    BASE + "authorizerd.soruce=quorum\nauthorizerd.writes=as-self\n",
+    # a text that cannot be read
+    "a=\\u12\nqueued.max.requests=x\n",
+])  # fmt: skip
 def test_what_depends_on_a_fault_is_no_fault(text: str) -> None:
     assert len(faults(text)) == 1
 
@@ -143,14 +139,11 @@ def test_each_fault_is_named_once_and_has_a_reason(lines: list[tuple[str, str]])
     assert all(fault.reason for fault in found)
 
 
-@pytest.mark.parametrize(
-    ("line", "key", "text"),
-    [
-        (12, "listeners", "server.properties:12: listeners: is wrong"),
-        (None, "log.dirs", "server.properties: log.dirs: is wrong"),
-        (3, "", "server.properties:3: is wrong"),
-    ],
-)
+@pytest.mark.parametrize(("line", "key", "text"), [
+    (12, "listeners", "server.properties:12: listeners: is wrong"),
+    (None, "log.dirs", "server.properties: log.dirs: is wrong"),
+    (3, "", "server.properties:3: is wrong"),
+])  # fmt: skip
 def test_error_names_place_key_and_reason(line: int | None, key: str, text: str) -> None:
     error = ConfigurationError("server.properties", line, key, "is wrong")
     assert str(error) == text
@@ -172,41 +165,26 @@ KEYSTORE = {"authorizerd.http.ssl.keystore.location": "/k.pem"}
 STAR = "* is an ordinary character here; only User:* in an ACL means everyone"
 
 
-@pytest.mark.parametrize(
-    ("text", "hints"),
-    [
-        ("", []),
-        ("User:alice;User:bob", []),
-        ("User:CN=a,OU=b,O=c; User:d", []),
-        ("alice", []),  # a fault, not a hint
-        (
-            "User:alice,User:bob",
-            ["'User:alice,User:bob' is one principal: separate entries by semicolons"],
-        ),
-        (
-            "User:alice, user:bob",
-            ["'User:alice, user:bob' is one principal: separate entries by semicolons"],
-        ),
-        (
-            "Service:a, Service:b",
-            ["'Service:a, Service:b' is one principal: separate entries by semicolons"],
-        ),
-        (
-            "user:alice",
-            ["principal 'user:alice': Kafka's clients have the type User, in this letter case"],
-        ),
-        (
-            "User:/C=DE/CN=a",
-            [
-                "principal 'User:/C=DE/CN=a': Java writes a certificate's name as 'CN=a,C=DE',"
-                " unless ssl.principal.mapping.rules changes it"
-            ],
-        ),
-        ("User: alice", ["principal 'User: alice': blanks around the name are a part of it"]),
-        ("User:*", [f"principal 'User:*': {STAR}"]),
-        ("User:b;User:a*;User:*", [f"principal 'User:{each}': {STAR}" for each in ("*", "a*")]),
-    ],
-)
+@pytest.mark.parametrize(("text", "hints"), [
+    ("", []),
+    ("User:alice;User:bob", []),
+    ("User:CN=a,OU=b,O=c; User:d", []),
+    ("alice", []),  # a fault, not a hint
+    ("User:alice,User:bob",
+     ["'User:alice,User:bob' is one principal: separate entries by semicolons"]),
+    ("User:alice, user:bob",
+     ["'User:alice, user:bob' is one principal: separate entries by semicolons"]),
+    ("Service:a, Service:b",
+     ["'Service:a, Service:b' is one principal: separate entries by semicolons"]),
+    ("user:alice",
+     ["principal 'user:alice': Kafka's clients have the type User, in this letter case"]),
+    ("User:/C=DE/CN=a",
+     ["principal 'User:/C=DE/CN=a': Java writes a certificate's name as 'CN=a,C=DE',"
+      " unless ssl.principal.mapping.rules changes it"]),
+    ("User: alice", ["principal 'User: alice': blanks around the name are a part of it"]),
+    ("User:*", [f"principal 'User:*': {STAR}"]),
+    ("User:b;User:a*;User:*", [f"principal 'User:{each}': {STAR}" for each in ("*", "a*")]),
+])  # fmt: skip
 @pytest.mark.parametrize("key", ["super.users", "authorizerd.callers.ask"])
 def test_list_of_principals(key: str, text: str, hints: list[str]) -> None:
     texts = {key: text, "authorizerd.tokens.file": "/tokens"}
@@ -219,18 +197,15 @@ def test_mapped_name_may_have_any_form(prefix: str) -> None:
     assert list(find_hints(texts)) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "is_hinted"),
-    [
-        ("${PW}", True),
-        ("a ${PW} ${b}", True),
-        ("${env:PW", True),
-        ("${env:a}${", True),
-        ("${env:PW}", False),  # resolved, or an error
-        ("$PW {a}", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "is_hinted"), [
+    ("${PW}", True),
+    ("a ${PW} ${b}", True),
+    ("${env:PW", True),
+    ("${env:a}${", True),
+    ("${env:PW}", False),  # resolved, or an error
+    ("$PW {a}", False),
+    ("", False),
+])  # fmt: skip
 @pytest.mark.parametrize(
     "key", ["listener.name.a.plain.sasl.jaas.config", "authorizerd.http.ssl.key.password"]
 )
@@ -241,32 +216,26 @@ def test_text_that_looks_like_a_placeholder(key: str, text: str, is_hinted: bool
     assert all("PW" not in each for each in hints)
 
 
-@pytest.mark.parametrize(
-    ("texts", "is_hinted"),
-    [
-        ({"authorizerd.callers.read": "User:a"}, True),
-        ({"authorizerd.callers.read": " "}, False),
-        ({"authorizerd.callers.read": "User:a", "authorizerd.tokens.file": "/t"}, False),
-        ({"authorizerd.callers.ask": "User:a", f"{CLIENT_AUTH}": "requested"}, False),
-        ({"authorizerd.callers.ask": "User:a", f"{CLIENT_AUTH}": "none"}, True),
-        ({"super.users": "User:a"}, False),
-    ],
-)
+@pytest.mark.parametrize(("texts", "is_hinted"), [
+    ({"authorizerd.callers.read": "User:a"}, True),
+    ({"authorizerd.callers.read": " "}, False),
+    ({"authorizerd.callers.read": "User:a", "authorizerd.tokens.file": "/t"}, False),
+    ({"authorizerd.callers.ask": "User:a", f"{CLIENT_AUTH}": "requested"}, False),
+    ({"authorizerd.callers.ask": "User:a", f"{CLIENT_AUTH}": "none"}, True),
+    ({"super.users": "User:a"}, False),
+])  # fmt: skip
 def test_rights_without_credentials(texts: dict[str, str], is_hinted: bool) -> None:
     """Nobody could have them, and everybody could ask."""
     assert any("does not know who calls" in each for each in find_hints(texts)) is is_hinted
 
 
-@pytest.mark.parametrize(
-    ("settings", "keys"),
-    [
-        ({}, []),
-        ({"authorizerd.decision.http": "http://0.0.0.0:1"}, ["authorizerd.decision.http"]),
-        ({"authorizerd.decision.stream": "tcp://10.0.0.1:1"}, ["authorizerd.decision.stream"]),
-        ({"authorizerd.decision.stream": "unix:/run/a.sock"}, []),
-        ({"authorizerd.decision.http": "https://0.0.0.0:1", **KEYSTORE}, []),
-    ],
-)
+@pytest.mark.parametrize(("settings", "keys"), [
+    ({}, []),
+    ({"authorizerd.decision.http": "http://0.0.0.0:1"}, ["authorizerd.decision.http"]),
+    ({"authorizerd.decision.stream": "tcp://10.0.0.1:1"}, ["authorizerd.decision.stream"]),
+    ({"authorizerd.decision.stream": "unix:/run/a.sock"}, []),
+    ({"authorizerd.decision.http": "https://0.0.0.0:1", **KEYSTORE}, []),
+])  # fmt: skip
 def test_tokens_in_the_clear(settings: dict[str, str], keys: list[str]) -> None:
     values = {"node.id": "1", "log.dirs": "/log", "authorizerd.tokens.file": "/tokens", **settings}
     found = list(find_exposed_tokens(parse_values(values, source="test")))

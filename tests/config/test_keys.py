@@ -60,67 +60,44 @@ def test_key_has_a_text_and_accepts_its_own_default(key: Key) -> None:
 
 def test_reloadable_keys() -> None:
     assert {key.name for key in KEYS if key.reloadable} == {
-        "super.users",
-        "allow.everyone.if.no.acl.found",
-        "max.connections",
-        "max.connections.per.ip",
-        "max.connections.per.ip.overrides",
-        "max.connection.creation.rate",
-        "connections.max.idle.ms",
-        "authorizerd.audit.filter.denied",
-        "authorizerd.audit.level",
-        "authorizerd.audit.principals.exclude",
-        "authorizerd.audit.principals.include",
-        "authorizerd.audit.required",
-        "authorizerd.audit.resources.exclude",
-        "authorizerd.audit.resources.include",
-        "authorizerd.audit.sample.allowed",
-        "authorizerd.callers.ask",
-        "authorizerd.callers.read",
-        "authorizerd.callers.search",
-        "authorizerd.http.drain.timeout.ms",
-        "authorizerd.http.header.timeout.ms",
-        "authorizerd.log.level",
-        "authorizerd.login.timeout.ms",
-        "authorizerd.update.timeout.ms",
-    }
+        "super.users", "allow.everyone.if.no.acl.found", "max.connections",
+        "max.connections.per.ip", "max.connections.per.ip.overrides",
+        "max.connection.creation.rate", "connections.max.idle.ms",
+        "authorizerd.audit.filter.denied", "authorizerd.audit.level",
+        "authorizerd.audit.principals.exclude", "authorizerd.audit.principals.include",
+        "authorizerd.audit.required", "authorizerd.audit.resources.exclude",
+        "authorizerd.audit.resources.include", "authorizerd.audit.sample.allowed",
+        "authorizerd.callers.ask", "authorizerd.callers.read", "authorizerd.callers.search",
+        "authorizerd.http.drain.timeout.ms", "authorizerd.http.header.timeout.ms",
+        "authorizerd.log.level", "authorizerd.login.timeout.ms", "authorizerd.update.timeout.ms",
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("listners", "listeners"),
-        ("lisetners", "listeners"),
-        ("Listeners", "listeners"),
-        ("super.user", "super.users"),
-        ("node_id", "node.id"),
-        ("logdirs", "log.dirs"),
-        ("allow.everyone.if.no.acls.found", "allow.everyone.if.no.acl.found"),
-        ("authorized.audit.log", "authorizerd.audit.log"),
-        ("listener.name.A.ssl.client.auth", "listener.name.a.ssl.client.auth"),
-    ],
-)
+@pytest.mark.parametrize(("name", "meant"), [
+    ("listners", "listeners"),
+    ("lisetners", "listeners"),
+    ("Listeners", "listeners"),
+    ("super.user", "super.users"),
+    ("node_id", "node.id"),
+    ("logdirs", "log.dirs"),
+    ("allow.everyone.if.no.acls.found", "allow.everyone.if.no.acl.found"),
+    ("authorized.audit.log", "authorizerd.audit.log"),
+    ("listener.name.A.ssl.client.auth", "listener.name.a.ssl.client.auth"),
+])  # fmt: skip
 def test_misspelt_key_is_reported_with_a_suggestion(name: str, meant: str) -> None:
     assert describe_ignored_key(name) == f"{name} (did you mean {meant}?)"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("", "a", "broker.id", "process.roles", "num.partitions", "controller.quorum.voters"),
-        "controller.quorum.fetch.timeout.ms",
-        *("log.segment.bytes", "log.retention.bytes", "log.retention.ms", "log.roll.ms"),
-        *(
-            "metadata.log.segment.ms",
-            "metadata.log.segment.min.bytes",
-            "metadata.max.idle.interval.ms",
-        ),
-        *("inter.broker.listener.name", "control.plane.listener.name"),
-        "sasl.mechanism.inter.broker.protocol",
-        *("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "security.providers"),
-        *("zookeeper.connection.timeout.ms", "ssl.provider", "request.timeout.ms"),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    *("", "a", "broker.id", "process.roles", "num.partitions", "controller.quorum.voters"),
+    "controller.quorum.fetch.timeout.ms",
+    *("log.segment.bytes", "log.retention.bytes", "log.retention.ms", "log.roll.ms"),
+    *("metadata.log.segment.ms", "metadata.log.segment.min.bytes", "metadata.max.idle.interval.ms"),
+    *("inter.broker.listener.name", "control.plane.listener.name"),
+    "sasl.mechanism.inter.broker.protocol",
+    *("socket.send.buffer.bytes", "socket.receive.buffer.bytes", "security.providers"),
+    *("zookeeper.connection.timeout.ms", "ssl.provider", "request.timeout.ms"),
+])  # fmt: skip
 def test_other_kafka_key_is_not_reported_as_a_typo(name: str) -> None:
     """A server.properties may serve a broker, too."""
     assert describe_ignored_key(name) == name

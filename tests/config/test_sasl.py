@@ -54,24 +54,15 @@ def test_listeners_own_mechanisms_replace_the_general_ones() -> None:
     assert both.users == PlainUsers({"a": "b"})
 
 
-@pytest.mark.parametrize(
-    ("lines", "session_ms"),
-    [
-        ([], (0, 0)),
-        (["connections.max.reauth.ms=5"], (5, 5)),
-        (["connections.max.reauth.ms=-5"], (0, 0)),
-        (["connections.max.reauth.ms=5", f"{PREFIX}connections.max.reauth.ms=6"], (6, 6)),
-        ([f"{PREFIX}plain.connections.max.reauth.ms=7"], (7, 0)),
-        (
-            [
-                "connections.max.reauth.ms=5",
-                f"{PREFIX}connections.max.reauth.ms=6",
-                f"{PREFIX}scram-sha-256.connections.max.reauth.ms=0",
-            ],
-            (6, 0),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("lines", "session_ms"), [
+    ([], (0, 0)),
+    (["connections.max.reauth.ms=5"], (5, 5)),
+    (["connections.max.reauth.ms=-5"], (0, 0)),
+    (["connections.max.reauth.ms=5", f"{PREFIX}connections.max.reauth.ms=6"], (6, 6)),
+    ([f"{PREFIX}plain.connections.max.reauth.ms=7"], (7, 0)),
+    (["connections.max.reauth.ms=5", f"{PREFIX}connections.max.reauth.ms=6",
+      f"{PREFIX}scram-sha-256.connections.max.reauth.ms=0"], (6, 0)),
+])  # fmt: skip
 def test_narrowest_session_length_counts(lines: list[str], session_ms: tuple[int, int]) -> None:
     """The mechanism's precedes the listener's, which precedes the general one."""
     mechanisms = f"{PREFIX}sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256"
@@ -81,44 +72,26 @@ def test_narrowest_session_length_counts(lines: list[str], session_ms: tuple[int
     assert configuration.ignored_keys == ()
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ([], f": {PREFIX}plain.sasl.jaas.config: required because SASL_PLAINTEXT enables PLAIN"),
-        (
-            ["sasl.enabled.mechanisms=GSSAPI"],
-            ":4: sasl.enabled.mechanisms: this version does not support GSSAPI: use one or more of"
-            " PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
-        ),
-        (
-            [f"{PREFIX}sasl.enabled.mechanisms=PLAIN,OAUTHBEARER"],
-            f":4: {PREFIX}sasl.enabled.mechanisms: this version does not support OAUTHBEARER",
-        ),
-        (
-            ["sasl.enabled.mechanisms=SCRAM-SHA-1"],
-            ":4: sasl.enabled.mechanisms: invalid SASL mechanism 'SCRAM-SHA-1': expected one of",
-        ),
-        (
-            [SCRAM, f"{PREFIX}scram-sha-512.sasl.jaas.config={PLAIN_LOGIN_MODULE} required a=b;"],
-            f":5: {PREFIX}scram-sha-512.sasl.jaas.config: expected the login module"
-            f" {SCRAM_LOGIN_MODULE}",
-        ),
-        (
-            [SCRAM, f"{PREFIX}scram-sha-256.connections.max.reauth.ms=1s"],
-            f":5: {PREFIX}scram-sha-256.connections.max.reauth.ms: expected an integer",
-        ),
-        (
-            [SCRAM, f"connections.max.reauth.ms={2**63 - 1}"],
-            ":5: connections.max.reauth.ms: expected an integer",
-        ),
-        (
-            [SCRAM, "connection.failed.authentication.delay.ms=5", "connections.max.idle.ms=5"],
-            ":5: connection.failed.authentication.delay.ms: expected less than"
-            " connections.max.idle.ms (5), found 5",
-        ),
-    ],
-    ids=lambda part: part[-1][-40:] if isinstance(part, list) and part else "",
-)
+@pytest.mark.parametrize(("lines", "said"), [
+    ([], f": {PREFIX}plain.sasl.jaas.config: required because SASL_PLAINTEXT enables PLAIN"),
+    (["sasl.enabled.mechanisms=GSSAPI"],
+     ":4: sasl.enabled.mechanisms: this version does not support GSSAPI: use one or more of"
+     " PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+    ([f"{PREFIX}sasl.enabled.mechanisms=PLAIN,OAUTHBEARER"],
+     f":4: {PREFIX}sasl.enabled.mechanisms: this version does not support OAUTHBEARER"),
+    (["sasl.enabled.mechanisms=SCRAM-SHA-1"],
+     ":4: sasl.enabled.mechanisms: invalid SASL mechanism 'SCRAM-SHA-1': expected one of"),
+    ([SCRAM, f"{PREFIX}scram-sha-512.sasl.jaas.config={PLAIN_LOGIN_MODULE} required a=b;"],
+     f":5: {PREFIX}scram-sha-512.sasl.jaas.config: expected the login module"
+     f" {SCRAM_LOGIN_MODULE}"),
+    ([SCRAM, f"{PREFIX}scram-sha-256.connections.max.reauth.ms=1s"],
+     f":5: {PREFIX}scram-sha-256.connections.max.reauth.ms: expected an integer"),
+    ([SCRAM, f"connections.max.reauth.ms={2**63 - 1}"],
+     ":5: connections.max.reauth.ms: expected an integer"),
+    ([SCRAM, "connection.failed.authentication.delay.ms=5", "connections.max.idle.ms=5"],
+     ":5: connection.failed.authentication.delay.ms: expected less than"
+     " connections.max.idle.ms (5), found 5"),
+], ids=lambda part: part[-1][-40:] if isinstance(part, list) and part else "")  # fmt: skip
 def test_invalid_log_ins_are_rejected(lines: list[str], said: str) -> None:
     """The error names the key and its place."""
     text = refuse("\n".join((f"{BASE}{LISTENER}", *lines, "")))
@@ -145,17 +118,14 @@ def test_listeners_with_tls_have_the_same_settings() -> None:
 LINE = f"{PLAIN_LOGIN_MODULE} required "
 
 
-@pytest.mark.parametrize(
-    ("line", "options"),
-    [
-        (f'{LINE}a="x y" b=z ;', {"a": "x y", "b": "z"}),
-        (f"  {PLAIN_LOGIN_MODULE}\tREQUIRED\ta='x y' b='c\"d' ; ", {"a": "x y", "b": 'c"d'}),
-        (f"{PLAIN_LOGIN_MODULE} optional a.b-c$d=x-y;", {"a.b-c$d": "x-y"}),
-        (f'{LINE}a = "b\\"c" d="e\\\\f;=" g="h";', {"a": 'b"c', "d": "e\\f;=", "g": "h"}),
-        (f'{LINE}a="" b=c a="last";', {"a": "last", "b": "c"}),
-        (f"{PLAIN_LOGIN_MODULE} required;", {}),
-    ],
-)
+@pytest.mark.parametrize(("line", "options"), [
+    (f'{LINE}a="x y" b=z ;', {"a": "x y", "b": "z"}),
+    (f"  {PLAIN_LOGIN_MODULE}\tREQUIRED\ta='x y' b='c\"d' ; ", {"a": "x y", "b": 'c"d'}),
+    (f"{PLAIN_LOGIN_MODULE} optional a.b-c$d=x-y;", {"a.b-c$d": "x-y"}),
+    (f'{LINE}a = "b\\"c" d="e\\\\f;=" g="h";', {"a": 'b"c', "d": "e\\f;=", "g": "h"}),
+    (f'{LINE}a="" b=c a="last";', {"a": "last", "b": "c"}),
+    (f"{PLAIN_LOGIN_MODULE} required;", {}),
+])  # fmt: skip
 def test_options_may_be_quoted_in_either_way_or_bare(line: str, options: dict[str, str]) -> None:
     assert parse_login_options(line) == options
 
@@ -234,23 +204,20 @@ def test_quoted_password_may_be_any_text(password: str, quote: str) -> None:
     assert parse_plain_users(line).passwords == {"a": password}
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("", "the login module"),
-        ("other.Module required user_a=hidden;", "the login module"),
-        (PLAIN_LOGIN_MODULE, "after the login module"),
-        (f"{PLAIN_LOGIN_MODULE} needed user_a=hidden;", "after the login module"),
-        (f"{PLAIN_LOGIN_MODULE} required", "option 1"),
-        (LINE + "user_a=hidden", "';' after the last option"),
-        (LINE + 'user_a="hidden;', "option 2"),
-        (LINE + "user_a=;", "option 1"),
-        (LINE + 'user_a="b" "hidden";', "option 2"),
-        (LINE + 'user_a="b" user_c hidden;', "option 2"),
-        (LINE + 'username="admin" password="hidden";', "at least one option user_NAME"),
-        (LINE + ";", "at least one option user_NAME"),
-    ],
-)
+@pytest.mark.parametrize(("line", "said"), [
+    ("", "the login module"),
+    ("other.Module required user_a=hidden;", "the login module"),
+    (PLAIN_LOGIN_MODULE, "after the login module"),
+    (f"{PLAIN_LOGIN_MODULE} needed user_a=hidden;", "after the login module"),
+    (f"{PLAIN_LOGIN_MODULE} required", "option 1"),
+    (LINE + "user_a=hidden", "';' after the last option"),
+    (LINE + 'user_a="hidden;', "option 2"),
+    (LINE + "user_a=;", "option 1"),
+    (LINE + 'user_a="b" "hidden";', "option 2"),
+    (LINE + 'user_a="b" user_c hidden;', "option 2"),
+    (LINE + 'username="admin" password="hidden";', "at least one option user_NAME"),
+    (LINE + ";", "at least one option user_NAME"),
+])  # fmt: skip
 def test_malformed_line_is_rejected_without_its_secrets(line: str, said: str) -> None:
     with pytest.raises(InvalidValueError, match=said) as error:
         parse_plain_users(line)

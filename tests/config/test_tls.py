@@ -49,14 +49,11 @@ def test_listeners_own_keys_replace_the_general_ones() -> None:
     assert (general.location, general.key_name) == ("/k.pem", "ssl.keystore.location")
 
 
-@pytest.mark.parametrize(
-    ("line", "for_ssl", "for_sasl_ssl"),
-    [
-        ("ssl.client.auth=required", ClientAuth.REQUIRED, ClientAuth.NONE),
-        ("listener.name.c.ssl.client.auth=required", ClientAuth.NONE, ClientAuth.REQUIRED),
-        ("listener.name.b.ssl.client.auth=requested", ClientAuth.REQUESTED, ClientAuth.NONE),
-    ],
-)
+@pytest.mark.parametrize(("line", "for_ssl", "for_sasl_ssl"), [
+    ("ssl.client.auth=required", ClientAuth.REQUIRED, ClientAuth.NONE),
+    ("listener.name.c.ssl.client.auth=required", ClientAuth.NONE, ClientAuth.REQUIRED),
+    ("listener.name.b.ssl.client.auth=requested", ClientAuth.REQUESTED, ClientAuth.NONE),
+])  # fmt: skip
 def test_general_client_auth_is_not_for_sasl_ssl(
     line: str, for_ssl: ClientAuth, for_sasl_ssl: ClientAuth
 ) -> None:
@@ -80,62 +77,44 @@ def test_own_ports_have_keys_of_their_own() -> None:
     assert settings.without_client_auth() == replace(settings, truststore=None)
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ([], "ssl.keystore.location: required for TLS"),
-        ([STORE, "ssl.client.auth=required"], "ssl.truststore.location: required because"),
-        (["ssl.keystore.key=K"], "ssl.keystore.certificate.chain: the certificate chain and the"),
-        (["ssl.keystore.certificate.chain=C"], "ssl.keystore.key: the certificate chain and the"),
-        (
-            [STORE, "ssl.keystore.key=K", "ssl.keystore.certificate.chain=C"],
-            ": ssl.keystore.key: set either this or ssl.keystore.location",
-        ),
-        (
-            [STORE, TRUST, "ssl.truststore.certificates=C"],
-            ": ssl.truststore.certificates: set either this or ssl.truststore.location",
-        ),
-        (
-            ["ssl.keystore.key=K", "ssl.keystore.certificate.chain=C", "ssl.keystore.type=PKCS12"],
-            ": ssl.keystore.type: expected PEM for inline text, found PKCS12",
-        ),
-        (
-            [STORE, "ssl.keystore.type=PEM", "ssl.keystore.password=marker"],
-            ": ssl.keystore.password: PEM has no password for the whole store: use"
-            " ssl.key.password for an encrypted key",
-        ),
-        ([STORE, "ssl.keystore.type=BKS"], "expected one of JKS, PKCS12, PEM, found 'BKS'"),
-        ([STORE, "ssl.client.auth=maybe"], "expected one of none, requested, required"),
-        ([STORE, "ssl.enabled.protocols=TLSv1.1"], "invalid protocol 'TLSv1.1': expected TLSv1.2"),
-        ([STORE, "ssl.enabled.protocols="], "expected at least one of TLSv1.2, TLSv1.3"),
-        (
-            [STORE, "ssl.cipher.suites=TLS_AES_128_GCM_SHA256"],
-            "TLS_AES_128_GCM_SHA256 is a suite of TLS 1.3, whose suites cannot be chosen",
-        ),
-        ([STORE, "ssl.cipher.suites=RC4"], "invalid cipher suite 'RC4': expected one of TLS_ECDHE"),
-        ([STORE, "ssl.engine.factory.class=x.Y"], "a Java class cannot be loaded"),
-        ([STORE, "principal.builder.class=x.Y"], "a Java class cannot be loaded"),
-        ([STORE, "authorizerd.decision.http=https://[::1]:1"], f"{OWN}keystore.location: required"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "said"), [
+    ([], "ssl.keystore.location: required for TLS"),
+    ([STORE, "ssl.client.auth=required"], "ssl.truststore.location: required because"),
+    (["ssl.keystore.key=K"], "ssl.keystore.certificate.chain: the certificate chain and the"),
+    (["ssl.keystore.certificate.chain=C"], "ssl.keystore.key: the certificate chain and the"),
+    ([STORE, "ssl.keystore.key=K", "ssl.keystore.certificate.chain=C"],
+     ": ssl.keystore.key: set either this or ssl.keystore.location"),
+    ([STORE, TRUST, "ssl.truststore.certificates=C"],
+     ": ssl.truststore.certificates: set either this or ssl.truststore.location"),
+    (["ssl.keystore.key=K", "ssl.keystore.certificate.chain=C", "ssl.keystore.type=PKCS12"],
+     ": ssl.keystore.type: expected PEM for inline text, found PKCS12"),
+    ([STORE, "ssl.keystore.type=PEM", "ssl.keystore.password=marker"],
+     ": ssl.keystore.password: PEM has no password for the whole store: use"
+     " ssl.key.password for an encrypted key"),
+    ([STORE, "ssl.keystore.type=BKS"], "expected one of JKS, PKCS12, PEM, found 'BKS'"),
+    ([STORE, "ssl.client.auth=maybe"], "expected one of none, requested, required"),
+    ([STORE, "ssl.enabled.protocols=TLSv1.1"], "invalid protocol 'TLSv1.1': expected TLSv1.2"),
+    ([STORE, "ssl.enabled.protocols="], "expected at least one of TLSv1.2, TLSv1.3"),
+    ([STORE, "ssl.cipher.suites=TLS_AES_128_GCM_SHA256"],
+     "TLS_AES_128_GCM_SHA256 is a suite of TLS 1.3, whose suites cannot be chosen"),
+    ([STORE, "ssl.cipher.suites=RC4"], "invalid cipher suite 'RC4': expected one of TLS_ECDHE"),
+    ([STORE, "ssl.engine.factory.class=x.Y"], "a Java class cannot be loaded"),
+    ([STORE, "principal.builder.class=x.Y"], "a Java class cannot be loaded"),
+    ([STORE, "authorizerd.decision.http=https://[::1]:1"], f"{OWN}keystore.location: required"),
+])  # fmt: skip
 def test_contradictory_settings_are_rejected(lines: list[str], said: str) -> None:
     text = refuse(BASE + "\n".join([*LISTENERS, *lines, ""]))
     assert said in text
     assert "marker" not in text
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (["authorizerd.decision.http=https://0.0.0.0:1"], "authorizerd.decision.http: 0.0.0.0 is"),
-        (["authorizerd.decision.stream=tls://0.0.0.0:1"], "authorizerd.decision.stream: 0.0.0.0"),
-        (["authorizerd.admin.http=https://0.0.0.0:1"], "authorizerd.admin.http: 0.0.0.0 is not"),
-        (
-            ["authorizerd.tokens.file=/t", "authorizerd.admin.http=http://0.0.0.0:1"],
-            "localhost): use https://",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("lines", "said"), [
+    (["authorizerd.decision.http=https://0.0.0.0:1"], "authorizerd.decision.http: 0.0.0.0 is"),
+    (["authorizerd.decision.stream=tls://0.0.0.0:1"], "authorizerd.decision.stream: 0.0.0.0"),
+    (["authorizerd.admin.http=https://0.0.0.0:1"], "authorizerd.admin.http: 0.0.0.0 is not"),
+    (["authorizerd.tokens.file=/t", "authorizerd.admin.http=http://0.0.0.0:1"],
+     "localhost): use https://"),
+])  # fmt: skip
 def test_encryption_alone_opens_no_port_to_others(lines: list[str], said: str) -> None:
     stores = f"{OWN}keystore.location=/k\n{OWN}truststore.location=/t\n"
     assert said in refuse(BASE + stores + "\n".join([*lines, ""]))

@@ -103,14 +103,11 @@ def test_names_follow_the_conventions_of_prometheus() -> None:
     assert run_promtool("check", "metrics", text=exposition()) == ""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("authorizerd_acls", "authorizerd_workers", "authorizerd_audit_written_total"),
-        *(f"authorizerd_{kind}_requests_refused_total" for kind in ("http", "stream", "kafka")),
-        *("authorizerd_request_local_seconds_count", "process_resident_memory_bytes"),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    *("authorizerd_acls", "authorizerd_workers", "authorizerd_audit_written_total"),
+    *(f"authorizerd_{kind}_requests_refused_total" for kind in ("http", "stream", "kafka")),
+    *("authorizerd_request_local_seconds_count", "process_resident_memory_bytes"),
+])  # fmt: skip
 def test_scrape_contains_each_kind_of_metric(name: str) -> None:
     """Otherwise promtool would not check it."""
     assert name in sample_names()

@@ -104,21 +104,14 @@ async def test_count_is_uncertain_after_a_lost_answer(
     assert str(removed) == "0 ACLs removed, and perhaps more by an earlier attempt"
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (created(result(), result(42, "Bad."), result(31, "No.")), "InvalidRequestException: Bad."),
-        (deleted(result(54, "None.", matching_acls=[])), "SecurityDisabledException: None."),
-        (
-            deleted(result(matching_acls=[match(ACLS[0]), match(ACLS[1], 7)])),
-            "TimeoutException: The request timed out.",
-        ),
-        (
-            deleted(result(matching_acls=[]), result(44, "", matching_acls=[])),
-            "PolicyViolationException: ",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    (created(result(), result(42, "Bad."), result(31, "No.")), "InvalidRequestException: Bad."),
+    (deleted(result(54, "None.", matching_acls=[])), "SecurityDisabledException: None."),
+    (deleted(result(matching_acls=[match(ACLS[0]), match(ACLS[1], 7)])),
+     "TimeoutException: The request timed out."),
+    (deleted(result(matching_acls=[]), result(44, "", matching_acls=[])),
+     "PolicyViolationException: "),
+])  # fmt: skip
 async def test_first_error_is_raised(
     node: KafkaNode, admin: KafkaAclAdmin, given: SimpleNamespace, said: str
 ) -> None:
@@ -145,20 +138,14 @@ async def test_refusal_has_advice_if_the_flags_can_help(
     assert bool(advice) == bool(error.value.advice)
 
 
-@pytest.mark.parametrize(
-    ("code", "text", "said"),
-    [
-        (31, "No.", "ClusterAuthorizationException: No."),
-        (31, None, "ClusterAuthorizationException: Cluster authorization failed."),
-        (-1, "Oops.", "UnknownServerException: Oops."),
-        (
-            12345,
-            None,
-            "UnknownServerException: The server experienced an unexpected error when processing "
-            "the request.",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("code", "text", "said"), [
+    (31, "No.", "ClusterAuthorizationException: No."),
+    (31, None, "ClusterAuthorizationException: Cluster authorization failed."),
+    (-1, "Oops.", "UnknownServerException: Oops."),
+    (12345, None,
+     "UnknownServerException: The server experienced an unexpected error when processing "
+     "the request."),
+])  # fmt: skip
 async def test_errors_are_printed_as_exceptions_of_java(
     node: KafkaNode, admin: KafkaAclAdmin, code: int, text: str | None, said: str
 ) -> None:
@@ -185,16 +172,11 @@ async def test_server_that_is_not_ready_is_asked_again(
         await admin.delete(FILTERS)
 
 
-@pytest.mark.parametrize(
-    ("answers", "advice"),
-    [
-        (
-            [HANG_UP, answer(error_code=0, mechanisms=("PLAIN",))],
-            ["--command-config FILE", "  security.protocol=SASL_PLAINTEXT\n", 'username="NAME"'],
-        ),
-        ([HANG_UP] * 99, ["check that the server runs", "--command-config"]),
-    ],
-)
+@pytest.mark.parametrize(("answers", "advice"), [
+    ([HANG_UP, answer(error_code=0, mechanisms=("PLAIN",))],
+     ["--command-config FILE", "  security.protocol=SASL_PLAINTEXT\n", 'username="NAME"']),
+    ([HANG_UP] * 99, ["check that the server runs", "--command-config"]),
+])  # fmt: skip
 async def test_missing_login_and_dead_server_fail_at_once_with_advice(
     node: KafkaNode,
     admin: KafkaAclAdmin,

@@ -35,26 +35,23 @@ def test_any_words_are_flags_or_a_usage_error(words: list[str]) -> None:
         assert value in words or f"--topic={value}" in words
 
 
-@pytest.mark.parametrize(
-    ("words", "flag", "values"),
-    [
-        (["--topic", "a", "--topic", "b"], "topic", ["a", "b"]),
-        (["--topic=a=b", "-topic", "c"], "topic", ["a=b", "c"]),
-        (["--topic", "--list"], "topic", ["--list"]),
-        (["--topic", "--"], "topic", ["--"]),
-        (["--topic="], "topic", [""]),
-        (["--topic", ""], "topic", [""]),
-        (["--topic", "a", "stray", "-", "--topic", "b", "--", "--topic", "c"], "topic", ["a", "b"]),
-        (["--principal"], "principal", []),
-        (["--principal", "--list"], "principal", []),
-        (["--principal", "-x"], "principal", None),
-        (["--principal", "-"], "principal", ["-"]),
-        (["--principal", "--"], "principal", ["--"]),
-        (["--principal="], "principal", [""]),
-        (["--principal", "User:a", "User:b"], "principal", ["User:a"]),
-        (["--force", "no", "--list=no"], "force", []),
-    ],
-)
+@pytest.mark.parametrize(("words", "flag", "values"), [
+    (["--topic", "a", "--topic", "b"], "topic", ["a", "b"]),
+    (["--topic=a=b", "-topic", "c"], "topic", ["a=b", "c"]),
+    (["--topic", "--list"], "topic", ["--list"]),
+    (["--topic", "--"], "topic", ["--"]),
+    (["--topic="], "topic", [""]),
+    (["--topic", ""], "topic", [""]),
+    (["--topic", "a", "stray", "-", "--topic", "b", "--", "--topic", "c"], "topic", ["a", "b"]),
+    (["--principal"], "principal", []),
+    (["--principal", "--list"], "principal", []),
+    (["--principal", "-x"], "principal", None),
+    (["--principal", "-"], "principal", ["-"]),
+    (["--principal", "--"], "principal", ["--"]),
+    (["--principal="], "principal", [""]),
+    (["--principal", "User:a", "User:b"], "principal", ["User:a"]),
+    (["--force", "no", "--list=no"], "force", []),
+])  # fmt: skip
 def test_values_are_parsed_as_jopt_simple_parses_them(
     words: list[str], flag: str, values: list[str] | None
 ) -> None:
@@ -97,16 +94,13 @@ def test_value_that_is_not_utf_8_is_rejected() -> None:
         parse_arguments(["--topic", "a\udcff"])
 
 
-@pytest.mark.parametrize(
-    ("flag", "value"),
-    [
-        ("add", []),
-        ("remove", []),
-        ("bootstrap-server", ["localhost:9092"]),
-        ("bootstrap-controller", ["localhost:9093"]),
-        ("command-config", ["client.properties"]),
-    ],
-)
+@pytest.mark.parametrize(("flag", "value"), [
+    ("add", []),
+    ("remove", []),
+    ("bootstrap-server", ["localhost:9092"]),
+    ("bootstrap-controller", ["localhost:9093"]),
+    ("command-config", ["client.properties"]),
+])  # fmt: skip
 def test_log_dir_conflicts_with_flags_of_a_server(flag: str, value: list[str]) -> None:
     words = ["--list", "--log-dir", "d", f"--{flag}", *value]
     with pytest.raises(UsageError) as error:

@@ -396,17 +396,14 @@ MINE = BEFORE[3].principal
 THEIRS = {each for each in BEFORE if each.principal == MINE}
 
 
-@pytest.mark.parametrize(
-    ("flags", "answer", "is_removed", "said"),
-    [
-        (["--principal", MINE], "y\n", True, f"remove {len(THEIRS)} ACL"),
-        (["--principal", MINE], "n\n", False, "authorizerd: nothing was changed\n"),
-        (["--principal", MINE, "--force"], "", True, ""),
-        (["--principal", MINE, "--dry-run"], "", False, ""),
-        (["--principal", "User:nobody"], "", False, "no ACL is removed: none matches the flags"),
-        (["--principal", MINE, "--group", "none"], "", False, "none matches the flags"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "answer", "is_removed", "said"), [
+    (["--principal", MINE], "y\n", True, f"remove {len(THEIRS)} ACL"),
+    (["--principal", MINE], "n\n", False, "authorizerd: nothing was changed\n"),
+    (["--principal", MINE, "--force"], "", True, ""),
+    (["--principal", MINE, "--dry-run"], "", False, ""),
+    (["--principal", "User:nobody"], "", False, "no ACL is removed: none matches the flags"),
+    (["--principal", MINE, "--group", "none"], "", False, "none matches the flags"),
+])  # fmt: skip
 def test_acls_of_a_principal_are_removed_in_one_command(
     stage: Stage,
     capsys: pytest.CaptureFixture[str],

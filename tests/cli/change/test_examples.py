@@ -51,16 +51,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield daemon.ready["listeners"]["PLAINTEXT"]
 
 
-@pytest.mark.parametrize(
-    ("traffic", "test", "code"),
-    [
-        (BY_ALICE, "alice may READ topic orders", 0),
-        (BY_ALICE, "nobody but $super_users may ALTER the cluster", 0),
-        (BY_ALICE + BY_ROBOT, "alice may READ topic orders", 1),
-        (BY_ALICE, "zoe may READ topic orders", 1),
-        ("no audit line\n", "alice may READ topic orders", 1),
-    ],
-)
+@pytest.mark.parametrize(("traffic", "test", "code"), [
+    (BY_ALICE, "alice may READ topic orders", 0),
+    (BY_ALICE, "nobody but $super_users may ALTER the cluster", 0),
+    (BY_ALICE + BY_ROBOT, "alice may READ topic orders", 1),
+    (BY_ALICE, "zoe may READ topic orders", 1),
+    ("no audit line\n", "alice may READ topic orders", 1),
+])  # fmt: skip
 def test_script_stops_what_would_break(
     traffic: str, test: str, code: int, address: str, tmp_path: Path
 ) -> None:
@@ -80,13 +77,9 @@ def test_script_stops_what_would_break(
     }
     # The options with which GitHub's runners start bash.
     done = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script], cwd=tmp_path,
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert (tmp_path / "plan.json").exists() is ("Principal" in traffic)
     summary = (tmp_path / "summary.md").read_text()

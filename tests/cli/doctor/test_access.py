@@ -117,16 +117,13 @@ def test_first_inaccessible_log_file_is_an_error(
     assert found(config, configuration, tmp_path / LOCK_NAME).level is Level.ERROR
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        SASL,
-        {"ssl.keystore.password": "TOP"},
-        {"ssl.truststore.password": "TOP"},
-        {"authorizerd.http.ssl.key.password": "TOP"},
-        {"authorizerd.http.ssl.keystore.key": "TOP"},
-    ],
-)
+@pytest.mark.parametrize("more", [
+    SASL,
+    {"ssl.keystore.password": "TOP"},
+    {"ssl.truststore.password": "TOP"},
+    {"authorizerd.http.ssl.key.password": "TOP"},
+    {"authorizerd.http.ssl.keystore.key": "TOP"},
+])  # fmt: skip
 def test_file_with_passwords_or_keys_must_be_private(
     tmp_path: Path, config: Path, more: dict[str, str]
 ) -> None:
@@ -253,25 +250,19 @@ def on_cluster(principal: str, operation: str, *, host: str = "*", deny: bool = 
     return acl(principal, operation, host=host, deny=deny, cluster=True)
 
 
-@pytest.mark.parametrize(
-    ("holder", "acls", "said"),
-    [
-        (BRIDGE, [], []),
-        ("User:bridge", [], [USER]),
-        (BRIDGE, [on_cluster(BRIDGE, "CLUSTER_ACTION")], [FORWARDS, ASK]),
-        (BRIDGE, [on_cluster(BRIDGE, "CLUSTER_ACTION", host="10.0.0.1")], [FORWARDS, ASK]),
-        (BRIDGE, [on_cluster("User:*", "ALL")], [FORWARDS, READ, ASK]),
-        ("User:a", [on_cluster("User:a", "DESCRIBE")], [USER, READ]),
-        ("User:a", [on_cluster("User:a", "ALTER")], [USER, READ]),
-        (
-            BRIDGE,
-            [on_cluster(BRIDGE, "ALL"), on_cluster("User:*", "CLUSTER_ACTION", deny=True)],
-            [READ],
-        ),
-        ("User:root", [on_cluster("User:*", "ALL")], []),
-        (BRIDGE, [acl(BRIDGE, "ALL", topic="t")], []),
-    ],
-)
+@pytest.mark.parametrize(("holder", "acls", "said"), [
+    (BRIDGE, [], []),
+    ("User:bridge", [], [USER]),
+    (BRIDGE, [on_cluster(BRIDGE, "CLUSTER_ACTION")], [FORWARDS, ASK]),
+    (BRIDGE, [on_cluster(BRIDGE, "CLUSTER_ACTION", host="10.0.0.1")], [FORWARDS, ASK]),
+    (BRIDGE, [on_cluster("User:*", "ALL")], [FORWARDS, READ, ASK]),
+    ("User:a", [on_cluster("User:a", "DESCRIBE")], [USER, READ]),
+    ("User:a", [on_cluster("User:a", "ALTER")], [USER, READ]),
+    (BRIDGE, [on_cluster(BRIDGE, "ALL"), on_cluster("User:*", "CLUSTER_ACTION", deny=True)],
+     [READ]),
+    ("User:root", [on_cluster("User:*", "ALL")], []),
+    (BRIDGE, [acl(BRIDGE, "ALL", topic="t")], []),
+])  # fmt: skip
 def test_rights_of_a_token_holder_in_kafka(
     holder: str, acls: list[Acl], said: list[str], tmp_path: Path
 ) -> None:

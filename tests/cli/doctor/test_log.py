@@ -124,21 +124,14 @@ def configure(log_dir: Path, text: str = "") -> Configuration:
     return parse(f"node.id=1\nlog.dirs={log_dir}\n{text}", source="server.properties")
 
 
-@pytest.mark.parametrize(
-    ("settings", "records", "level", "said"),
-    [
-        ("", [FeatureLevel("metadata.version", 30)], Level.OK, "Kafka 4.3: the log's"),
-        ("", [FeatureLevel("metadata.version", 34)], Level.WARNING, "34, above 33, the newest"),
-        ("authorizerd.kafka.release=4.4", [], Level.OK, "4.4: authorizerd.kafka.release=4.4"),
-        (
-            QUORUM,
-            [FeatureLevel("metadata.version", 30), node(1, 30), node(9, 33, is_controller=True)],
-            Level.WARNING,
-            "broker 1 runs 4.3; controller 9 runs 4.4",
-        ),
-        (BROKERS, [], Level.WARNING, UNKNOWN_RELEASE.reason),
-    ],
-)
+@pytest.mark.parametrize(("settings", "records", "level", "said"), [
+    ("", [FeatureLevel("metadata.version", 30)], Level.OK, "Kafka 4.3: the log's"),
+    ("", [FeatureLevel("metadata.version", 34)], Level.WARNING, "34, above 33, the newest"),
+    ("authorizerd.kafka.release=4.4", [], Level.OK, "4.4: authorizerd.kafka.release=4.4"),
+    (QUORUM, [FeatureLevel("metadata.version", 30), node(1, 30), node(9, 33, is_controller=True)],
+     Level.WARNING, "broker 1 runs 4.3; controller 9 runs 4.4"),
+    (BROKERS, [], Level.WARNING, UNKNOWN_RELEASE.reason),
+])  # fmt: skip
 def test_finding_names_what_keeps_a_mix(
     tmp_path: Path, settings: str, records: list[FeatureLevel | bytes], level: Level, said: str
 ) -> None:

@@ -34,16 +34,13 @@ from authorizerd.cli.doctor.system import (
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
-@pytest.mark.parametrize(
-    ("wall_s", "step_s", "level"),
-    [
-        (CLOCK_START_S, 0.0, Level.OK),
-        (CLOCK_START_S, CLOCK_STEP_S * 2, Level.WARNING),
-        (CLOCK_START_S, -CLOCK_STEP_S * 2, Level.WARNING),
-        (CLOCK_START_S - 1, 0.0, Level.ERROR),
-        (0.0, 0.0, Level.ERROR),
-    ],
-)
+@pytest.mark.parametrize(("wall_s", "step_s", "level"), [
+    (CLOCK_START_S, 0.0, Level.OK),
+    (CLOCK_START_S, CLOCK_STEP_S * 2, Level.WARNING),
+    (CLOCK_START_S, -CLOCK_STEP_S * 2, Level.WARNING),
+    (CLOCK_START_S - 1, 0.0, Level.ERROR),
+    (0.0, 0.0, Level.ERROR),
+])  # fmt: skip
 def test_clock_must_be_set_and_steady(wall_s: float, step_s: float, level: Level) -> None:
     assert judge_clock(wall_s, step_s).level is level
 
@@ -81,19 +78,16 @@ def test_missing_requirement_is_an_error() -> None:
 SLOW = SYNC_SLOW_MS + 1
 
 
-@pytest.mark.parametrize(
-    ("judge", "measured", "level"),
-    [
-        (judge_free_space, FREE_BYTES_LEAST - 1, Level.ERROR),
-        (judge_free_space, FREE_BYTES_LEAST, Level.WARNING),
-        (judge_free_space, FREE_BYTES_ENOUGH - 1, Level.WARNING),
-        (judge_free_space, FREE_BYTES_ENOUGH, Level.OK),
-        (judge_free_files, FREE_FILES_ENOUGH, Level.OK),
-        (judge_free_files, FREE_FILES_ENOUGH - 1, Level.WARNING),
-        (judge_syncs, [1.0, 1.0, SLOW], Level.OK),
-        (judge_syncs, [1.0, SLOW, SLOW], Level.WARNING),
-    ],
-)
+@pytest.mark.parametrize(("judge", "measured", "level"), [
+    (judge_free_space, FREE_BYTES_LEAST - 1, Level.ERROR),
+    (judge_free_space, FREE_BYTES_LEAST, Level.WARNING),
+    (judge_free_space, FREE_BYTES_ENOUGH - 1, Level.WARNING),
+    (judge_free_space, FREE_BYTES_ENOUGH, Level.OK),
+    (judge_free_files, FREE_FILES_ENOUGH, Level.OK),
+    (judge_free_files, FREE_FILES_ENOUGH - 1, Level.WARNING),
+    (judge_syncs, [1.0, 1.0, SLOW], Level.OK),
+    (judge_syncs, [1.0, SLOW, SLOW], Level.WARNING),
+])  # fmt: skip
 def test_space_inodes_and_syncs_are_judged(
     tmp_path: Path, judge: Callable[[Path, object], Finding], measured: object, level: Level
 ) -> None:

@@ -24,6 +24,7 @@ from authorizerd.metadata.storage import DISK
 from authorizerd.protocol.records.scram import ScramMechanism, make_credential, salt_password
 from tests.support.acls import acl
 from tests.support.daemon_process import write_config
+from tests.support.fixture_types import Capture
 from tests.support.log_files import read_acls, read_cluster
 
 SALT = b"salt of 16 bytes"
@@ -47,27 +48,20 @@ def added(
 ALICE = added("alice", SHA_256, "secret")
 
 
-@pytest.mark.parametrize(
-    ("argument", "expected"),
-    [
-        ("SCRAM-SHA-256=[name=alice,password=secret]", ALICE),
-        ("  SCRAM-SHA-256=[password=secret,name=alice,,] ", ALICE),
-        ('SCRAM-SHA-256=[name="alice",password="secret"]', ALICE),
-        ("SCRAM-SHA-256=[name=bob,name=alice,password=secret]", ALICE),
-        (f"SCRAM-SHA-256=[name=alice,salt={SALT_TEXT},password=secret]", ALICE),
-        (f"SCRAM-SHA-256=[name=alice,salt={SALT_TEXT.rstrip('=')},password=secret]", ALICE),
-        (f"SCRAM-SHA-256=[name=alice,password=secret,saltedpassword={SALTED_TEXT}]", ALICE),
-        (
-            "SCRAM-SHA-512=[name=b=c,iterations=16384,password=d=]e]",
-            added("b=c", SHA_512, "d=]e", 16384),
-        ),
-        ('SCRAM-SHA-512=[name=é,iterations=+4096,password="]', added("é", SHA_512, '"')),
-        (
-            f'SCRAM-SHA-256=[name=a,salt="{SALT_TEXT}",saltedpassword="{SALTED_TEXT}"]',
-            CredentialAdded("a", SHA_256, make_credential(SHA_256, SALTED, SALT, ITERATIONS)),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("argument", "expected"), [
+    ("SCRAM-SHA-256=[name=alice,password=secret]", ALICE),
+    ("  SCRAM-SHA-256=[password=secret,name=alice,,] ", ALICE),
+    ('SCRAM-SHA-256=[name="alice",password="secret"]', ALICE),
+    ("SCRAM-SHA-256=[name=bob,name=alice,password=secret]", ALICE),
+    (f"SCRAM-SHA-256=[name=alice,salt={SALT_TEXT},password=secret]", ALICE),
+    (f"SCRAM-SHA-256=[name=alice,salt={SALT_TEXT.rstrip('=')},password=secret]", ALICE),
+    (f"SCRAM-SHA-256=[name=alice,password=secret,saltedpassword={SALTED_TEXT}]", ALICE),
+    ("SCRAM-SHA-512=[name=b=c,iterations=16384,password=d=]e]",
+     added("b=c", SHA_512, "d=]e", 16384)),
+    ('SCRAM-SHA-512=[name=é,iterations=+4096,password="]', added("é", SHA_512, '"')),
+    (f'SCRAM-SHA-256=[name=a,salt="{SALT_TEXT}",saltedpassword="{SALTED_TEXT}"]',
+     CredentialAdded("a", SHA_256, make_credential(SHA_256, SALTED, SALT, ITERATIONS))),
+])  # fmt: skip
 def test_argument_is_read_as_kafka_storage_reads_it(
     argument: str, expected: CredentialAdded
 ) -> None:
@@ -92,10 +86,8 @@ def test_salt_is_random_by_default() -> None:
 REFUSED = [
     ("", "expected '=' after the mechanism"),
     ("hunter2", "expected '=' after the mechanism"),
-    (
-        "=[name=a,password=hunter2]",
-        "unknown mechanism: expected one of SCRAM-SHA-256, SCRAM-SHA-512",
-    ),
+    ("=[name=a,password=hunter2]",
+     "unknown mechanism: expected one of SCRAM-SHA-256, SCRAM-SHA-512"),
     ("scram-sha-256=[name=a,password=hunter2]", "unknown mechanism: expected one of"),
     ("PLAIN=[name=a,password=hunter2]", "unknown mechanism: expected one of"),
     ("SCRAM-SHA-256=name=a,password=hunter2]", "expected [ after the equals sign"),
@@ -103,10 +95,8 @@ REFUSED = [
     ("SCRAM-SHA-256=[", "expected ] at the end"),
     ("SCRAM-SHA-256=[]", "part 1 has no equals sign"),
     ("SCRAM-SHA-256=[name=a,password=x,hunter2]", "part 3 has no equals sign"),
-    (
-        "SCRAM-SHA-256=[name=a,password=x,hunter2=]",
-        "part 3 has an unknown key: expected one of name, password",
-    ),
+    ("SCRAM-SHA-256=[name=a,password=x,hunter2=]",
+     "part 3 has an unknown key: expected one of name, password"),
     ("SCRAM-SHA-256=[name=a, password=hunter2]", "part 2 has an unknown key"),
     ("SCRAM-SHA-256=[password=hunter2]", "you must supply 'name'"),
     ("SCRAM-SHA-256=[name=,password=hunter2]", "'name' is empty"),
@@ -126,7 +116,7 @@ REFUSED = [
     ("SCRAM-SHA-256=[name=a,iterations=99999999999,password=hunter2]", "is not an integer"),
     ("SCRAM-SHA-256=[name=\udcff,password=hunter2]", "'name' is not UTF-8"),
     ("SCRAM-SHA-256=[name=a,password=hunter2\udcff]", "'password' is not UTF-8"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("argument", "reason"), REFUSED)
@@ -170,7 +160,7 @@ def test_error_never_contains_the_password(argument: str) -> None:
 
 
 def test_format_writes_credentials_in_the_second_batch_and_no_password(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    tmp_path: Path, capsys: Capture, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = write_config(tmp_path, tmp_path / "log")
     arguments = [
@@ -194,18 +184,15 @@ def test_format_writes_credentials_in_the_second_batch_and_no_password(
         assert "secret" not in said
 
 
-@pytest.mark.parametrize(
-    ("mechanisms", "arguments", "is_warned"),
-    [
-        ("SCRAM-SHA-512", [], True),
-        ("SCRAM-SHA-512", ["--add-scram", "SCRAM-SHA-256=[name=a,password=b]"], True),
-        ("SCRAM-SHA-512", ["--add-scram", "SCRAM-SHA-512=[name=a,password=b]"], False),
-        ("SCRAM-SHA-512,PLAIN", [], False),
-    ],
-)
+@pytest.mark.parametrize(("mechanisms", "arguments", "is_warned"), [
+    ("SCRAM-SHA-512", [], True),
+    ("SCRAM-SHA-512", ["--add-scram", "SCRAM-SHA-256=[name=a,password=b]"], True),
+    ("SCRAM-SHA-512", ["--add-scram", "SCRAM-SHA-512=[name=a,password=b]"], False),
+    ("SCRAM-SHA-512,PLAIN", [], False),
+])  # fmt: skip
 def test_format_warns_that_nobody_can_log_in(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     mechanisms: str,
     arguments: list[str],
     is_warned: bool,
@@ -222,9 +209,7 @@ def test_format_warns_that_nobody_can_log_in(
     assert ("nobody can log in at SASL_PLAINTEXT" in capsys.readouterr().err) is is_warned
 
 
-def test_invalid_argument_creates_no_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_argument_creates_no_log(tmp_path: Path, capsys: Capture) -> None:
     config = write_config(tmp_path, tmp_path / "log")
     argument = "SCRAM-SHA-256=[name=a,password=hunter2"
     assert main(["format", "--config", str(config), "--add-scram", argument]) == 1
@@ -243,19 +228,13 @@ def old_log(tmp_path: Path) -> Path:
     """Return a log at the level of 4.3, with an ACL for a range."""
     log_dir = tmp_path / "log"
     format_log_directory(
-        log_dir,
-        cluster_id=None,
-        node_id=1,
-        storage=DISK,
-        batches=[[AclAdded(bytes(16), RANGE)]],
+        log_dir, cluster_id=None, node_id=1, storage=DISK, batches=[[AclAdded(bytes(16), RANGE)]],
         metadata_version=30,
-    )
+    )  # fmt: skip
     return log_dir
 
 
-def test_upgrade_raises_the_level_and_names_the_ranges(
-    old_log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_upgrade_raises_the_level_and_names_the_ranges(old_log: Path, capsys: Capture) -> None:
     """The ACLs stay. A second upgrade changes nothing."""
     upgrade = ["features", "upgrade", "--log-dir", str(old_log), "--metadata", "4.4-IV2"]
     assert main(["features", "describe", "--log-dir", str(old_log)]) == 0
@@ -276,7 +255,7 @@ def test_upgrade_raises_the_level_and_names_the_ranges(
     assert capsys.readouterr().out == "The log has 4.4-IV2 (33) already.\n"
 
 
-def test_level_is_not_lowered(old_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_level_is_not_lowered(old_log: Path, capsys: Capture) -> None:
     flags = ["features", "upgrade", "--log-dir", str(old_log), "--metadata"]
     assert main([*flags, "4.4-IV2"]) == 0
     assert main([*flags, "4.3-IV0"]) == 1

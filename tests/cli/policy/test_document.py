@@ -140,20 +140,14 @@ WHOLE_FAULTS = [
     ("test: [a may READ 7]", ["1:1: unknown key 'test' (did you mean tests?)"]),
     ("tests: [a may READ 7]\ntests: [b may READ 7]", ["2:1: duplicate key 'tests'"]),
     ("tests:\n- name: n\n  name: m\n  assert: a may READ 7", ["3:3: duplicate key 'name'"]),
-    (
-        "tests:\n- a may READ topic: t",
-        ["2:3: unknown key 'a may READ topic': put a sentence that contains ': ' into quotes"],
-    ),
+    ("tests:\n- a may READ topic: t",
+     ["2:3: unknown key 'a may READ topic': put a sentence that contains ': ' into quotes"]),
     ("tests:\n- a may RAED 7", ["2:9: unknown operation 'RAED' (did you mean READ?)"]),
     ("tests:\n- 'a may RAED t'", ["2:10: unknown operation 'RAED'"]),
     ("tests:\n- a may READ\n    topc t", ["2:3: expected a resource type"]),
-    (
-        "tests:\n- a may READ 7\n- 7\n- b my READ 7",
-        [
-            "3:3: expected a sentence, found a number, '7': put it into quotes",
-            "4:5: expected 'may' or 'can', found 'my'",
-        ],
-    ),
+    ("tests:\n- a may READ 7\n- 7\n- b my READ 7",
+     ["3:3: expected a sentence, found a number, '7': put it into quotes",
+      "4:5: expected 'may' or 'can', found 'my'"]),
     ("tests:\n- no", ["2:3: expected a sentence, found a boolean, 'no': put it into quotes"]),
     ("tests:\n- [a may READ 7]", ["2:3: expected a sentence or a mapping, found a list"]),
     ("tests: [a may READ 7]\n---\ntests: []", ["2:1: expected one document, found a second"]),
@@ -167,34 +161,22 @@ WHOLE_FAULTS = [
     ("tests: [a may READ 7", ["not YAML"]),
     ("tests:\n\t- a", ["2:1: not YAML"]),
     ("tests: [a\0]", ["1:10: not YAML"]),
-]
+]  # fmt: skip
 FIELD_FAULTS = [
-    (
-        "principal: no, may: READ, topic: t",
-        ["2:15: expected a principal, found a boolean, 'no': put it into quotes"],
-    ),
-    (
-        "principal: a, may: READ, topic: 1_000",
-        ["2:36: expected a name, found a number, '1_000': put it into quotes"],
-    ),
+    ("principal: no, may: READ, topic: t",
+     ["2:15: expected a principal, found a boolean, 'no': put it into quotes"]),
+    ("principal: a, may: READ, topic: 1_000",
+     ["2:36: expected a name, found a number, '1_000': put it into quotes"]),
     ("principal: a, may: READ, topic: 2026-11-23", ["found a date"]),
     ("principal: a, may: READ, topic: 0x1F", ["found a number"]),
     ("principal: a, may: READ, topic: ~", ["expected a name, found nothing"]),
-    (
-        "principal: a, may: READ, topic: *name",
-        [
-            "2:36: expected a text or a list, found the alias *name: put a text that begins with "
-            "'*' into quotes",
-        ],
-    ),
-    (
-        "principal: a, may: READ, topic: *",
-        ["2:37: not YAML: did not find expected alphabetic or numeric character: put"],
-    ),
-    (
-        "principal: &a b, may: READ, topic: t",
-        ["2:15: expected a text or a list, found the anchor &a: anchors are not"],
-    ),
+    ("principal: a, may: READ, topic: *name",
+     ["2:36: expected a text or a list, found the alias *name: put a text that begins with "
+      "'*' into quotes"]),
+    ("principal: a, may: READ, topic: *",
+     ["2:37: not YAML: did not find expected alphabetic or numeric character: put"]),
+    ("principal: &a b, may: READ, topic: t",
+     ["2:15: expected a text or a list, found the anchor &a: anchors are not"]),
     ("principal: !!str 1, may: READ, topic: t", ["2:15: expected no tag"]),
     ("<<: {a: b}", ["2:4: expected a text as a key, found a merge key"]),
     ("on: a", ["2:4: expected a text as a key, found a boolean, 'on'"]),
@@ -203,19 +185,13 @@ FIELD_FAULTS = [
     ("principal: a, topic: t", ["2:3: missing what they may do: expected one of may"]),
     ("may: READ, topic: t", ["2:3: missing who: expected one of principal"]),
     ("principal: a, may: READ", ["2:3: missing the resource: expected one of topic"]),
-    (
-        "principal: a, nobody: true, may: READ, topic: t",
-        ["2:18: expected one key for who, found 'principal' and 'nobody'"],
-    ),
-    (
-        "principal: a, may: READ, may_not: WRITE, topic: t",
-        ["2:29: expected one key for what they may do"],
-    ),
+    ("principal: a, nobody: true, may: READ, topic: t",
+     ["2:18: expected one key for who, found 'principal' and 'nobody'"]),
+    ("principal: a, may: READ, may_not: WRITE, topic: t",
+     ["2:29: expected one key for what they may do"]),
     ("principal: a, may: READ, topic: t, group: g", ["2:39: expected one key for the resource"]),
-    (
-        "principal: a, may: READ, topic: t, host: 1.1.1.1, hosts: [1.1.1.2]",
-        ["expected one key for the hosts"],
-    ),
+    ("principal: a, may: READ, topic: t, host: 1.1.1.1, hosts: [1.1.1.2]",
+     ["expected one key for the hosts"]),
     ("nobody: true, may_not: READ, topic: t", ["2:18: expected 'may': to assert"]),
     ("nobody: false, may: READ, topic: t", ["2:12: expected true, found a boolean"]),
     ("nobody: yes, may: READ, topic: t", ["2:12: expected true, found a boolean"]),
@@ -225,28 +201,20 @@ FIELD_FAULTS = [
     ("at_most: -1, may: READ, topic: t", ["2:13: expected a number from 0 to"]),
     ("principal: a, but: b, may: READ, topic: t", ["2:18: expected 'but' only with"]),
     ("principal: $super_users, may: READ, topic: t", ["2:15: expected $super_users only in"]),
-    (
-        "principal: a, may: [], topic: t",
-        ["2:23: expected an operation or a list, found an empty list"],
-    ),
+    ("principal: a, may: [], topic: t",
+     ["2:23: expected an operation or a list, found an empty list"]),
     ("principal: a, may: [READ, READ], topic: t", ["2:30: 'READ' is already in line"]),
     ("principal: a, may: [[READ]], topic: t", ["2:24: expected an operation, found a list"]),
     ("principal: a, may: READ, topic: {name: t}", ["2:37: unknown key 'name'"]),
-    (
-        "principal: a, may: READ, topic: {literal: ''}",
-        ["2:47: expected a name, found an empty text"],
-    ),
-    (
-        "principal: a, may: READ, topic: t, host: web-1",
-        ["2:45: expected an IP address, found 'web-1'"],
-    ),
+    ("principal: a, may: READ, topic: {literal: ''}",
+     ["2:47: expected a name, found an empty text"]),
+    ("principal: a, may: READ, topic: t, host: web-1",
+     ["2:45: expected an IP address, found 'web-1'"]),
     ("principal: a, may: ALTER, group: g", ["2:23: ALTER does not apply to GROUP"]),
-    (
-        "name: n, assert: a may READ 7, topic: t",
-        ["2:35: expected a sentence or fields, found 'assert' and 'topic'"],
-    ),
+    ("name: n, assert: a may READ 7, topic: t",
+     ["2:35: expected a sentence or fields, found 'assert' and 'topic'"]),
     ("name: 7, assert: a may READ 7", ["2:10: expected a name, found a number"]),
-]
+]  # fmt: skip
 """The fields of a test in line 2, after column 3."""
 
 
@@ -289,14 +257,11 @@ def test_first_faults_are_shown_and_all_are_counted() -> None:
     assert raised.value.count == FAULTS_SHOWN_MAX + 2
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        (None, "1:1: No such file or directory"),
-        (b"x" * (FILE_BYTES_MAX + 1), f"1:1: expected at most {FILE_BYTES_MAX} bytes, found more"),
-        (b"tests:\n- a \xff", "2:5: not valid UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("content", "fault"), [
+    (None, "1:1: No such file or directory"),
+    (b"x" * (FILE_BYTES_MAX + 1), f"1:1: expected at most {FILE_BYTES_MAX} bytes, found more"),
+    (b"tests:\n- a \xff", "2:5: not valid UTF-8"),
+])  # fmt: skip
 def test_file_that_cannot_be_read_is_a_fault(
     tmp_path: Path, content: bytes | None, fault: str
 ) -> None:
@@ -377,15 +342,12 @@ def _depth(value: object) -> int:
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: [b, 'c', \"d\"]\ne:\n- {f: g}\n- >\n  folded\n  text\n- |\n  block\n",
-        "- no\n- 1_000\n- ~\n-\n- 0x1F\n- 1.5\n- 2026-11-23\n- yes\n- =\n",
-        "plain words\n  on two lines\n",
-        "- 'it''s'\n-   \"tab\\t\"\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "a: [b, 'c', \"d\"]\ne:\n- {f: g}\n- >\n  folded\n  text\n- |\n  block\n",
+    "- no\n- 1_000\n- ~\n-\n- 0x1F\n- 1.5\n- 2026-11-23\n- yes\n- =\n",
+    "plain words\n  on two lines\n",
+    "- 'it''s'\n-   \"tab\\t\"\n",
+])  # fmt: skip
 def test_both_parsers_give_the_same_tree(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyYAML may be installed without libyaml."""
     tree = read_yaml(text)
@@ -416,18 +378,15 @@ def test_kind_is_what_yaml_makes_of_a_word(text: str, kind: str | None) -> None:
     assert node.kind == kind
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("- word", (1, 3, True)),
-        ("- 'word'", (1, 4, True)),
-        ('- "a\\tb"', (1, 3, False)),
-        ("- >\n  word", (1, 3, False)),
-        ("- word\n  more", (1, 3, False)),
-        ("- ü 'x'", (1, 3, True)),
-        ("# é\n-  word", (2, 4, True)),
-    ],
-)
+@pytest.mark.parametrize(("text", "place"), [
+    ("- word", (1, 3, True)),
+    ("- 'word'", (1, 4, True)),
+    ('- "a\\tb"', (1, 3, False)),
+    ("- >\n  word", (1, 3, False)),
+    ("- word\n  more", (1, 3, False)),
+    ("- ü 'x'", (1, 3, True)),
+    ("# é\n-  word", (2, 4, True)),
+])  # fmt: skip
 def test_place_of_a_text_is_that_of_its_first_character(
     text: str, place: tuple[int, int, bool]
 ) -> None:

@@ -34,41 +34,24 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_small_log(tmp_path_factory.mktemp("log"))
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "expected"),
-    [
-        (
-            f"{ROBOT} --host 10.0.0.8",
-            3,
-            [
-                "Principal = User:robot is Denied operation = WRITE from host = 10.0.0.8 ",
-                "at log offset 27, with 11 ACLs",
-                "allow.everyone.if.no.acl.found is false",
-                "near misses:",
-                "  User:robot is allowed WRITE on topic `status` from host 10.0.0.7, but not ",
-                "  User:robot is allowed READ and DESCRIBE on topic `status`, but not WRITE.",
-                "to allow it, add one ACL:",
-                "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:robot ",
-                "with super.users= (--super-users)",
-            ],
-        ),
-        (
-            f"{ROBOT} --host 10.0.0.7",
-            0,
-            [
-                "Principal = User:robot is Allowed operation = WRITE from host = 10.0.0.7 ",
-                "  StandardAcl[resourceType=TOPIC, resourceName=status, patternType=LITERAL, "
-                "principal=User:robot, host=10.0.0.7, operation=WRITE, permissionType=ALLOW]: "
-                "allows WRITE; this ACL decides",
-                "at log offset 27, with 11 ACLs",
-                "allow.everyone.if.no.acl.found is false",
-                "to deny it, remove one ACL:",
-                "  kafka-acls --bootstrap-server HOST:PORT --remove --force --allow-principal ",
-                "with super.users= (--super-users)",
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("words", "code", "expected"), [
+    (f"{ROBOT} --host 10.0.0.8", 3,
+     ["Principal = User:robot is Denied operation = WRITE from host = 10.0.0.8 ",
+      "at log offset 27, with 11 ACLs", "allow.everyone.if.no.acl.found is false", "near misses:",
+      "  User:robot is allowed WRITE on topic `status` from host 10.0.0.7, but not ",
+      "  User:robot is allowed READ and DESCRIBE on topic `status`, but not WRITE.",
+      "to allow it, add one ACL:",
+      "  kafka-acls --bootstrap-server HOST:PORT --add --allow-principal User:robot ",
+      "with super.users= (--super-users)"]),
+    (f"{ROBOT} --host 10.0.0.7", 0,
+     ["Principal = User:robot is Allowed operation = WRITE from host = 10.0.0.7 ",
+      "  StandardAcl[resourceType=TOPIC, resourceName=status, patternType=LITERAL, "
+      "principal=User:robot, host=10.0.0.7, operation=WRITE, permissionType=ALLOW]: "
+      "allows WRITE; this ACL decides", "at log offset 27, with 11 ACLs",
+      "allow.everyone.if.no.acl.found is false", "to deny it, remove one ACL:",
+      "  kafka-acls --bootstrap-server HOST:PORT --remove --force --allow-principal ",
+      "with super.users= (--super-users)"]),
+])  # fmt: skip
 def test_every_line_begins_as_expected(
     log_dir: Path,
     capsys: pytest.CaptureFixture[str],
@@ -91,14 +74,9 @@ def test_document_has_the_fields_of_the_decision_port_and_the_source(
     assert found["offset"] == found["source"]["offset"] == 27
     assert found["smallest_change"]["change"] == "add"
     assert found["smallest_change"]["acl"] == {
-        "resource_type": "TOPIC",
-        "resource_name": "status",
-        "pattern_type": "LITERAL",
-        "principal": "User:robot",
-        "host": "*",
-        "operation": "WRITE",
-        "permission_type": "ALLOW",
-    }
+        "resource_type": "TOPIC", "resource_name": "status", "pattern_type": "LITERAL",
+        "principal": "User:robot", "host": "*", "operation": "WRITE", "permission_type": "ALLOW",
+    }  # fmt: skip
 
 
 def test_answer_of_a_broker_has_no_offset_and_its_address(

@@ -25,22 +25,19 @@ LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "pattern_type", "name", "said"),
-    [
-        (TOPIC, LITERAL, "orders", "topic orders"),
-        (TOPIC, PREFIXED, "orders-", "topics that begin with orders-"),
-        (TOPIC, LITERAL, "*", "every topic"),
-        (TOPIC, PREFIXED, "*", "topics that begin with *"),
-        (TOPIC, PREFIXED, "", "every topic"),
-        (TOPIC, 0, "", "topics that no ACL names"),
-        (GROUP, LITERAL, "g", "group g"),
-        (ResourceType.TRANSACTIONAL_ID, PREFIXED, "x", "transactional ids that begin with x"),
-        (ResourceType.CLUSTER, LITERAL, "kafka-cluster", "the cluster"),
-        (ResourceType.DELEGATION_TOKEN, LITERAL, "t", "delegation token t"),
-        (ResourceType.USER, LITERAL, "User:a", "user User:a"),
-    ],
-)
+@pytest.mark.parametrize(("resource_type", "pattern_type", "name", "said"), [
+    (TOPIC, LITERAL, "orders", "topic orders"),
+    (TOPIC, PREFIXED, "orders-", "topics that begin with orders-"),
+    (TOPIC, LITERAL, "*", "every topic"),
+    (TOPIC, PREFIXED, "*", "topics that begin with *"),
+    (TOPIC, PREFIXED, "", "every topic"),
+    (TOPIC, 0, "", "topics that no ACL names"),
+    (GROUP, LITERAL, "g", "group g"),
+    (ResourceType.TRANSACTIONAL_ID, PREFIXED, "x", "transactional ids that begin with x"),
+    (ResourceType.CLUSTER, LITERAL, "kafka-cluster", "the cluster"),
+    (ResourceType.DELEGATION_TOKEN, LITERAL, "t", "delegation token t"),
+    (ResourceType.USER, LITERAL, "User:a", "user User:a"),
+])  # fmt: skip
 def test_patterns(resource_type: int, pattern_type: int, name: str, said: str) -> None:
     assert describe_pattern(resource_type, pattern_type, name) == said
 
@@ -50,15 +47,12 @@ def test_exceptions() -> None:
     assert describe_exception(PREFIXED, "orders-x-") == "those that begin with orders-x-"
 
 
-@pytest.mark.parametrize(
-    ("resource_type", "operations", "said"),
-    [
-        (TOPIC, [Operation.WRITE, Operation.READ], "READ, WRITE"),
-        (TOPIC, SUPPORTED[TOPIC], "every operation"),
-        (TOPIC, SUPPORTED[TOPIC][1:], ", ".join(each.name for each in SUPPORTED[TOPIC][1:])),
-        (ResourceType.DELEGATION_TOKEN, [Operation.DESCRIBE], "DESCRIBE"),
-    ],
-)
+@pytest.mark.parametrize(("resource_type", "operations", "said"), [
+    (TOPIC, [Operation.WRITE, Operation.READ], "READ, WRITE"),
+    (TOPIC, SUPPORTED[TOPIC], "every operation"),
+    (TOPIC, SUPPORTED[TOPIC][1:], ", ".join(each.name for each in SUPPORTED[TOPIC][1:])),
+    (ResourceType.DELEGATION_TOKEN, [Operation.DESCRIBE], "DESCRIBE"),
+])  # fmt: skip
 def test_operations(resource_type: int, operations: list[int], said: str) -> None:
     assert describe_operations(resource_type, operations) == said
 
@@ -73,21 +67,18 @@ def test_names_beyond_the_limit_are_counted(limit: int | None, said: str) -> Non
 TOPICS = ("*a", "orders", "orders-a", "orders-b", "orders-b-1", "payments")
 
 
-@pytest.mark.parametrize(
-    ("pattern_type", "name", "exceptions", "covered"),
-    [
-        (LITERAL, "orders", (), ["orders"]),
-        (LITERAL, "order", (), []),
-        (LITERAL, "zzz", (), []),
-        (PREFIXED, "orders-", (), ["orders-a", "orders-b", "orders-b-1"]),
-        (PREFIXED, "p", (), ["payments"]),
-        (PREFIXED, "q", (), []),
-        (PREFIXED, "orders", ((LITERAL, "orders-b"),), ["orders", "orders-a", "orders-b-1"]),
-        (PREFIXED, "orders", ((PREFIXED, "orders-b"),), ["orders", "orders-a"]),
-        (LITERAL, "*", ((PREFIXED, "orders"),), ["payments"]),
-        (PREFIXED, "", (), [*TOPICS]),
-    ],
-)
+@pytest.mark.parametrize(("pattern_type", "name", "exceptions", "covered"), [
+    (LITERAL, "orders", (), ["orders"]),
+    (LITERAL, "order", (), []),
+    (LITERAL, "zzz", (), []),
+    (PREFIXED, "orders-", (), ["orders-a", "orders-b", "orders-b-1"]),
+    (PREFIXED, "p", (), ["payments"]),
+    (PREFIXED, "q", (), []),
+    (PREFIXED, "orders", ((LITERAL, "orders-b"),), ["orders", "orders-a", "orders-b-1"]),
+    (PREFIXED, "orders", ((PREFIXED, "orders-b"),), ["orders", "orders-a"]),
+    (LITERAL, "*", ((PREFIXED, "orders"),), ["payments"]),
+    (PREFIXED, "", (), [*TOPICS]),
+])  # fmt: skip
 def test_topics_that_a_pattern_covers(
     pattern_type: int, name: str, exceptions: tuple[tuple[int, str], ...], covered: list[str]
 ) -> None:
@@ -117,14 +108,9 @@ def test_known_topics_are_those_of_which_something_is_allowed(
     topics = tuple(sorted(names - {"*"}))
     snapshot = snapshot_of(*held)
     source = AclSource(
-        snapshot=snapshot,
-        settings=settings,
-        stated=(),
-        topics=topics,
-        place=Place.LOG,
-        name="log",
+        snapshot=snapshot, settings=settings, stated=(), topics=topics, place=Place.LOG, name="log",
         offset=0,
-    )
+    )  # fmt: skip
     listed = {
         (operation, topic)
         for entry in find_entries(source, principal, host, {TOPIC: SUPPORTED[TOPIC]})

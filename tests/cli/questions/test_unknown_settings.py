@@ -13,6 +13,7 @@ from authorizerd.cli.main import main
 from authorizerd.management.formats.listing import format_acls
 from tests.cli.questions.small_log import ACLS
 from tests.support.acls import KNOWN_SETTINGS, acl
+from tests.support.fixture_types import Capture
 from tests.support.log_files import added, removed, write_log
 
 USERS, OPEN = KNOWN_SETTINGS
@@ -113,7 +114,7 @@ CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("words", "flags", "code", "lines", "unknown"), CASES)
 def test_answer_names_what_is_unknown(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     words: str,
     flags: tuple[str, ...],
     code: int,
@@ -131,7 +132,7 @@ def test_answer_names_what_is_unknown(
 
 
 def test_settings_that_are_unknown_are_null_in_documents(
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     def document(words: str) -> Any:  # noqa: ANN401
         ask(f"{words} --json")
@@ -145,9 +146,7 @@ def test_settings_that_are_unknown_are_null_in_documents(
     assert ops["super_user"] is None
 
 
-def test_change_that_denies_leaves_no_resource_open(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_change_that_denies_leaves_no_resource_open(folder: Path, capsys: Capture) -> None:
     """With allow.everyone.if.no.acl.found, removing the last ACL of a resource would allow more."""
     (folder / "acls.txt").write_text(format_acls([acl("User:a", "WRITE", topic="t")]))
     assert ask(f"{EXPLAIN} User:a --topic t", (USERS,)) == 0
@@ -176,7 +175,7 @@ def test_change_that_denies_leaves_no_resource_open(
 )  # fmt: skip
 def test_history_says_what_its_denials_depend_on(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
     principal: str,
     flags: tuple[str, ...],
     doubt: str,
@@ -198,7 +197,7 @@ def test_history_says_what_its_denials_depend_on(
 
 
 def test_denial_of_today_is_no_more_certain_than_that_of_the_past(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     write_log(tmp_path, [added(1, acl("User:a", topic="t"))], [removed(1)])
     words = f"explain --log-dir {tmp_path} --principal User:a --topic t --operation read --as-of 2"
@@ -215,9 +214,7 @@ def test_denial_of_today_is_no_more_certain_than_that_of_the_past(
     assert found["unknown_settings"] == [SUPER_USERS, ALLOW_EVERYONE]
 
 
-def test_allowed_answers_of_a_history_are_certain(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_allowed_answers_of_a_history_are_certain(tmp_path: Path, capsys: Capture) -> None:
     write_log(tmp_path, [added(1, acl("User:a", topic="t"))])
     words = f"history --log-dir {tmp_path} --principal User:a --topic t --operation read --since 2"
     assert main(words.split()) == 0

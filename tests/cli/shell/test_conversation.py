@@ -40,29 +40,26 @@ def new_shell(printed: list[str] | None = None) -> Shell:
     return Shell(tree(), lines.append, is_interactive=True)
 
 
-@pytest.mark.parametrize(
-    ("line", "candidates"),
-    [
-        ("l", ["ls "]),
-        ("h", ["help ", "history "]),
-        ("x", []),
-        ("man c", ["cat", "cd"]),
-        ("nope /d", []),
-        ("pwd /d", []),
-        ("ls d", ["dir/"]),
-        ("ls /d", ["/dir/"]),
-        ("ls f", ["file "]),
-        ("ls dir/a", ["dir/ab ", "dir/ac "]),
-        ("ls dir/../dir/ab", ["dir/../dir/ab "]),
-        ("ls dir/\U0001f600", ["dir/\U0001f600 "]),
-        # readline ends words at blanks, and would print escape sequences.
-        ("ls dir/b", []),
-        ("ls dir/d", []),
-        ("ls none/a", []),
-        ("ls file/a", []),
-        ("cat file d", ["dir/"]),
-    ],
-)
+@pytest.mark.parametrize(("line", "candidates"), [
+    ("l", ["ls "]),
+    ("h", ["help ", "history "]),
+    ("x", []),
+    ("man c", ["cat", "cd"]),
+    ("nope /d", []),
+    ("pwd /d", []),
+    ("ls d", ["dir/"]),
+    ("ls /d", ["/dir/"]),
+    ("ls f", ["file "]),
+    ("ls dir/a", ["dir/ab ", "dir/ac "]),
+    ("ls dir/../dir/ab", ["dir/../dir/ab "]),
+    ("ls dir/\U0001f600", ["dir/\U0001f600 "]),
+    # readline ends words at blanks, and would print escape sequences.
+    ("ls dir/b", []),
+    ("ls dir/d", []),
+    ("ls none/a", []),
+    ("ls file/a", []),
+    ("cat file d", ["dir/"]),
+])  # fmt: skip
 def test_word_is_completed(line: str, candidates: list[str]) -> None:
     *words, prefix = line.split(" ")
     assert complete(new_shell(), words, prefix) == candidates
@@ -81,14 +78,11 @@ def test_path_is_completed_from_the_working_directory() -> None:
     assert complete(shell, ["cat"], "") == ["ab ", "ac ", "\U0001f600 "]
 
 
-@pytest.mark.parametrize(
-    ("environment", "path"),
-    [
-        ({"XDG_STATE_HOME": "/state"}, Path("/state/authorizerd/shell_history")),
-        ({}, Path.home() / ".local/state/authorizerd/shell_history"),
-        ({"XDG_STATE_HOME": "relative"}, Path.home() / ".local/state/authorizerd/shell_history"),
-    ],
-)
+@pytest.mark.parametrize(("environment", "path"), [
+    ({"XDG_STATE_HOME": "/state"}, Path("/state/authorizerd/shell_history")),
+    ({}, Path.home() / ".local/state/authorizerd/shell_history"),
+    ({"XDG_STATE_HOME": "relative"}, Path.home() / ".local/state/authorizerd/shell_history"),
+])  # fmt: skip
 def test_history_is_in_the_state_directory(environment: dict[str, str], path: Path) -> None:
     assert find_history_file(environment) == path
 

@@ -11,21 +11,18 @@ from authorizerd.cli.shell.conversation import split_line
 from authorizerd.cli.shell.tree import compile_glob, file_of, find_matches, folder_of, resolve
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("", []),
-        (" ls  /a\t/b ", ["ls", "/a", "/b"]),
-        ("cat 'a b' \"c d\"", ["cat", "a b", "c d"]),
-        ("cat '' \"\"", ["cat"]),
-        ("cat 'a'b", ["cat", "ab"]),
-        ("cat a'b c'd", ["cat", "a'b c'd"]),
-        ("cat 'a \"b", ["cat", 'a "b']),
-        (r"cat a\ b a\\b \'", ["cat", "a b", r"a\b", "'"]),
-        (r"cat 'a\'b' 'a\b'", ["cat", "a'b", "ab"]),
-        ("cat a\\", ["cat", "a"]),
-    ],
-)
+@pytest.mark.parametrize(("line", "words"), [
+    ("", []),
+    (" ls  /a\t/b ", ["ls", "/a", "/b"]),
+    ("cat 'a b' \"c d\"", ["cat", "a b", "c d"]),
+    ("cat '' \"\"", ["cat"]),
+    ("cat 'a'b", ["cat", "ab"]),
+    ("cat a'b c'd", ["cat", "a'b c'd"]),
+    ("cat 'a \"b", ["cat", 'a "b']),
+    (r"cat a\ b a\\b \'", ["cat", "a b", r"a\b", "'"]),
+    (r"cat 'a\'b' 'a\b'", ["cat", "a'b", "ab"]),
+    ("cat a\\", ["cat", "a"]),
+])  # fmt: skip
 def test_quotes_and_backslashes_keep_characters_together(line: str, words: list[str]) -> None:
     assert split_line(line) == words
 
@@ -35,23 +32,20 @@ def test_no_line_fails_and_no_word_is_empty(line: str) -> None:
     assert all(split_line(line))
 
 
-@pytest.mark.parametrize(
-    ("glob", "matched", "others"),
-    [
-        ("*", ["", "a", ".b"], ["a\n"]),
-        ("a?c", ["abc", "a.c", "a\U0001f600c"], ["ac", "abbc", "a\nc"]),
-        ("{a,bc}x", ["ax", "bcx"], ["x", "ab"]),
-        ("{,a}x", ["x", "ax"], ["aax"]),
-        ("{a}", ["a"], ["{a}"]),
-        ("a,}*", ["a,}", "a,}b"], ["a"]),
-        (r"\**", ["*", "*a"], ["a"]),
-        (r"a\?*", ["a?"], ["ab"]),
-        (r"{a\,b,c}", ["a,b", "c"], ["a", "b"]),
-        ("*\\", ["a\\"], ["a"]),
-        ("(a|b)*", ["(a|b)"], ["a", "b"]),
-        ("[a]$^.+*", ["[a]$^.+"], ["a"]),
-    ],
-)
+@pytest.mark.parametrize(("glob", "matched", "others"), [
+    ("*", ["", "a", ".b"], ["a\n"]),
+    ("a?c", ["abc", "a.c", "a\U0001f600c"], ["ac", "abbc", "a\nc"]),
+    ("{a,bc}x", ["ax", "bcx"], ["x", "ab"]),
+    ("{,a}x", ["x", "ax"], ["aax"]),
+    ("{a}", ["a"], ["{a}"]),
+    ("a,}*", ["a,}", "a,}b"], ["a"]),
+    (r"\**", ["*", "*a"], ["a"]),
+    (r"a\?*", ["a?"], ["ab"]),
+    (r"{a\,b,c}", ["a,b", "c"], ["a", "b"]),
+    ("*\\", ["a\\"], ["a"]),
+    ("(a|b)*", ["(a|b)"], ["a", "b"]),
+    ("[a]$^.+*", ["[a]$^.+"], ["a"]),
+])  # fmt: skip
 def test_glob_matches_whole_names(glob: str, matched: list[str], others: list[str]) -> None:
     pattern = compile_glob(glob)
     assert pattern is not None
@@ -77,19 +71,16 @@ def test_glob_agrees_with_a_plain_matcher(glob: str, name: str) -> None:
     assert found == matches(glob, name)
 
 
-@pytest.mark.parametrize(
-    ("directory", "path", "names"),
-    [
-        ("/", "/", []),
-        ("/", "", []),
-        ("/a/b", "", ["a", "b"]),
-        ("/a/b", "..", ["a"]),
-        ("/a", "../../..", []),
-        ("/a", "/b//c/", ["b", "c"]),
-        ("/a", "./b/.././c", ["a", "c"]),
-        ("/a", "...", ["a", "..."]),
-    ],
-)
+@pytest.mark.parametrize(("directory", "path", "names"), [
+    ("/", "/", []),
+    ("/", "", []),
+    ("/a/b", "", ["a", "b"]),
+    ("/a/b", "..", ["a"]),
+    ("/a", "../../..", []),
+    ("/a", "/b//c/", ["b", "c"]),
+    ("/a", "./b/.././c", ["a", "c"]),
+    ("/a", "...", ["a", "..."]),
+])  # fmt: skip
 def test_path_begins_at_the_working_directory(directory: str, path: str, names: list[str]) -> None:
     assert resolve(directory, path) == names
 
@@ -101,21 +92,18 @@ def test_name_without_wildcards_does_not_list_its_folder() -> None:
     assert [match.names for match in find_matches(folder, ["a"])] == [("a",)]
 
 
-@pytest.mark.parametrize(
-    ("names", "width", "lines"),
-    [
-        ([], 80, []),
-        (["a", "b"], None, ["a", "b"]),
-        (["a", "b"], 0, ["a", "b"]),
-        (["a", "b"], 7, ["a", "b"]),
-        (["a", "b"], 8, ["a  b"]),
-        (["abc", "d", "e"], 8, ["abc  e", "d    "]),
-        (["a", "bcd", "e", "f"], 80, ["a  bcd  e  f"]),
-        (["abcdefgh", "i"], 8, ["abcdefgh", "i"]),
-        # Three columns would leave the last one empty.
-        (["a", "b", "c", "d"], 12, ["a  c", "b  d"]),
-    ],
-)
+@pytest.mark.parametrize(("names", "width", "lines"), [
+    ([], 80, []),
+    (["a", "b"], None, ["a", "b"]),
+    (["a", "b"], 0, ["a", "b"]),
+    (["a", "b"], 7, ["a", "b"]),
+    (["a", "b"], 8, ["a  b"]),
+    (["abc", "d", "e"], 8, ["abc  e", "d    "]),
+    (["a", "bcd", "e", "f"], 80, ["a  bcd  e  f"]),
+    (["abcdefgh", "i"], 8, ["abcdefgh", "i"]),
+    # Three columns would leave the last one empty.
+    (["a", "b", "c", "d"], 12, ["a  c", "b  d"]),
+])  # fmt: skip
 def test_names_fill_columns_from_top_to_bottom(
     names: list[str], width: int | None, lines: list[str]
 ) -> None:

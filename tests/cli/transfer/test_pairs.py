@@ -58,14 +58,10 @@ def named_acl(document: dict[str, str]) -> tuple[str, ...]:
 def names_of(acl: Acl) -> tuple[str, ...]:
     """Return an ACL as the report names it."""
     return (
-        ResourceType.read(acl.resource_type).name,
-        acl.resource_name,
-        PatternType.read(acl.pattern_type).name,
-        acl.principal,
-        acl.host,
-        Operation.read(acl.operation).name,
-        PermissionType.read(acl.permission_type).name,
-    )
+        ResourceType.read(acl.resource_type).name, acl.resource_name,
+        PatternType.read(acl.pattern_type).name, acl.principal, acl.host,
+        Operation.read(acl.operation).name, PermissionType.read(acl.permission_type).name,
+    )  # fmt: skip
 
 
 def transfer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

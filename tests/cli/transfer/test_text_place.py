@@ -131,13 +131,10 @@ def test_loss_that_the_format_names_is_named_once(tmp_path: Path) -> None:
     assert draft.losses == (loss,)
 
 
-@pytest.mark.parametrize(
-    ("back", "expected"),
-    [
-        ((FIRST, SECOND), "the text would grant or deny something else, and was not written: Sta"),
-        (AclTextError("line 1", "no"), "cannot be read back, and was not written: line 1: no"),
-    ],
-)
+@pytest.mark.parametrize(("back", "expected"), [
+    ((FIRST, SECOND), "the text would grant or deny something else, and was not written: Sta"),
+    (AclTextError("line 1", "no"), "cannot be read back, and was not written: line 1: no"),
+])  # fmt: skip
 def test_text_that_says_something_else_is_not_written(
     back: Sequence[Acl] | AclTextError, expected: str, tmp_path: Path
 ) -> None:
@@ -152,14 +149,11 @@ def test_order_of_a_source_does_not_change_the_file(tmp_path: Path) -> None:
     assert (tmp_path / "a.yaml").read_bytes() == (tmp_path / "b.yaml").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b"\xff", r"acls: byte 0: not valid UTF-8"),
-        (b"acls: [", r"acls: line 2: did not find"),
-        (b"Current\n", r"acls: line 1: expected a line of a listing"),
-    ],
-)
+@pytest.mark.parametrize(("data", "expected"), [
+    (b"\xff", r"acls: byte 0: not valid UTF-8"),
+    (b"acls: [", r"acls: line 2: did not find"),
+    (b"Current\n", r"acls: line 1: expected a line of a listing"),
+])  # fmt: skip
 def test_unreadable_text_is_an_error_that_names_its_place(
     data: bytes, expected: str, tmp_path: Path
 ) -> None:
@@ -188,27 +182,24 @@ def test_each_format_names_what_it_does_not_give_back(name: str, acls: list[Acl]
 FORMAT_NAMES = ("yaml", "listing")
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "value", "format"),
-    [
-        ("kafka://a:9092", Kind.CLUSTER, "a:9092", None),
-        ("KAFKA://a:9092,[::1]:9093/", Kind.CLUSTER, "a:9092,[::1]:9093", None),
-        ("zookeeper://a:2181,b:2181/kafka", Kind.ZOOKEEPER, "a:2181,b:2181/kafka", None),
-        ("yaml:acls", Kind.FILE, "acls", "yaml"),
-        ("yaml:-", Kind.FILE, "-", "yaml"),
-        ("listing:C:/acls", Kind.FILE, "C:/acls", "listing"),
-        ("-", Kind.FILE, "-", None),
-        ("acls.yaml", Kind.FILE, "acls.yaml", None),
-        ("./yaml:acls", Kind.FILE, "./yaml:acls", None),
-        ("other:acls", Kind.FILE, "other:acls", None),
-        ("./kafka:/a:1", Kind.FILE, "./kafka:/a:1", None),
-        ("new/", Kind.LOG, "new/", None),
-        ("log:new", Kind.LOG, "new", None),
-        ("x/1.checkpoint", Kind.CHECKPOINT, "x/1.checkpoint", None),
-        ("checkpoint:x", Kind.CHECKPOINT, "x", None),
-        ("yaml:1.checkpoint", Kind.FILE, "1.checkpoint", "yaml"),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind", "value", "format"), [
+    ("kafka://a:9092", Kind.CLUSTER, "a:9092", None),
+    ("KAFKA://a:9092,[::1]:9093/", Kind.CLUSTER, "a:9092,[::1]:9093", None),
+    ("zookeeper://a:2181,b:2181/kafka", Kind.ZOOKEEPER, "a:2181,b:2181/kafka", None),
+    ("yaml:acls", Kind.FILE, "acls", "yaml"),
+    ("yaml:-", Kind.FILE, "-", "yaml"),
+    ("listing:C:/acls", Kind.FILE, "C:/acls", "listing"),
+    ("-", Kind.FILE, "-", None),
+    ("acls.yaml", Kind.FILE, "acls.yaml", None),
+    ("./yaml:acls", Kind.FILE, "./yaml:acls", None),
+    ("other:acls", Kind.FILE, "other:acls", None),
+    ("./kafka:/a:1", Kind.FILE, "./kafka:/a:1", None),
+    ("new/", Kind.LOG, "new/", None),
+    ("log:new", Kind.LOG, "new", None),
+    ("x/1.checkpoint", Kind.CHECKPOINT, "x/1.checkpoint", None),
+    ("checkpoint:x", Kind.CHECKPOINT, "x", None),
+    ("yaml:1.checkpoint", Kind.FILE, "1.checkpoint", "yaml"),
+])  # fmt: skip
 def test_locator_names_one_place(text: str, kind: Kind, value: str, format: str | None) -> None:
     assert parse_locator(text, FORMAT_NAMES) == Locator(kind, text, value, format)
 
@@ -217,22 +208,19 @@ def test_directory_is_a_log_directory(tmp_path: Path) -> None:
     assert parse_locator(str(tmp_path), FORMAT_NAMES).kind is Kind.LOG
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "found an empty text"),
-        ("http://a:1", "unknown scheme 'http': expected kafka://HOST:PORT"),
-        ("kafka://", "expected HOST:PORT after kafka://"),
-        ("kafka:///", "expected HOST:PORT after kafka://"),
-        ("kafka://user:secret@a:1", "log-in and TLS are in the file of --command-config"),
-        ("kafka://a:1/path", "expected kafka://HOST:PORT"),
-        ("kafka:/a:1", "expected kafka://HOST:PORT, with two slashes"),
-        ("Zookeeper:/user:secret@a:1", "expected zookeeper://HOST:PORT, with two slashes"),
-        ("kafka:a:1", "expected kafka://HOST:PORT, with two slashes"),
-        ("yaml:", "expected a path after yaml:"),
-        ("log:", "expected a path after log:"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", "found an empty text"),
+    ("http://a:1", "unknown scheme 'http': expected kafka://HOST:PORT"),
+    ("kafka://", "expected HOST:PORT after kafka://"),
+    ("kafka:///", "expected HOST:PORT after kafka://"),
+    ("kafka://user:secret@a:1", "log-in and TLS are in the file of --command-config"),
+    ("kafka://a:1/path", "expected kafka://HOST:PORT"),
+    ("kafka:/a:1", "expected kafka://HOST:PORT, with two slashes"),
+    ("Zookeeper:/user:secret@a:1", "expected zookeeper://HOST:PORT, with two slashes"),
+    ("kafka:a:1", "expected kafka://HOST:PORT, with two slashes"),
+    ("yaml:", "expected a path after yaml:"),
+    ("log:", "expected a path after log:"),
+])  # fmt: skip
 def test_text_that_names_no_place_is_an_error(text: str, expected: str) -> None:
     with pytest.raises(LocatorError, match=expected) as raised:
         parse_locator(text, FORMAT_NAMES)

@@ -68,15 +68,12 @@ def test_acls_that_brokers_have_stored_are_read(cluster: ScriptedZooKeeper) -> N
     assert read(cluster) == {TOPIC, OTHER, PREFIXED}
 
 
-@pytest.mark.parametrize(
-    ("path", "data", "reason"),
-    [
-        (PATH, b"{", f"{PATH}: expected the JSON of ACLs"),
-        (PATH, b'{"version":2,"acls":[]}', f"{PATH}: unknown version 2"),
-        ("/kafka-acl/Queue/q", b"", "/kafka-acl/Queue/q: unknown resource type 'Queue'"),
-        ("/kafka-acl-extended/suffixed", b"", "/kafka-acl-extended/suffixed: unknown pattern"),
-    ],
-)
+@pytest.mark.parametrize(("path", "data", "reason"), [
+    (PATH, b"{", f"{PATH}: expected the JSON of ACLs"),
+    (PATH, b'{"version":2,"acls":[]}', f"{PATH}: unknown version 2"),
+    ("/kafka-acl/Queue/q", b"", "/kafka-acl/Queue/q: unknown resource type 'Queue'"),
+    ("/kafka-acl-extended/suffixed", b"", "/kafka-acl-extended/suffixed: unknown pattern"),
+])  # fmt: skip
 def test_malformed_znode_is_named(
     cluster: ScriptedZooKeeper, path: str, data: bytes, reason: str
 ) -> None:
@@ -163,15 +160,12 @@ def interfere(server: ScriptedZooKeeper, how: str) -> Callable[[], None]:
     }[how]
 
 
-@pytest.mark.parametrize(
-    ("before", "op", "how", "after"),
-    [
-        ([], Op.CREATE, "adds", {TOPIC, OTHER}),
-        ([acl("User:z", topic="t")], Op.SET_DATA, "adds", {TOPIC, OTHER}),
-        ([OTHER], Op.SET_DATA, "removes", {TOPIC}),
-        ([OTHER], Op.SET_DATA, "elects a controller", {TOPIC, OTHER}),
-    ],
-)
+@pytest.mark.parametrize(("before", "op", "how", "after"), [
+    ([], Op.CREATE, "adds", {TOPIC, OTHER}),
+    ([acl("User:z", topic="t")], Op.SET_DATA, "adds", {TOPIC, OTHER}),
+    ([OTHER], Op.SET_DATA, "removes", {TOPIC}),
+    ([OTHER], Op.SET_DATA, "elects a controller", {TOPIC, OTHER}),
+])  # fmt: skip
 def test_change_of_another_writer_is_never_overwritten(
     cluster: ScriptedZooKeeper, before: list[Acl], op: Op, how: str, after: set[Acl]
 ) -> None:
@@ -219,14 +213,11 @@ def test_lost_session_says_what_was_written_and_can_be_repeated(
         assert sorted(again.data(EVENTS).values()) == [b"TOPIC:t0", b"TOPIC:t1", b"TOPIC:t2"]
 
 
-@pytest.mark.parametrize(
-    ("path", "data"),
-    [
-        ("/controller", KRAFT),
-        ("/migration", b'{"version":0,"kraft_controller_id":3000}'),
-        ("/migration", b"?"),
-    ],
-)
+@pytest.mark.parametrize(("path", "data"), [
+    ("/controller", KRAFT),
+    ("/migration", b'{"version":0,"kraft_controller_id":3000}'),
+    ("/migration", b"?"),
+])  # fmt: skip
 def test_export_is_refused_while_a_kraft_controller_owns_the_cluster(
     cluster: ScriptedZooKeeper, path: str, data: bytes
 ) -> None:
@@ -260,14 +251,11 @@ def test_kraft_controller_that_takes_over_stops_the_export(
     assert len(read(cluster)) == len(cluster.data(EVENTS)) == added.count
 
 
-@pytest.mark.parametrize(
-    ("lost", "missing", "oldest"),
-    [
-        (PREFIXED_DENY, "/kafka-acl-extended/prefixed/Topic", "2.0"),
-        (acl(user="User:a", operation="DESCRIBE_TOKENS"), "/kafka-acl/User", "3.3"),
-        (acl(transactional_id="x", deny=True), "/kafka-acl/TransactionalId", "0.11"),
-    ],
-)
+@pytest.mark.parametrize(("lost", "missing", "oldest"), [
+    (PREFIXED_DENY, "/kafka-acl-extended/prefixed/Topic", "2.0"),
+    (acl(user="User:a", operation="DESCRIBE_TOKENS"), "/kafka-acl/User", "3.3"),
+    (acl(transactional_id="x", deny=True), "/kafka-acl/TransactionalId", "0.11"),
+])  # fmt: skip
 def test_types_that_no_running_broker_knows_must_be_stated(
     lost: Acl, missing: str, oldest: str
 ) -> None:
@@ -375,26 +363,18 @@ def test_lost_connection_leaves_no_parent_out(fate: Fate) -> None:
         assert read(server) == {TOPIC}
 
 
-@pytest.mark.parametrize(
-    ("parent", "is_authenticated", "accepts_open", "expected"),
-    [
-        (OPEN, False, False, OpenZnodeError),
-        (OPEN, False, True, OPEN),
-        (OPEN, True, False, CREATOR_ALL_WORLD_READ),
-        (OPEN, True, True, OPEN),
-        ((Permission(ALL, "ip", "0.0.0.0/0"),), False, False, OpenZnodeError),
-        ((Permission(READ, "world", "anyone"),), False, True, (Permission(1, "world", "anyone"),)),
-        (
-            (Permission(ALL, "ip", "10.0.0.0/8"),),
-            False,
-            False,
-            (Permission(ALL, "ip", "10.0.0.0/8"),),
-        ),
-        ((Permission(4, "world", "anyone"),), True, False, CREATOR_ALL_WORLD_READ),
-        ((), False, False, OpenZnodeError),
-        ((Permission(ALL, "digest", "kafka:x"),), True, False, HiddenOwnerError),
-    ],
-)
+@pytest.mark.parametrize(("parent", "is_authenticated", "accepts_open", "expected"), [
+    (OPEN, False, False, OpenZnodeError),
+    (OPEN, False, True, OPEN),
+    (OPEN, True, False, CREATOR_ALL_WORLD_READ),
+    (OPEN, True, True, OPEN),
+    ((Permission(ALL, "ip", "0.0.0.0/0"),), False, False, OpenZnodeError),
+    ((Permission(READ, "world", "anyone"),), False, True, (Permission(1, "world", "anyone"),)),
+    ((Permission(ALL, "ip", "10.0.0.0/8"),), False, False, (Permission(ALL, "ip", "10.0.0.0/8"),)),
+    ((Permission(4, "world", "anyone"),), True, False, CREATOR_ALL_WORLD_READ),
+    ((), False, False, OpenZnodeError),
+    ((Permission(ALL, "digest", "kafka:x"),), True, False, HiddenOwnerError),
+])  # fmt: skip
 def test_new_znode_is_never_open_unasked(
     parent: tuple[Permission, ...],
     is_authenticated: bool,

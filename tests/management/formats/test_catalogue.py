@@ -67,15 +67,12 @@ def test_formats_are_found_by_their_name() -> None:
 NAMES = "yaml, json, json-lines, listing, csv, strimzi, julie, kafka-gitops, terraform, zookeeper"
 
 
-@pytest.mark.parametrize(
-    ("text", "suffix", "place"),
-    [
-        ("anything else\n", "", "line 1"),
-        ('[{"principal": "User:a"}]', "", "line 1"),
-        ('{"count": 2}\n{"count": 3}', "", "line 2"),
-        ("things: []\n", ".yaml", "line 1, column 9: document"),
-    ],
-)
+@pytest.mark.parametrize(("text", "suffix", "place"), [
+    ("anything else\n", "", "line 1"),
+    ('[{"principal": "User:a"}]', "", "line 1"),
+    ('{"count": 2}\n{"count": 3}', "", "line 2"),
+    ("things: []\n", ".yaml", "line 1, column 9: document"),
+])  # fmt: skip
 def test_error_of_a_text_like_no_format_names_the_formats(
     text: str, suffix: str, place: str
 ) -> None:

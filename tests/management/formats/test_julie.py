@@ -363,15 +363,11 @@ producers = st.dictionaries(
     st.tuples(principals, topics), st.tuples(st.none() | patterns, st.booleans()), max_size=4
 ).map(lambda found: [collected(julie_roles.produce(*k, *v)) for k, v in found.items()])
 others = st.builds(
-    Acl,
-    st.sampled_from((2, 3, 4, 5)),
-    st.sampled_from(("t", "g", "app", "*", "h*", "kafka-cluster")),
-    st.sampled_from((3, 4)),
-    principals,
-    st.sampled_from(("*", "10.0.0.1")),
-    st.sampled_from((2, 3, 4, 8, 12)),
+    Acl, st.sampled_from((2, 3, 4, 5)),
+    st.sampled_from(("t", "g", "app", "*", "h*", "kafka-cluster")), st.sampled_from((3, 4)),
+    principals, st.sampled_from(("*", "10.0.0.1")), st.sampled_from((2, 3, 4, 8, 12)),
     st.sampled_from((2, 3)),
-)
+)  # fmt: skip
 
 
 @given(st.lists(roles, max_size=6), producers, st.lists(others, max_size=6))

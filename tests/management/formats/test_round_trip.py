@@ -215,51 +215,33 @@ def read_error(text: str, format: str = "yaml") -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            TEXT[::-1].replace("ETIRW", "ETIWR", 1)[::-1],
-            "line 8, column 23: acls[1].operation[1]: unknown Operation 'RWITE' (did you mean "
-            "WRITE?)",
-        ),
-        (
-            TEXT.replace("TOPIC", "TOPC"),
-            "line 5, column 20: acls[0].resource_type: unknown ResourceType 'TOPC' (did you mean "
-            "TOPIC?)",
-        ),
-        (
-            TEXT.replace("ALLOW", "PERMIT"),
-            "line 4, column 22: acls[0].permission_type: unknown PermissionType 'PERMIT': "
-            "expected one of DENY, ALLOW",
-        ),
-        (
-            TEXT.replace("operation", "operaton"),
-            "line 3, column 15: acls[0]: unknown key 'operaton' (did you mean operation?): "
-            "expected one of principal, ",
-        ),
-        (TEXT.replace(":b", ":a"), "line 7, column 5: acls[1]: repeats acls[0]: "),
-        (
-            TEXT.replace("    resource_name: é\n", ""),
-            "line 2, column 5: acls[0]: missing key 'resource_name'",
-        ),
-        (
-            TEXT.replace("name: é", "name:\n      [x]"),
-            "line 6, column 5: acls[0].resource_name: expected text in quotes, found list",
-        ),
-        (TEXT + "manages: []\n", "line 12, column 10: manages: expected at least one entry"),
-        (
-            TEXT + "manages: [{principal: User:a}, {}]\n",
-            "line 12, column 32: manages[1]: expected at least one field",
-        ),
-        ("x: 1\n" + TEXT, "line 1, column 4: document: unknown key 'x': expected one of acls"),
-        ("a.b: 1\n" + TEXT, "line 1, column 6: document: unknown key 'a.b': expected one of"),
-        ("[]", "document: expected a mapping, found list"),
-        ("manages: [{}]", "document: missing key 'acls'"),
-        ("acls: [", "line 2: "),
-        ("? [a]\n: 1\n", "line 1: "),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    (TEXT[::-1].replace("ETIRW", "ETIWR", 1)[::-1],
+     "line 8, column 23: acls[1].operation[1]: unknown Operation 'RWITE' (did you mean " "WRITE?)"),
+    (TEXT.replace("TOPIC", "TOPC"),
+     "line 5, column 20: acls[0].resource_type: unknown ResourceType 'TOPC' (did you mean "
+     "TOPIC?)"),
+    (TEXT.replace("ALLOW", "PERMIT"),
+     "line 4, column 22: acls[0].permission_type: unknown PermissionType 'PERMIT': "
+     "expected one of DENY, ALLOW"),
+    (TEXT.replace("operation", "operaton"),
+     "line 3, column 15: acls[0]: unknown key 'operaton' (did you mean operation?): "
+     "expected one of principal, "),
+    (TEXT.replace(":b", ":a"), "line 7, column 5: acls[1]: repeats acls[0]: "),
+    (TEXT.replace("    resource_name: é\n", ""),
+     "line 2, column 5: acls[0]: missing key 'resource_name'"),
+    (TEXT.replace("name: é", "name:\n      [x]"),
+     "line 6, column 5: acls[0].resource_name: expected text in quotes, found list"),
+    (TEXT + "manages: []\n", "line 12, column 10: manages: expected at least one entry"),
+    (TEXT + "manages: [{principal: User:a}, {}]\n",
+     "line 12, column 32: manages[1]: expected at least one field"),
+    ("x: 1\n" + TEXT, "line 1, column 4: document: unknown key 'x': expected one of acls"),
+    ("a.b: 1\n" + TEXT, "line 1, column 6: document: unknown key 'a.b': expected one of"),
+    ("[]", "document: expected a mapping, found list"),
+    ("manages: [{}]", "document: missing key 'acls'"),
+    ("acls: [", "line 2: "),
+    ("? [a]\n: 1\n", "line 1: "),
+])  # fmt: skip
 def test_error_names_line_and_column(text: str, expected: str) -> None:
     assert read_error(text).startswith(expected)
 

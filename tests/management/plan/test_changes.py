@@ -189,15 +189,12 @@ def test_acl_of_a_later_kafka_version_is_kept() -> None:
     assert make_changes([acl("User:a", 99)], [], EVERYTHING) == AclChanges()
 
 
-@pytest.mark.parametrize(
-    ("desired", "reason"),
-    [
-        ([acl("User:b")], "the plan does not manage the desired StandardAcl[resourceType=TOPIC, "),
-        ([acl("User:b"), acl("User:c")], "permissionType=ALLOW], and 1 more: select it too, or "),
-        ([acl("User:a", 0)], "Kafka would refuse to create the desired StandardAcl["),
-        ([acl("User:a", topic="")], "Invalid empty resource name"),
-    ],
-)
+@pytest.mark.parametrize(("desired", "reason"), [
+    ([acl("User:b")], "the plan does not manage the desired StandardAcl[resourceType=TOPIC, "),
+    ([acl("User:b"), acl("User:c")], "permissionType=ALLOW], and 1 more: select it too, or "),
+    ([acl("User:a", 0)], "Kafka would refuse to create the desired StandardAcl["),
+    ([acl("User:a", topic="")], "Invalid empty resource name"),
+])  # fmt: skip
 def test_desired_acl_that_cannot_be_planned_is_named(desired: list[Acl], reason: str) -> None:
     with pytest.raises(PlanError) as caught:
         make_changes([], desired, ALICE)
@@ -297,40 +294,27 @@ ALL = (ORDERS, ORDERS_PREFIX, ORDERS_EU, ORD_PREFIX, ANY_TOPIC, EVERYONE, GROUP)
 TOPIC: Final = "TOPIC"
 
 
-@pytest.mark.parametrize(
-    ("entries", "managed"),
-    [
-        (None, ALL),
-        ([Managed(principal="User:b")], [ORDERS_EU]),
-        ([Managed(principal="User:*")], [EVERYONE]),
-        ([Managed(principal_prefix="User:")], [each for each in ALL if each != EVERYONE]),
-        ([Managed(resource_type="GROUP")], [GROUP]),
-        ([Managed(resource_type=TOPIC, resource_name="orders")], [ORDERS, EVERYONE]),
-        (
-            [Managed(resource_type=TOPIC, resource_name="orders", pattern_type="PREFIXED")],
-            [ORDERS_PREFIX],
-        ),
-        (
-            [Managed(resource_type=TOPIC, resource_name="orders", pattern_type="ANY")],
-            [ORDERS, ORDERS_PREFIX, EVERYONE],
-        ),
-        (
-            [Managed(resource_type=TOPIC, resource_name="orders", pattern_type="MATCH")],
-            [ORDERS, ORDERS_PREFIX, ORD_PREFIX, ANY_TOPIC, EVERYONE],
-        ),
-        (
-            [Managed(resource_type=TOPIC, resource_name_prefix="orders")],
-            [ORDERS, ORDERS_PREFIX, ORDERS_EU, EVERYONE],
-        ),
-        ([Managed(resource_type=TOPIC, resource_name_prefix="*")], []),
-        ([Managed(resource_type=TOPIC, resource_name="*")], [ANY_TOPIC]),
-        (
-            [Managed(principal="User:b", resource_type=TOPIC, resource_name_prefix="orders")],
-            [ORDERS_EU],
-        ),
-        ([Managed(principal="User:b"), Managed(resource_type="GROUP")], [ORDERS_EU, GROUP]),
-    ],
-)
+@pytest.mark.parametrize(("entries", "managed"), [
+    (None, ALL),
+    ([Managed(principal="User:b")], [ORDERS_EU]),
+    ([Managed(principal="User:*")], [EVERYONE]),
+    ([Managed(principal_prefix="User:")], [each for each in ALL if each != EVERYONE]),
+    ([Managed(resource_type="GROUP")], [GROUP]),
+    ([Managed(resource_type=TOPIC, resource_name="orders")], [ORDERS, EVERYONE]),
+    ([Managed(resource_type=TOPIC, resource_name="orders", pattern_type="PREFIXED")],
+     [ORDERS_PREFIX]),
+    ([Managed(resource_type=TOPIC, resource_name="orders", pattern_type="ANY")],
+     [ORDERS, ORDERS_PREFIX, EVERYONE]),
+    ([Managed(resource_type=TOPIC, resource_name="orders", pattern_type="MATCH")],
+     [ORDERS, ORDERS_PREFIX, ORD_PREFIX, ANY_TOPIC, EVERYONE]),
+    ([Managed(resource_type=TOPIC, resource_name_prefix="orders")],
+     [ORDERS, ORDERS_PREFIX, ORDERS_EU, EVERYONE]),
+    ([Managed(resource_type=TOPIC, resource_name_prefix="*")], []),
+    ([Managed(resource_type=TOPIC, resource_name="*")], [ANY_TOPIC]),
+    ([Managed(principal="User:b", resource_type=TOPIC, resource_name_prefix="orders")],
+     [ORDERS_EU]),
+    ([Managed(principal="User:b"), Managed(resource_type="GROUP")], [ORDERS_EU, GROUP]),
+])  # fmt: skip
 def test_selector_manages(entries: list[Managed] | None, managed: list[Acl]) -> None:
     selector = Selector(entries)
     assert [each for each in ALL if selector.manages(each)] == list(managed)

@@ -190,18 +190,15 @@ def test_altered_plan_is_rejected(
     assert "authorizerd acls plan" in caught.value.reason or place.startswith("manages")
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "line 1: not JSON"),
-        (b"acls: []", "expected a plan, as 'authorizerd acls plan --out' writes it"),
-        (b'{"acls": []}', "expected a plan, as 'authorizerd acls plan --out' writes it"),
-        (b"[]", "format: expected authorizerd-acl-plan"),
-        (b"\xff", "byte 0: not valid UTF-8"),
-        (b'{"format": "\\ud800"}', "expected text, found half of a surrogate pair"),
-        (b'{"format": 1, "format": 2}', "duplicate key 'format'"),
-    ],
-)
+@pytest.mark.parametrize(("data", "reason"), [
+    (b"", "line 1: not JSON"),
+    (b"acls: []", "expected a plan, as 'authorizerd acls plan --out' writes it"),
+    (b'{"acls": []}', "expected a plan, as 'authorizerd acls plan --out' writes it"),
+    (b"[]", "format: expected authorizerd-acl-plan"),
+    (b"\xff", "byte 0: not valid UTF-8"),
+    (b'{"format": "\\ud800"}', "expected text, found half of a surrogate pair"),
+    (b'{"format": 1, "format": 2}', "duplicate key 'format'"),
+])  # fmt: skip
 def test_other_file_is_rejected(data: bytes, reason: str) -> None:
     """A repeated key could show a reviewer another value than the one that is applied."""
     with pytest.raises(PlanError) as caught:

@@ -106,14 +106,11 @@ def test_plan_warns(
         assert text.startswith(beginning), found
 
 
-@pytest.mark.parametrize(
-    ("present", "expected"),
-    [
-        ([ORDERS], "the last ACL of topic literal `orders`: if allow.everyone"),
-        ([ORDERS, GROUP], "the last ACL of topic literal `orders` and 1 other pattern: if allow"),
-        ([], ""),
-    ],
-)
+@pytest.mark.parametrize(("present", "expected"), [
+    ([ORDERS], "the last ACL of topic literal `orders`: if allow.everyone"),
+    ([ORDERS, GROUP], "the last ACL of topic literal `orders` and 1 other pattern: if allow"),
+    ([], ""),
+])  # fmt: skip
 def test_unknown_default_is_mentioned_where_it_would_matter(
     present: list[Acl], expected: str
 ) -> None:

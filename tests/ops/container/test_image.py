@@ -141,17 +141,14 @@ def test_copy_of_a_followed_cluster_is_not_formatted(tmp_path: Path, parts: list
     assert not (tmp_path / "log").exists()
 
 
-@pytest.mark.parametrize(
-    ("variable", "key"),
-    [
-        ("KAFKA_NODE_ID", "node.id"),
-        ("KAFKA_LISTENER_NAME_A_PLAIN_SASL_JAAS_CONFIG", "listener.name.a.plain.sasl.jaas.config"),
-        ("KAFKA_LISTENER_NAME_A_SCRAM___SHA___512_X__Y", "listener.name.a.scram-sha-512.x_y"),
-        ("KAFKA_CONFIG_PROVIDERS", "config.providers"),
-        ("KAFKA_SERVICE_HOST", None),
-        ("KAFKA_HEAP_OPTS", None),
-    ],
-)
+@pytest.mark.parametrize(("variable", "key"), [
+    ("KAFKA_NODE_ID", "node.id"),
+    ("KAFKA_LISTENER_NAME_A_PLAIN_SASL_JAAS_CONFIG", "listener.name.a.plain.sasl.jaas.config"),
+    ("KAFKA_LISTENER_NAME_A_SCRAM___SHA___512_X__Y", "listener.name.a.scram-sha-512.x_y"),
+    ("KAFKA_CONFIG_PROVIDERS", "config.providers"),
+    ("KAFKA_SERVICE_HOST", None),
+    ("KAFKA_HEAP_OPTS", None),
+])  # fmt: skip
 def test_variable_of_kafkas_images_is_refused(
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],

@@ -8,7 +8,6 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 import pyarrow
-import pytest
 
 from authorizerd.acl.decision import AuthorizerSettings, authorize
 from authorizerd.acl.index.builder import build
@@ -17,6 +16,7 @@ from authorizerd.metadata.log import MetadataLog
 from authorizerd.metadata.replay import read_changes
 from authorizerd.replay.ingest.parse.event import Event
 from authorizerd.replay.ingest.parse.kafka_line import parse_kafka_line
+from tests.support.fixture_types import MonkeyPatch
 from tools.bench import checkpoint
 from tools.bench.audit_logs import audit_lines, write_audit_log, write_audit_logs
 from tools.bench.checkpoint import write_checkpoint, write_log
@@ -42,14 +42,9 @@ def test_every_line_is_a_decision_of_the_set_in_order_of_time() -> None:
     snapshot, settings = build(kind().added()), AuthorizerSettings()
     for event in events:
         assert event.allowed == authorize(
-            snapshot,
-            settings,
-            event.principal,
-            event.host,
-            Operation[event.operation],
-            ResourceType[event.resource_type],
-            event.resource_name,
-        )
+            snapshot, settings, event.principal, event.host, Operation[event.operation],
+            ResourceType[event.resource_type], event.resource_name,
+        )  # fmt: skip
     assert {event.allowed for event in events} == {True, False}
     counts = Counter((e.principal, e.host, e.operation, e.resource_name) for e in events)
     most = counts.most_common()
@@ -91,9 +86,7 @@ def test_written_log_is_read_back_in_order(tmp_path: Path) -> None:
     assert {len(changes) for changes in batches} == {checkpoint.ACLS_PER_REQUEST}
 
 
-def test_batches_are_as_full_as_those_of_kafka(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_are_as_full_as_those_of_kafka(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "BATCH_BYTES_MAX", 10_000)
     write_checkpoint(tmp_path, SET.added())
     sizes = [len(each.placed.batch.data) for each in MetadataLog.open(tmp_path).batches()]

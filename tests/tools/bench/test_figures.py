@@ -129,14 +129,11 @@ def test_page_gets_the_parts_without_an_error_and_names_the_others() -> None:
     assert "old" not in drawn
 
 
-@pytest.mark.parametrize(
-    ("page", "results", "complaint"),
-    [
-        (f"{table.BEGIN}{table.END}", {"state": make_result(is_quick=True)}, "full run"),
-        (f"{table.BEGIN}{table.END}", {}, "full run"),
-        ("no markers", {"state": make_result()}, "expected the lines"),
-    ],
-)
+@pytest.mark.parametrize(("page", "results", "complaint"), [
+    (f"{table.BEGIN}{table.END}", {"state": make_result(is_quick=True)}, "full run"),
+    (f"{table.BEGIN}{table.END}", {}, "full run"),
+    ("no markers", {"state": make_result()}, "expected the lines"),
+])  # fmt: skip
 def test_page_is_not_written_from_a_quick_run(
     page: str, results: dict[str, Result], complaint: str
 ) -> None:
@@ -148,16 +145,12 @@ def test_page_of_the_documentation_has_the_markers() -> None:
     assert table.replace_figures(table.PAGE.read_text(), {"state": make_result()})
 
 
-@pytest.mark.parametrize(
-    ("acl_set", "digest"),
-    [
-        (kind(), "c98bcccfa76bdfef"),
-        (wide(1000, 2), "ff9a21b90d4ac608"),
-        (ranges(10), "86043943c50a6bd0"),
-        (crowd(2000, 1000), "409d78512edf3cf3"),
-    ],
-    ids=lambda value: getattr(value, "name", ""),
-)
+@pytest.mark.parametrize(("acl_set", "digest"), [
+    (kind(), "c98bcccfa76bdfef"),
+    (wide(1000, 2), "ff9a21b90d4ac608"),
+    (ranges(10), "86043943c50a6bd0"),
+    (crowd(2000, 1000), "409d78512edf3cf3"),
+], ids=lambda value: getattr(value, "name", ""))  # fmt: skip
 def test_sets_are_the_same_in_every_version(acl_set: AclSet, digest: str) -> None:
     """Figures of two versions are comparable only if the sets are identical."""
     lines = [*map(repr, acl_set.acls()), *map(repr, acl_set.questions())]

@@ -30,18 +30,15 @@ PREFIXED = acl("User:b", "READ", topic="pre", pattern="PREFIXED")
 DENIED = acl("User:c", "READ", topic="t", deny=True)
 
 
-@pytest.mark.parametrize(
-    ("given", "expressible"),
-    [
-        (acl("User:a", "READ", topic="t"), True),
-        (acl("User:*", "ALL", topic="t"), True),
-        (PREFIXED, False),
-        (DENIED, False),
-        (acl("User:a", "READ", topic="t", host="10.0.0.1"), False),
-        (acl("User:a", "READ", topic="*"), False),
-        (acl("Group:a", "READ", topic="t"), False),
-    ],
-)
+@pytest.mark.parametrize(("given", "expressible"), [
+    (acl("User:a", "READ", topic="t"), True),
+    (acl("User:*", "ALL", topic="t"), True),
+    (PREFIXED, False),
+    (DENIED, False),
+    (acl("User:a", "READ", topic="t", host="10.0.0.1"), False),
+    (acl("User:a", "READ", topic="*"), False),
+    (acl("Group:a", "READ", topic="t"), False),
+])  # fmt: skip
 def test_literal_permissions_for_any_host_are_expressible(given: Acl, expressible: bool) -> None:
     assert is_expressible(given) is expressible
 
@@ -55,14 +52,11 @@ def test_acl_becomes_a_tuple_of_the_model() -> None:
     assert {"type": "user", "wildcard": {}} in users
 
 
-@pytest.mark.parametrize(
-    ("operation", "allowing"),
-    [
-        ("READ", {"read", "all"}),
-        ("DESCRIBE", {"describe", "read", "write", "delete", "alter", "all"}),
-        ("DESCRIBE_CONFIGS", {"describe_configs", "alter_configs", "all"}),
-    ],
-)
+@pytest.mark.parametrize(("operation", "allowing"), [
+    ("READ", {"read", "all"}),
+    ("DESCRIBE", {"describe", "read", "write", "delete", "alter", "all"}),
+    ("DESCRIBE_CONFIGS", {"describe_configs", "alter_configs", "all"}),
+])  # fmt: skip
 def test_model_has_the_operations_that_imply_another(operation: str, allowing: set[str]) -> None:
     topic = make_model([ResourceType.TOPIC])["type_definitions"][1]
     children = topic["relations"][f"may_{operation.lower()}"]["union"]["child"]

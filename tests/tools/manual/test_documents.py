@@ -48,14 +48,11 @@ def script_of(sources: Path, shell: str) -> Path:
     return sources / "ops/completion" / Path(COMPLETIONS[shell]).name
 
 
-@pytest.mark.parametrize(
-    ("shell", "section", "option"),
-    [
-        ("bash", r"^_shtab_{name}_option_strings=\((.*)\)$", r"[( ]--{name}[ )]"),
-        ("zsh", r"^_shtab_{name}_options=\($(.*?)^\)$", r'[",)*]--{name}[}}\["]'),
-        ("fish", r"^(complete -c authorizerd -n '?_shtab_{words}'? -.*)", r" -l {name} "),
-    ],
-)
+@pytest.mark.parametrize(("shell", "section", "option"), [
+    ("bash", r"^_shtab_{name}_option_strings=\((.*)\)$", r"[( ]--{name}[ )]"),
+    ("zsh", r"^_shtab_{name}_options=\($(.*?)^\)$", r'[",)*]--{name}[}}\["]'),
+    ("fish", r"^(complete -c authorizerd -n '?_shtab_{words}'? -.*)", r" -l {name} "),
+])  # fmt: skip
 def test_every_option_appears_with_its_command(
     sources: Path, shell: str, section: str, option: str
 ) -> None:
@@ -70,24 +67,21 @@ def test_every_option_appears_with_its_command(
 
 
 @need("bash")
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["d"], ["doctor"]),
-        (["replay", "w"], ["whatif"]),
-        (["doctor", "--"], ["--help", "--config", "--override", "--json"]),
-        (["acls", "--allow-p"], ["--allow-principal"]),
-        (["replay", "load", "--surface", ""], ["stream", "http"]),
-        (["replay", "load", "--surface", "h"], ["http"]),
-        (["replay", "load", "--surface", "http", "--dry"], ["--dry-run"]),
-        (["explain", "--topic", "doctor", "--principal", "x", "--ho"], ["--host"]),
-        (["acls", "--topic", "$(touch x)", "--deny-p"], ["--deny-principal"]),
-        (["doctor", "--config", "serv"], ["server.properties"]),
-        (["check-log", "serv"], ["server.properties"]),
-        (["explain", "--principal", ""], []),
-        (["nothing", "--j"], []),
-    ],
-)
+@pytest.mark.parametrize(("words", "expected"), [
+    (["d"], ["doctor"]),
+    (["replay", "w"], ["whatif"]),
+    (["doctor", "--"], ["--help", "--config", "--override", "--json"]),
+    (["acls", "--allow-p"], ["--allow-principal"]),
+    (["replay", "load", "--surface", ""], ["stream", "http"]),
+    (["replay", "load", "--surface", "h"], ["http"]),
+    (["replay", "load", "--surface", "http", "--dry"], ["--dry-run"]),
+    (["explain", "--topic", "doctor", "--principal", "x", "--ho"], ["--host"]),
+    (["acls", "--topic", "$(touch x)", "--deny-p"], ["--deny-principal"]),
+    (["doctor", "--config", "serv"], ["server.properties"]),
+    (["check-log", "serv"], ["server.properties"]),
+    (["explain", "--principal", ""], []),
+    (["nothing", "--j"], []),
+])  # fmt: skip
 def test_bash_completes_commands_flags_choices_and_files(
     sources: Path, words: list[str], expected: list[str], tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from authorizerd.replay.acls.errors import AclSourceError
 from authorizerd.replay.acls.live import PROFILE, list_acls
 from authorizerd.replay.acls.options import add_acl_arguments, read_acl_set
+from tests.support.fixture_types import MonkeyPatch
 
 
 def command(tmp_path: Path, program: str) -> tuple[str, ...]:
@@ -30,7 +31,7 @@ def test_listing_is_the_output_of_the_command(tmp_path: Path) -> None:
 
 
 def test_scheme_alone_is_the_cluster_of_the_profile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     """The command itself reads the profile. A file for the log-in turns the profile off."""
     program = command(tmp_path, "print(sys.argv[1:])")
@@ -40,9 +41,7 @@ def test_scheme_alone_is_the_cluster_of_the_profile(
         list_acls("kafka://", tmp_path / "client.properties", command=program)
 
 
-def test_source_without_acls_is_the_profile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_source_without_acls_is_the_profile(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     profile = tmp_path / "none.properties"
     monkeypatch.setenv(PROFILE, str(profile))
     parser = argparse.ArgumentParser()
@@ -72,9 +71,7 @@ def test_failure_is_one_line(tmp_path: Path, program: str, reason: str) -> None:
     assert refused.value.reason == reason
 
 
-def test_folder_named_authorizerd_is_not_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_named_authorizerd_is_not_imported(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     planted = tmp_path / "authorizerd"
     (planted / "cli").mkdir(parents=True)
     (planted / "__init__.py").touch()

@@ -72,13 +72,8 @@ TIMES = [
     (40, 5, (2, 3)), (50, 6, (2, 3)), (5000, 6, (2, 3)),
 ]  # fmt: skip
 OFFSETS = [
-    (0, 0, ()),
-    (1, 0, ()),
-    (2, 2, (1, 2)),
-    (4, 4, (1, 2, 3)),
-    (5, 5, (2, 3)),
-    (6, 6, (2, 3)),
-]
+    (0, 0, ()), (1, 0, ()), (2, 2, (1, 2)), (4, 4, (1, 2, 3)), (5, 5, (2, 3)), (6, 6, (2, 3)),
+]  # fmt: skip
 MOMENTS = [(at(seconds), *rest) for seconds, *rest in TIMES]
 MOMENTS += [(AsOf(offset=offset), *rest) for offset, *rest in OFFSETS]
 

@@ -56,18 +56,13 @@ COMMIT = Commit(
     inputs=(Input(uri="file:/a.log", bytes=1, modified_ms=2),),
     contents=(
         Content(
-            file="file:///a.log",
-            rows=1,
-            digest=(1, 2, 3, 4),
-            first=3,
-            last=3,
-            ends_unreadable=False,
-            run="00000001-a",
+            file="file:///a.log", rows=1, digest=(1, 2, 3, 4), first=3, last=3,
+            ends_unreadable=False, run="00000001-a",
         ),
     ),
     offsets={"kafka://h:1/audit": {0: 5, 1: 9}},
     ingested=ONE,
-)
+)  # fmt: skip
 
 
 def test_commit_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -58,17 +58,13 @@ def random_set(drawn: random.Random, added: Callable[[], int | None] = lambda: N
     acls = tuple(
         dict.fromkeys(
             Acl(
-                one((2, 2, 3, 4)),
-                one((*_NAMES, "*", "o", "orders-")),
-                one((3, 3, 4)),
-                one((*_PRINCIPALS, "User:*")),
-                one(("*", "*", "10.0.0.1", "10.0.0.0/8")),
-                one((2, 3, 4, 7, 8, 12)),
-                one((3, 3, 3, 2)),
+                one((2, 2, 3, 4)), one((*_NAMES, "*", "o", "orders-")), one((3, 3, 4)),
+                one((*_PRINCIPALS, "User:*")), one(("*", "*", "10.0.0.1", "10.0.0.0/8")),
+                one((2, 3, 4, 7, 8, 12)), one((3, 3, 3, 2)),
             )
             for one in (drawn.choice,) * drawn.randrange(25)
         )
-    )
+    )  # fmt: skip
     return _set_of(drawn, [DatedAcl(acl, added()) for acl in acls])
 
 

@@ -21,13 +21,9 @@ from authorizerd.replay.local.files import LogReader, find_copies, find_logs
 from tests.ops.replay.sessions import LOCAL
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".3": bytes,
-    ".GZ": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
+    "": bytes, ".3": bytes, ".GZ": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress,
     ".zst": lambda data: bytes(pyarrow.compress(data, codec="zstd", asbytes=True)),
-}
+}  # fmt: skip
 LINES = [b"line %d" % number for number in range(200_000)]
 
 
@@ -105,16 +101,13 @@ def test_directory_yields_what_an_ingest_reads(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("missing.log", "missing.log: No such file or directory"),
-        ("empty", "empty: no files found (names that begin with _ or . are skipped)"),
-        ("logs.tar.gz", "logs.tar.gz: this archive format is not supported: unpack the file first"),
-        ("events", "events/1.parquet: expected an audit log, found Parquet: use Spark"),
-        ("device", "device: expected a file or a pipe"),
-    ],
-)
+@pytest.mark.parametrize(("name", "message"), [
+    ("missing.log", "missing.log: No such file or directory"),
+    ("empty", "empty: no files found (names that begin with _ or . are skipped)"),
+    ("logs.tar.gz", "logs.tar.gz: this archive format is not supported: unpack the file first"),
+    ("events", "events/1.parquet: expected an audit log, found Parquet: use Spark"),
+    ("device", "device: expected a file or a pipe"),
+])  # fmt: skip
 def test_unusable_path_is_named(name: str, message: str, tmp_path: Path) -> None:
     for folder in ("empty", "events"):
         (tmp_path / folder).mkdir()

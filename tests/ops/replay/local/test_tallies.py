@@ -132,14 +132,10 @@ def test_json_lines_are_read_like_each_line(zone: str, line_format: LineFormat) 
         '"resource_name":'
     )
     tails = (
-        "",
-        ',"time":"2001-01-01T00:00:00.000Z"',
-        ',"time":"2000-01-01T00:00:00.000Z"',
-        ',"t\\u0069me":"2026-01-01T00:00:00.000Z"',
-        ',"time":"never"',
-        ',"masked":["principal"]',
+        "", ',"time":"2001-01-01T00:00:00.000Z"', ',"time":"2000-01-01T00:00:00.000Z"',
+        ',"t\\u0069me":"2026-01-01T00:00:00.000Z"', ',"time":"never"', ',"masked":["principal"]',
         ',"version":2',
-    )
+    )  # fmt: skip
     lines = [
         # Each kind of line has a resource of its own, and so a sum of its own.
         f'{{{version}"time":"{time}",{rest}"{len(version)} {number}"{tail}}}'.encode()
@@ -257,39 +253,31 @@ DENY_RANGE = replace(DENY, host="10.0.0.0/8")
 def change_of(question: Question, events: int, last_at: str) -> Detail:
     """Return a change of a request; the rules do not matter."""
     return Detail(
-        principal=question.principal,
-        host=question.host,
+        principal=question.principal, host=question.host,
         operation=Operation(question.operation).name,
         resource_type=ResourceType(question.resource_type).name,
-        resource_name=question.resource_name,
-        events=events,
-        first_at="",
-        last_at=last_at,
-        baseline_rule=None,
-        candidate_rule="",
-    )
+        resource_name=question.resource_name, events=events, first_at="", last_at=last_at,
+        baseline_rule=None, candidate_rule="",
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("is_allowed", "removed", "added", "causes"),
-    [
-        (False, [ALLOW, OTHERS, ELSEWHERE], [], [ALLOW]),
-        (False, [ALLOW, PREFIX, DENY], [], [ALLOW, PREFIX]),
-        (False, [ALLOW], [DENY, DENY_ALL], [DENY, DENY_ALL]),
-        (False, [], [DENY, ALLOW], [DENY]),
-        # allow.everyone.if.no.acl.found no longer applies.
-        (False, [], [OTHERS, ELSEWHERE], [OTHERS]),
-        (True, [], [ALLOW, OTHERS], [ALLOW]),
-        (True, [DENY, ALLOW], [PREFIX], [DENY, PREFIX]),
-        # allow.everyone.if.no.acl.found applies again.
-        (True, [OTHERS, ELSEWHERE], [], [OTHERS]),
-        # By Kafka 4.4.
-        (False, [RANGE, OTHERS], [], [RANGE]),
-        (False, [OTHERS], [DENY_RANGE], [DENY_RANGE]),
-        (True, [OTHERS], [RANGE], [RANGE]),
-        (True, [DENY_RANGE, OTHERS], [], [DENY_RANGE]),
-    ],
-)
+@pytest.mark.parametrize(("is_allowed", "removed", "added", "causes"), [
+    (False, [ALLOW, OTHERS, ELSEWHERE], [], [ALLOW]),
+    (False, [ALLOW, PREFIX, DENY], [], [ALLOW, PREFIX]),
+    (False, [ALLOW], [DENY, DENY_ALL], [DENY, DENY_ALL]),
+    (False, [], [DENY, ALLOW], [DENY]),
+    # allow.everyone.if.no.acl.found no longer applies.
+    (False, [], [OTHERS, ELSEWHERE], [OTHERS]),
+    (True, [], [ALLOW, OTHERS], [ALLOW]),
+    (True, [DENY, ALLOW], [PREFIX], [DENY, PREFIX]),
+    # allow.everyone.if.no.acl.found applies again.
+    (True, [OTHERS, ELSEWHERE], [], [OTHERS]),
+    # By Kafka 4.4.
+    (False, [RANGE, OTHERS], [], [RANGE]),
+    (False, [OTHERS], [DENY_RANGE], [DENY_RANGE]),
+    (True, [OTHERS], [RANGE], [RANGE]),
+    (True, [DENY_RANGE, OTHERS], [], [DENY_RANGE]),
+])  # fmt: skip
 def test_causes_are_the_acls_that_decide(
     is_allowed: bool, removed: list[Acl], added: list[Acl], causes: list[Acl]
 ) -> None:

@@ -27,15 +27,9 @@ if TYPE_CHECKING:
 
 
 rows = st.builds(
-    Sums,
-    st.integers(-3, 3),
-    st.sampled_from(LABELS),
-    st.booleans(),
-    st.integers(1, 9),
-    st.integers(1, 2),
-    st.integers(-9, 9),
-    st.integers(-9, 9),
-)
+    Sums, st.integers(-3, 3), st.sampled_from(LABELS), st.booleans(), st.integers(1, 9),
+    st.integers(1, 2), st.integers(-9, 9), st.integers(-9, 9),
+)  # fmt: skip
 
 
 @given(st.lists(rows, max_size=30))

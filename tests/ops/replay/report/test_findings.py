@@ -59,26 +59,20 @@ def test_newly_denied_requests_come_first() -> None:
     assert denied.text == "12 recorded requests (1 distinct) of 1 principal would be newly denied"
 
 
-@pytest.mark.parametrize(
-    ("fields", "state", "notes"),
-    [
-        ({}, "good", []),
-        ({"not_evaluated": {"x": FOUR}}, "doubtful", ["4 events of 100 could not be evaluated."]),
-        ({"allowed_events": 0}, "doubtful", ["Only denials were recorded"]),
-        ({"allowed_events": 0, "events": 0}, "doubtful", ["No event was recorded"]),
-        # Two sets of ACLs decide each request themselves, whatever was recorded.
-        ({"allowed_events": 0, "baseline": judged_by(digest="sha256:before")}, "good", []),
-        ({"baseline": SAFE.candidate}, "good", ["Both sides are the same ACLs"]),
-        # Super users that are judged by the ACLs are at worst reported as newly denied.
-        ({"candidate": changed(SAFE.candidate, super_users=None)}, "good", ["super.users is unkn"]),
-        ({"candidate": OF_UNKNOWN_DEFAULT}, "good", [f"{ALLOW_EVERYONE} is unknown"]),
-        (
-            {"candidate": OF_UNKNOWN_DEFAULT, "baseline": judged_by(digest="sha256:before")},
-            "doubtful",
-            [f"If {ALLOW_EVERYONE} is true", f"{ALLOW_EVERYONE} is unknown"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("fields", "state", "notes"), [
+    ({}, "good", []),
+    ({"not_evaluated": {"x": FOUR}}, "doubtful", ["4 events of 100 could not be evaluated."]),
+    ({"allowed_events": 0}, "doubtful", ["Only denials were recorded"]),
+    ({"allowed_events": 0, "events": 0}, "doubtful", ["No event was recorded"]),
+    # Two sets of ACLs decide each request themselves, whatever was recorded.
+    ({"allowed_events": 0, "baseline": judged_by(digest="sha256:before")}, "good", []),
+    ({"baseline": SAFE.candidate}, "good", ["Both sides are the same ACLs"]),
+    # Super users that are judged by the ACLs are at worst reported as newly denied.
+    ({"candidate": changed(SAFE.candidate, super_users=None)}, "good", ["super.users is unkn"]),
+    ({"candidate": OF_UNKNOWN_DEFAULT}, "good", [f"{ALLOW_EVERYONE} is unknown"]),
+    ({"candidate": OF_UNKNOWN_DEFAULT, "baseline": judged_by(digest="sha256:before")}, "doubtful",
+     [f"If {ALLOW_EVERYONE} is true", f"{ALLOW_EVERYONE} is unknown"]),
+])  # fmt: skip
 def test_nothing_newly_denied_is_good_only_if_all_requests_were_evaluated(
     fields: dict[str, object], state: str, notes: list[str]
 ) -> None:
@@ -137,15 +131,12 @@ def test_ingest_is_good_if_accepted_with_allowed_events() -> None:
     assert states(ingest=changed(ingested(), allowed_events=0, denied_events=100)) == ["doubtful"]
 
 
-@pytest.mark.parametrize(
-    ("other", "is_other"),
-    [
-        ({"whatif": SAFE, "usage": USAGE}, False),
-        ({"whatif": changed(SAFE, events=99)}, True),
-        ({"whatif": changed(SAFE, last_at=None)}, True),
-        ({"usage": changed(USAGE, window=changed(USAGE.window, ends_at=None))}, True),
-    ],
-)
+@pytest.mark.parametrize(("other", "is_other"), [
+    ({"whatif": SAFE, "usage": USAGE}, False),
+    ({"whatif": changed(SAFE, events=99)}, True),
+    ({"whatif": changed(SAFE, last_at=None)}, True),
+    ({"usage": changed(USAGE, window=changed(USAGE.window, ends_at=None))}, True),
+])  # fmt: skip
 def test_results_of_other_events_are_found(other: dict[str, object], is_other: bool) -> None:
     """An old result may have been left in the directory."""
     texts = [finding.text for finding in find(ingest=ingested(), **other)]
@@ -210,13 +201,10 @@ def test_two_results_of_one_kind_are_rejected(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("", r"found none of ingest\.json, whatif\.json, usage\.json"),
-        ("no-such", "no-such: No such file or directory"),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), [
+    ("", r"found none of ingest\.json, whatif\.json, usage\.json"),
+    ("no-such", "no-such: No such file or directory"),
+])  # fmt: skip
 def test_directory_without_results_is_rejected(tmp_path: Path, name: str, expected: str) -> None:
     (tmp_path / "whatif.json").mkdir()
     with pytest.raises(ReportError, match=expected):
@@ -268,31 +256,25 @@ def test_numbers_have_three_significant_digits(number: float | None, text: str) 
     assert wording.format_significant(number) == text
 
 
-@pytest.mark.parametrize(
-    ("part", "whole", "text"),
-    [
-        (0, 10**6, "0.0 %"),
-        (1, 10**6, "below 0.1 %"),
-        (10**6 - 1, 10**6, "above 99.9 %"),
-        (10**6, 10**6, "100.0 %"),
-        (0, 0, "–"),
-    ],
-)
+@pytest.mark.parametrize(("part", "whole", "text"), [
+    (0, 10**6, "0.0 %"),
+    (1, 10**6, "below 0.1 %"),
+    (10**6 - 1, 10**6, "above 99.9 %"),
+    (10**6, 10**6, "100.0 %"),
+    (0, 0, "–"),
+])  # fmt: skip
 def test_share_is_never_rounded_to_nothing_or_to_all(part: int, whole: int, text: str) -> None:
     assert wording.format_share(part, whole) == text
 
 
-@pytest.mark.parametrize(
-    ("iso", "text"),
-    [
-        ("2026-11-16T06:00:00.123Z", "2026-11-16 06:00:00"),
-        ("2026-11-16T06:00:00+02:00", "2026-11-16 04:00:00"),
-        ("2026-11-16T06:00:00", "2026-11-16 06:00:00"),
-        ("0001-01-01T00:00:00+02:00", "0001-01-01T00:00:00+02:00"),
-        ("9007199254740991 ms", "9007199254740991 ms"),
-        (None, "–"),
-    ],
-)
+@pytest.mark.parametrize(("iso", "text"), [
+    ("2026-11-16T06:00:00.123Z", "2026-11-16 06:00:00"),
+    ("2026-11-16T06:00:00+02:00", "2026-11-16 04:00:00"),
+    ("2026-11-16T06:00:00", "2026-11-16 06:00:00"),
+    ("0001-01-01T00:00:00+02:00", "0001-01-01T00:00:00+02:00"),
+    ("9007199254740991 ms", "9007199254740991 ms"),
+    (None, "–"),
+])  # fmt: skip
 def test_times_are_in_utc(iso: str | None, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     time.tzset()

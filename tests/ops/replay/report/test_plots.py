@@ -55,17 +55,14 @@ def test_logarithmic_axis_contains_its_values_in_order(
     assert 2 <= len(axis.ticks) <= 20
 
 
-@pytest.mark.parametrize(
-    ("axis", "ticks"),
-    [
-        (log_axis([20, 500], steps=(1,)), (10, 100, 1000)),
-        (log_axis([10], steps=(1,)), (10, 100)),
-        (log_axis([3, 12]), (2, 5, 10, 20)),
-        (log_axis([0, -1]), (1, 2)),
-        (linear_axis(0, 40), (0, 5, 10, 15, 20, 25, 30, 35, 40)),
-        (linear_axis(3, 7), (3, 3.5, 4, 4.5, 5, 5.5, 6, 6.5, 7)),
-    ],
-)
+@pytest.mark.parametrize(("axis", "ticks"), [
+    (log_axis([20, 500], steps=(1,)), (10, 100, 1000)),
+    (log_axis([10], steps=(1,)), (10, 100)),
+    (log_axis([3, 12]), (2, 5, 10, 20)),
+    (log_axis([0, -1]), (1, 2)),
+    (linear_axis(0, 40), (0, 5, 10, 15, 20, 25, 30, 35, 40)),
+    (linear_axis(3, 7), (3, 3.5, 4, 4.5, 5, 5.5, 6, 6.5, 7)),
+])  # fmt: skip
 def test_ticks_are_round_numbers(axis: Axis, ticks: tuple[float, ...]) -> None:
     assert axis.ticks == pytest.approx(ticks)
 
@@ -87,14 +84,9 @@ def draw(
     points: list[Point], *, markers: tuple[tuple[str, float], ...] = (), name: str = "served"
 ) -> ElementTree.Element:
     plot = Plot(
-        label=name,
-        x=linear_axis(0, 10),
-        y=linear_axis(0, 100),
-        x_title="s",
-        y_title="ms",
-        curves=[Curve(name, points)],
-        markers=markers,
-    )
+        label=name, x=linear_axis(0, 10), y=linear_axis(0, 100), x_title="s", y_title="ms",
+        curves=[Curve(name, points)], markers=markers,
+    )  # fmt: skip
     described = call_macro(
         "svg.jinja", "plot", plot, [SimpleNamespace(second=0)], 5, caller=lambda _: escape(name)
     )

@@ -23,6 +23,7 @@ from authorizerd.replay.report.rendering import (
 )
 from tests.ops.replay.report.elements import HOSTILE, Elements, call_macro
 from tests.ops.replay.report.examples import KINDS, write_results
+from tests.support.fixture_types import Capture
 
 EXAMPLE = ENVIRONMENT.from_string('<p title="{{ title }}">{{ text }}<b>{{ text }}</b></p>')
 
@@ -138,9 +139,7 @@ def report(run: Path, *options: str | Path) -> int:
     return main(["report", "--run", str(run), *map(str, options)])
 
 
-def test_page_and_json_are_written_and_summarised(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_page_and_json_are_written_and_summarised(tmp_path: Path, capsys: Capture) -> None:
     write_results(tmp_path)
     assert report(tmp_path) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -178,7 +177,7 @@ def test_out_names_another_page_and_its_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["whatif.html", "load.json", "ingest.htm", "page", "x.json", "/"])
 def test_out_that_would_replace_a_result_or_is_not_html_is_rejected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+    tmp_path: Path, capsys: Capture, name: str
 ) -> None:
     write_results(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -187,15 +186,12 @@ def test_out_that_would_replace_a_result_or_is_not_html_is_rejected(
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize(
-    ("out", "expected"),
-    [
-        ("no-such/page.html", "no-such/page.json: No such file or directory"),
-        ("directory.html", "directory.html: Is a directory"),
-    ],
-)
+@pytest.mark.parametrize(("out", "expected"), [
+    ("no-such/page.html", "no-such/page.json: No such file or directory"),
+    ("directory.html", "directory.html: Is a directory"),
+])  # fmt: skip
 def test_unwritable_file_is_named_and_nothing_half_written_is_left(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str, expected: str
+    tmp_path: Path, capsys: Capture, out: str, expected: str
 ) -> None:
     write_results(tmp_path)
     (tmp_path / "directory.html").mkdir()
@@ -205,9 +201,7 @@ def test_unwritable_file_is_named_and_nothing_half_written_is_left(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_names_cannot_control_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_cannot_control_the_terminal(tmp_path: Path, capsys: Capture) -> None:
     write_results(tmp_path, "\x1b[2J\u202e\r\nwrote all")
     assert report(tmp_path) == 0
     out = capsys.readouterr().out
@@ -216,7 +210,7 @@ def test_names_cannot_control_the_terminal(
 
 
 def test_difference_of_two_runs_is_written_beside_the_later(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     write_results(tmp_path / "thursday", "User:a")
     write_results(tmp_path / "friday", "User:b")
@@ -242,7 +236,7 @@ def test_runs_of_the_same_name_are_named_by_their_paths(tmp_path: Path) -> None:
     assert names == [f"{tmp_path}/1/friday", f"{tmp_path}/2/friday"]
 
 
-def test_run_against_itself_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_against_itself_is_rejected(tmp_path: Path, capsys: Capture) -> None:
     write_results(tmp_path)
     assert report(tmp_path, "--against", f"{tmp_path}/.") == 1
     assert "expected another directory than --run" in capsys.readouterr().err

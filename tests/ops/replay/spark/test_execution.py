@@ -18,13 +18,14 @@ from authorizerd.replay.spark import python_modules
 from authorizerd.replay.spark.driver_output import MessageStream, trace, trace_warning
 from authorizerd.replay.spark.errors import JobError
 from authorizerd.replay.spark.python_modules import missing_modules
+from tests.support.fixture_types import Capture, MonkeyPatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def test_only_overwrite_replaces_results(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     from authorizerd.replay.spark.execution import run_plan
 
@@ -52,9 +53,7 @@ def test_only_overwrite_replaces_results(
     assert ran == [plan, plan, replacing]
 
 
-def test_progress_is_printed_while_stages_run(
-    spark: SparkSession, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_is_printed_while_stages_run(spark: SparkSession, capsys: Capture) -> None:
     from authorizerd.replay.spark.progress import printing_progress, stages_text
 
     def wait(rows: object) -> object:
@@ -84,9 +83,7 @@ def test_each_line_to_standard_error_gets_one_prefix() -> None:
     ]
 
 
-def test_traces_and_warnings_go_to_the_log(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_traces_and_warnings_go_to_the_log(capsys: Capture, monkeypatch: MonkeyPatch) -> None:
     trace("Traceback:\n  File x\n")
     monkeypatch.setattr(warnings, "showwarning", trace_warning)
     with warnings.catch_warnings():
@@ -101,9 +98,7 @@ def test_traces_and_warnings_go_to_the_log(
     ]
 
 
-def test_module_that_does_not_load_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_module_that_does_not_load_is_missing(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     (tmp_path / "broken_wheel.py").write_text("raise ImportError('no such symbol')")
     monkeypatch.syspath_prepend(tmp_path)
     names = ("json", "broken_wheel", "not_there_at_all")

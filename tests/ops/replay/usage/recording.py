@@ -37,20 +37,12 @@ def tuples_of(events: Iterable[Recorded], *, pattern_type: str = "LITERAL") -> l
     """Return the distinct questions of ``events`` with their figures."""
     return merge_tuples(
         Part(
-            one.question.principal,
-            one.question.host,
-            Operation(one.question.operation).name,
-            ResourceType(one.question.resource_type).name,
-            one.question.resource_name,
-            pattern_type,
-            one.allowed,
-            None,
-            1,
-            one.at_ms,
-            one.at_ms,
+            one.question.principal, one.question.host, Operation(one.question.operation).name,
+            ResourceType(one.question.resource_type).name, one.question.resource_name, pattern_type,
+            one.allowed, None, 1, one.at_ms, one.at_ms,
         )
         for one in events
-    )
+    )  # fmt: skip
 
 
 asked_questions = questions().filter(

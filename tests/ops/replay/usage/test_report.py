@@ -9,13 +9,7 @@ from authorizerd.management.formats.document import read_document
 from authorizerd.replay.acl_set import AclSet, DatedAcl, digest_of
 from authorizerd.replay.judging.report import Count, JudgedBy
 from authorizerd.replay.text import encode_json
-from authorizerd.replay.usage.evaluation import (
-    Age,
-    Window,
-    age_of,
-    describe_suggestions,
-    sort_acls,
-)
+from authorizerd.replay.usage.evaluation import Age, Window, age_of, describe_suggestions, sort_acls
 from authorizerd.replay.usage.report import (
     NamedAcl,
     Proof,
@@ -52,14 +46,10 @@ def example_report() -> UsageReport:
     undated = topic_read("undated")
     dates = {wide: 1, unused: 1, young: 1_001, undated: None}
     acl_set = AclSet(
-        source="a\nb",
-        acls=tuple(DatedAcl(acl, added_ms) for acl, added_ms in dates.items()),
-        digest=digest_of(dates),
-        offset=7,
-        stamped_ms=999,
-        super_users=(),
+        source="a\nb", acls=tuple(DatedAcl(acl, added_ms) for acl, added_ms in dates.items()),
+        digest=digest_of(dates), offset=7, stamped_ms=999, super_users=(),
         allow_everyone_if_no_acl_found=False,
-    )
+    )  # fmt: skip
     narrower = (topic_read("a"), topic_read("b"))
     suggestions = Suggestions({unused: (), wide: narrower}, {undated: "why"})
     usage = {wide: USED}
@@ -127,18 +117,14 @@ def test_unknown_code_is_its_number() -> None:
 
 def test_summary_is_short() -> None:
     assert list(summary(example_report())) == [
-        "4 ACLs of a\\nb, 3 tuples of 1,234 allowed events and 1 denied event",
-        "window: b to e",
-        "allowed decisions were logged from f to l",
-        "not evaluated: 1 event (unknown operation)",
+        "4 ACLs of a\\nb, 3 tuples of 1,234 allowed events and 1 denied event", "window: b to e",
+        "allowed decisions were logged from f to l", "not evaluated: 1 event (unknown operation)",
         "decided differently by these ACLs than recorded: 2 events",
         "used: 1; never used: 1 ALLOW, 0 DENY",
-        "not judged, added within the window, or after it: 1",
-        "not judged, of unknown age: 1",
-        "suggested: 1 removal, 1 narrowing",
-        "not suggested, with reasons in usage.json: 1",
+        "not judged, added within the window, or after it: 1", "not judged, of unknown age: 1",
+        "suggested: 1 removal, 1 narrowing", "not suggested, with reasons in usage.json: 1",
         "proof: evaluated on 2 tuples, the suggested ACLs change no decision",
-    ]
+    ]  # fmt: skip
     assert any("f to l" in comment for comment in script_comments(example_report()))
 
 

@@ -202,19 +202,14 @@ Pattern = tuple[str, bool]
 """A name, and whether it is a prefix."""
 NARROWED = [
     ("*", False, ("a-1", "a-2"), 2, [("a-1", False), ("a-2", False)]),
-    ("*", False, ("a-1", "a-2"), 1, [("a-", True)]),
-    ("*", False, ("a", "b"), 1, []),
-    ("*", False, ("*",), 5, []),
-    ("*", False, ("*",), 0, []),
-    ("*", False, ("", "a"), 5, []),
+    ("*", False, ("a-1", "a-2"), 1, [("a-", True)]), ("*", False, ("a", "b"), 1, []),
+    ("*", False, ("*",), 5, []), ("*", False, ("*",), 0, []), ("*", False, ("", "a"), 5, []),
     ("a", True, ("a", "ab"), 5, [("a", False), ("ab", False)]),
-    ("a", True, ("abc", "abd"), 1, [("ab", True)]),
-    ("a", True, ("abc", "ac"), 1, []),
+    ("a", True, ("abc", "abd"), 1, [("ab", True)]), ("a", True, ("abc", "ac"), 1, []),
     ("a", True, ("a b ", "a b c"), 1, [("a b ", True)]),
-    ("*", True, ("*ab", "*ac"), 1, [("*a", True)]),
-    ("*", True, ("*", "*a"), 5, []),
+    ("*", True, ("*ab", "*ac"), 1, [("*a", True)]), ("*", True, ("*", "*a"), 5, []),
     ("a", False, ("a",), 5, []),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "prefixed", "names", "names_max", "expected"), NARROWED)

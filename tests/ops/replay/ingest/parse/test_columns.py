@@ -162,20 +162,16 @@ def test_known_texts_are_forgotten_beyond_a_limit(
         assert len(reader.texts._codes) == 2
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *LONG_NAMES,
-        b"a" * LINE_BYTES_MAX,
-        b"a" * (LINE_BYTES_MAX + 1),
-        b"2026-11-21T17:00:00.9Z stdout F [2026-11-21 16:26:26,966] INFO "
-        + MESSAGE % (b"a" * (LINE_BYTES_MAX - 140)),
-        (b"2026-11-21 16:26:26,966 INFO " + MESSAGE % (b"a" * LINE_BYTES_MAX))[:LINE_BYTES_MAX],
-        b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"\xff",
-        b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"\x01",
-    ],
-    ids=range(12),
-)
+@pytest.mark.parametrize("line", [
+    *LONG_NAMES,
+    b"a" * LINE_BYTES_MAX,
+    b"a" * (LINE_BYTES_MAX + 1),
+    b"2026-11-21T17:00:00.9Z stdout F [2026-11-21 16:26:26,966] INFO "
+    + MESSAGE % (b"a" * (LINE_BYTES_MAX - 140)),
+    (b"2026-11-21 16:26:26,966 INFO " + MESSAGE % (b"a" * LINE_BYTES_MAX))[:LINE_BYTES_MAX],
+    b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"\xff",
+    b"[2026-11-21 16:26:26,966] INFO " + MESSAGE % b"\x01",
+], ids=range(12))  # fmt: skip
 def test_hostile_line_is_read_like_any_other(line: bytes) -> None:
     """Parsing takes time in proportion to its length."""
     assert read(EventReader(UTC, "auto"), [line]) == [parse_line(line, UTC)]
