@@ -318,8 +318,7 @@ async def test_watch_survives_a_restart(new_events: NewEvents, tmp_path: Path) -
         copy.apply(await events.next())
         assert copy.names == {"payments"}
         assert daemon.stop()[0] == 0
-    settings = {"authorizerd_decision_http": f"http://{place}"}
-    with daemon_with_tokens(tmp_path, **settings) as daemon:
+    with daemon_with_tokens(tmp_path, authorizerd_decision_http=f"http://{place}") as daemon:
         copy.apply(await events.next())
         assert (copy.names, copy.listings) == ({"payments"}, 2)
         create_acls(new_admin(daemon), binding("returns"))
