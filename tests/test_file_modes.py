@@ -109,13 +109,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("create", "modes"), CREATED, ids=lambda each: getattr(each, "__name__", "")
 )
 def test_what_is_created_has_a_safe_mode(
-    inputs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    create: Callable[[Path], None],
-    modes: dict[str, int],
-    mask: int,
-) -> None:
+    inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, create: Callable[[Path], None],
+    modes: dict[str, int], mask: int,
+) -> None:  # fmt: skip
     """A stricter umask is kept, but no umask lets everyone write, or others read secrets."""
     monkeypatch.chdir(inputs)
     before = os.umask(mask)
@@ -147,12 +143,9 @@ def result_of_replay(folder: Path) -> None:
     (result_of_replay, "result.json"),
 ])  # fmt: skip
 def test_what_replaces_a_file_has_its_mode(
-    inputs: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    replace: Callable[[Path], None],
+    inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replace: Callable[[Path], None],
     name: str,
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.chdir(inputs)
     before = os.umask(0)
     try:

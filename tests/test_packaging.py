@@ -152,12 +152,10 @@ def test_wheel_installs_the_files_that_pages_name(environment: Path) -> None:
     scripts = {Path(path).relative_to("/usr/share") for path in COMPLETIONS.values()}
     example = ("acls.yaml", "access.yaml", "desired.yaml", "server.properties")
     others = {
-        Path("man/man1/authorizerd.1"),
-        Path("authorizerd/requirements.lock"),
-        Path("authorizerd/prometheus/rules.yaml"),
-        Path("authorizerd/grafana/authorizerd.json"),
+        Path("man/man1/authorizerd.1"), Path("authorizerd/requirements.lock"),
+        Path("authorizerd/prometheus/rules.yaml"), Path("authorizerd/grafana/authorizerd.json"),
         *(Path("authorizerd/example", name) for name in example),
-    }
+    }  # fmt: skip
     assert installed == others | units | scripts
 
 

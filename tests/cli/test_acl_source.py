@@ -182,13 +182,9 @@ def test_file_that_was_read_in_part_says_so(tmp_path: Path, capsys: Capture) -> 
     (None, ("--super-users=",), set(), "super.users= (--super-users)"),
 ])  # fmt: skip
 def test_profile_says_what_the_brokers_hide(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    told: str | None,
-    flags: tuple[str, ...],
-    expected: frozenset[str],
-    shown: str,
-) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, flags: tuple[str, ...],
+    expected: frozenset[str], shown: str,
+) -> None:  # fmt: skip
     path = tmp_path / "profile.properties"
     path.write_text(f"bootstrap.servers=a:1\n{SUPER_USERS}=User:root\n{ALLOW_EVERYONE} = true \n")
     monkeypatch.setenv("AUTHORIZERD_PROFILE", str(path))
@@ -318,10 +314,7 @@ OLD_NODES = [node(1, 33), node(9, 30, is_controller=True)]
     ([level(33)], ["--config", "CONFIG", "--override", "authorizerd.kafka.release=4.3"], RULES_4_3),
 ])  # fmt: skip
 def test_log_is_judged_by_its_release(
-    tmp_path: Path,
-    records: list[FeatureLevel | bytes],
-    flags: list[str],
-    rules: ReleaseRules,
+    tmp_path: Path, records: list[FeatureLevel | bytes], flags: list[str], rules: ReleaseRules
 ) -> None:
     """So is its past, at the release of its end."""
     log_dir, config = tmp_path / "log", tmp_path / "server.properties"

@@ -198,11 +198,7 @@ def test_document_has_what_the_lines_have_without_secrets(tmp_path: Path, capfd:
     ({"authorizer.class.name": "x\\n\\u001b[1msuper.users=User:evil"}, 0, "the brokers use x"),
 ])  # fmt: skip
 def test_what_cannot_be_taken_over_is_said(
-    tmp_path: Path,
-    capfd: Capture,
-    changes: dict[str, str | None],
-    code: int,
-    said: str,
+    tmp_path: Path, capfd: Capture, changes: dict[str, str | None], code: int, said: str
 ) -> None:
     assert main(["import-config", str(write(tmp_path, changes))]) == code
     printed = capfd.readouterr()

@@ -152,10 +152,7 @@ def test_invalid_arguments_of_explain_are_named(
 
 @pytest.mark.parametrize("is_file", [True, False])
 def test_words_that_a_shell_made_of_a_star_are_explained(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
-    is_file: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, is_file: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b") if is_file else ("a",):
@@ -168,10 +165,7 @@ def test_words_that_a_shell_made_of_a_star_are_explained(
 
 @pytest.mark.parametrize("command", ["who-can read", "acls export --to -"])
 def test_name_that_a_shell_made_of_a_star_is_reported(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Capture,
-    command: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_log(tmp_path / ".log", [added(1, acl(topic="a"))])
@@ -311,12 +305,9 @@ def test_full_disk_under_standard_output_prints_one_line() -> None:
     for words in (("token", "--principal", "User:a"), ("--help",)):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
-                [sys.executable, "-m", "authorizerd.cli.main", *words],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
+                [sys.executable, "-m", "authorizerd.cli.main", *words], stdout=full,
+                stderr=subprocess.PIPE, text=True, check=False,
+            )  # fmt: skip
         line = "authorizerd: standard output: No space left on device\n"
         assert (done.returncode, done.stderr) == (1, line)
 

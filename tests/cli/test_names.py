@@ -28,12 +28,10 @@ OTHERS = ("tx", "a", "b", " b", "a,b ", "CN=a", "CN=a,O=b", "O=b", "a;b,")
 """Names that a surface would ask about if it split or trimmed those above. No ACL has them."""
 
 OPERATIONS = {
-    ResourceType.TOPIC: Operation.READ,
-    ResourceType.GROUP: Operation.READ,
+    ResourceType.TOPIC: Operation.READ, ResourceType.GROUP: Operation.READ,
     ResourceType.TRANSACTIONAL_ID: Operation.WRITE,
-    ResourceType.DELEGATION_TOKEN: Operation.DESCRIBE,
-    ResourceType.USER: Operation.CREATE_TOKENS,
-}
+    ResourceType.DELEGATION_TOKEN: Operation.DESCRIBE, ResourceType.USER: Operation.CREATE_TOKENS,
+}  # fmt: skip
 LITERAL, ALLOW = int(PatternType.LITERAL), int(PermissionType.ALLOW)
 
 
@@ -215,17 +213,15 @@ ACLS = (
 )
 QUESTION = ("--principal", USER, "--operation", "READ", "--topic", HOSTILE)
 COMMANDS = {
-    "check-log": ("check-log", "DIR"),
-    "explain": ("explain", *QUESTION, "--log-dir", "DIR"),
+    "check-log": ("check-log", "DIR"), "explain": ("explain", *QUESTION, "--log-dir", "DIR"),
     "who-can": ("who-can", "READ", "--topic", HOSTILE, "--log-dir", "DIR"),
     "what-can": ("what-can", USER, "--log-dir", "DIR"),
     "can": ("can", USER, "--topic", HOSTILE, "--log-dir", "DIR"),
     "history": ("history", *QUESTION[:2], "--topic", HOSTILE, "--log-dir", "DIR"),
     "test": ("test", "TESTS", "--log-dir", "DIR"),
     "plan": ("acls", "plan", "DESIRED", "--log-dir", "DIR", "--out", "PLAN"),
-    "shell": ("shell", "--log-dir", "DIR", "tree", "/"),
-    "doctor": ("doctor", "--config", "CONFIG"),
-}
+    "shell": ("shell", "--log-dir", "DIR", "tree", "/"), "doctor": ("doctor", "--config", "CONFIG"),
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -239,12 +235,10 @@ def words(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "tests.yaml").write_text(json.dumps(tests))
     (tmp_path / "desired.json").write_text(json.dumps({"acls": []}))
     return {
-        "DIR": str(log_dir),
-        "TESTS": str(tmp_path / "tests.yaml"),
-        "DESIRED": str(tmp_path / "desired.json"),
-        "PLAN": str(tmp_path / "plan.json"),
+        "DIR": str(log_dir), "TESTS": str(tmp_path / "tests.yaml"),
+        "DESIRED": str(tmp_path / "desired.json"), "PLAN": str(tmp_path / "plan.json"),
         "CONFIG": str(write_config(tmp_path, log_dir)),
-    }
+    }  # fmt: skip
 
 
 def check_output(capsys: Capture, arguments: list[str], *, names: bool = True) -> str:

@@ -48,11 +48,8 @@ def loaded(words: str, module: str = "authorizerd.cli") -> set[str]:
     """Return the slow packages that the command loads."""
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", module, *words.split()],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     names = set(LOADED.findall(done.stderr))
     assert "authorizerd" in names
     assert "Traceback" not in done.stderr

@@ -144,12 +144,9 @@ class Connection:
     part=st.integers(1, 3),
 )
 async def test_follower_ends_with_the_daemons_acls(
-    tmp_path_factory: pytest.TempPathFactory,
-    log: list[ChangeBatch],
-    actions: list[str | int],
-    journal_bytes: int,
-    part: int,
-) -> None:
+    tmp_path_factory: pytest.TempPathFactory, log: list[ChangeBatch], actions: list[str | int],
+    journal_bytes: int, part: int,
+) -> None:  # fmt: skip
     """Wherever its connections break."""
     batches = iter(log)
     follower, copy = Follower("root.secret"), Copy()

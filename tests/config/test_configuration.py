@@ -351,14 +351,12 @@ def test_file_values_give_a_worker_the_same_configuration() -> None:
 
 def test_audit_rules_combine_their_keys() -> None:
     rules = configure(
-        "authorizerd.audit.required=true",
-        "authorizerd.audit.sample.allowed=1/4",
+        "authorizerd.audit.required=true", "authorizerd.audit.sample.allowed=1/4",
         "authorizerd.audit.principals.include=User:a*",
         "authorizerd.audit.principals.exclude=User:ab",
         "authorizerd.audit.resources.include=TOPIC:*",
-        "authorizerd.audit.resources.exclude=TOPIC:t*",
-        "authorizerd.audit.filter.denied=true",
-    ).audit_rules
+        "authorizerd.audit.resources.exclude=TOPIC:t*", "authorizerd.audit.filter.denied=true",
+    ).audit_rules  # fmt: skip
     assert (rules.is_required, rules.allowed_rate, rules.filter.filters_denied) == (
         True,
         0.25,

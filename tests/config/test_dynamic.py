@@ -118,16 +118,13 @@ def test_values_in_force_give_the_reloadable_settings() -> None:
     texts = Layers(
         file={"listener.name.plaintext.max.connection.creation.rate": "7"},
         node={
-            "max.connections": "1",
-            "max.connection.creation.rate": "6",
-            "connections.max.idle.ms": "2",
-            "authorizerd.http.header.timeout.ms": "3",
-            "authorizerd.http.drain.timeout.ms": "4",
-            "authorizerd.update.timeout.ms": "500",
+            "max.connections": "1", "max.connection.creation.rate": "6",
+            "connections.max.idle.ms": "2", "authorizerd.http.header.timeout.ms": "3",
+            "authorizerd.http.drain.timeout.ms": "4", "authorizerd.update.timeout.ms": "500",
             "authorizerd.log.level": "ERROR",
         },
         since_reload={"authorizerd.audit.level": "DEBUG"},
-    ).merge()
+    ).merge()  # fmt: skip
     made = parse_values({"node.id": "1", "log.dirs": "/log"}, source="test").reload(texts)
     assert (
         made.max_connections, made.connections_max_idle_ms, made.http_header_timeout_ms,

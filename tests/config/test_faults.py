@@ -46,54 +46,51 @@ def test_every_invalid_key_is_named_in_the_order_of_the_file() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "keys"),
-    [
-        # Rules about several keys, next to each other and to an invalid key
-        (
-            "log.dirs=/a\nearly.start.listeners=OTHER,MORE\nauthorizerd.audit.mask.host=hash\n"
-            "authorizerd.audit.mask.principal=hash\nqueued.max.requests=x\n",
-            ["2: early.start.listeners", "3: authorizerd.audit.mask.host",
-             "4: authorizerd.audit.mask.principal", "5: queued.max.requests", "None: node.id"],
-        ),
-        (
-            BASE + "authorizerd.decision.http=http://h:1\nauthorizerd.decision.stream=tcp://h:2\n"
-            "authorizerd.admin.http=http://h:1\n",
-            ["3: authorizerd.decision.http", "4: authorizerd.decision.stream",
-             "5: authorizerd.admin.http"],
-        ),
-        # Each listener by itself
-        (
-            BASE + SASL + "listener.security.protocol.map=A:SASL_PLAINTEXT,B:SSL\n"
-            "listener.name.a.max.connections=x\nlistener.name.b.max.connections=x\n",
-            ["5: listener.name.a.max.connections", "6: listener.name.b.max.connections",
-             "None: listener.name.a.plain.sasl.jaas.config", "None: ssl.keystore.location"],
-        ),
-        (
-            BASE + SASL + "listener.security.protocol.map=A:SASL_PLAINTEXT,B:SASL_PLAINTEXT\n",
-            ["None: listener.name.a.plain.sasl.jaas.config",
-             "None: listener.name.b.plain.sasl.jaas.config"],
-        ),
-        # Following a cluster
-        (
-            BASE + "authorizerd.writes=as-self\nauthorizerd.source.client.id=x\n",
-            ["3: authorizerd.writes", "4: authorizerd.source.client.id"],
-        ),
-        (
-            BASE + "authorizerd.source=brokers\nauthorizerd.writes.forward.principals=User:a\n"
-            "authorizerd.source.sasl.mechanism=PLAIN\nauthorizerd.source.ssl.key.password=x\n",
-            ["4: authorizerd.writes.forward.principals", "5: authorizerd.source.sasl.mechanism",
-             "6: authorizerd.source.ssl.key.password",
-             "None: authorizerd.source.bootstrap.servers"],
-        ),
-        (
-            BASE + "authorizerd.source=quorum\nauthorizerd.source.client.id=x\n"
-            "authorizerd.writes=forward\ncontroller.quorum.voters=1@h:1\n",
-            ["1: node.id", "4: authorizerd.source.client.id", "None: controller.listener.names",
-             "None: authorizerd.writes.forward.principals"],
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "keys"), [
+    # Rules about several keys, next to each other and to an invalid key
+    (
+        "log.dirs=/a\nearly.start.listeners=OTHER,MORE\nauthorizerd.audit.mask.host=hash\n"
+        "authorizerd.audit.mask.principal=hash\nqueued.max.requests=x\n",
+        ["2: early.start.listeners", "3: authorizerd.audit.mask.host",
+         "4: authorizerd.audit.mask.principal", "5: queued.max.requests", "None: node.id"],
+    ),
+    (
+        BASE + "authorizerd.decision.http=http://h:1\nauthorizerd.decision.stream=tcp://h:2\n"
+        "authorizerd.admin.http=http://h:1\n",
+        ["3: authorizerd.decision.http", "4: authorizerd.decision.stream",
+         "5: authorizerd.admin.http"],
+    ),
+    # Each listener by itself
+    (
+        BASE + SASL + "listener.security.protocol.map=A:SASL_PLAINTEXT,B:SSL\n"
+        "listener.name.a.max.connections=x\nlistener.name.b.max.connections=x\n",
+        ["5: listener.name.a.max.connections", "6: listener.name.b.max.connections",
+         "None: listener.name.a.plain.sasl.jaas.config", "None: ssl.keystore.location"],
+    ),
+    (
+        BASE + SASL + "listener.security.protocol.map=A:SASL_PLAINTEXT,B:SASL_PLAINTEXT\n",
+        ["None: listener.name.a.plain.sasl.jaas.config",
+         "None: listener.name.b.plain.sasl.jaas.config"],
+    ),
+    # Following a cluster
+    (
+        BASE + "authorizerd.writes=as-self\nauthorizerd.source.client.id=x\n",
+        ["3: authorizerd.writes", "4: authorizerd.source.client.id"],
+    ),
+    (
+        BASE + "authorizerd.source=brokers\nauthorizerd.writes.forward.principals=User:a\n"
+        "authorizerd.source.sasl.mechanism=PLAIN\nauthorizerd.source.ssl.key.password=x\n",
+        ["4: authorizerd.writes.forward.principals", "5: authorizerd.source.sasl.mechanism",
+         "6: authorizerd.source.ssl.key.password",
+         "None: authorizerd.source.bootstrap.servers"],
+    ),
+    (
+        BASE + "authorizerd.source=quorum\nauthorizerd.source.client.id=x\n"
+        "authorizerd.writes=forward\ncontroller.quorum.voters=1@h:1\n",
+        ["1: node.id", "4: authorizerd.source.client.id", "None: controller.listener.names",
+         "None: authorizerd.writes.forward.principals"],
+    ),
+])  # fmt: skip
 def test_faults_of_rules_about_several_keys_are_named_together(text: str, keys: list[str]) -> None:
     assert [f"{fault.line}: {fault.key}" for fault in refuse(text)] == keys
 

@@ -178,12 +178,9 @@ async def test_server_that_is_not_ready_is_asked_again(
     ([HANG_UP] * 99, ["check that the server runs", "--command-config"]),
 ])  # fmt: skip
 async def test_missing_login_and_dead_server_fail_at_once_with_advice(
-    node: KafkaNode,
-    admin: KafkaAclAdmin,
-    autojump_clock: MockClock,
-    answers: object,
+    node: KafkaNode, admin: KafkaAclAdmin, autojump_clock: MockClock, answers: object,
     advice: list[str],
-) -> None:
+) -> None:  # fmt: skip
     node.answers += answers  # type: ignore[arg-type]
     with pytest.raises(KafkaAclsError) as error:
         await admin.describe(AclFilter())

@@ -81,10 +81,7 @@ def no_log(path: Path, as_of: AsOf | None) -> AclReader:
 
 
 def run(
-    server: FakeServer,
-    words: Sequence[str],
-    answers: str = "",
-    open_log: OpenLog = no_log,
+    server: FakeServer, words: Sequence[str], answers: str = "", open_log: OpenLog = no_log
 ) -> Printed:
     out, error = io.StringIO(), io.StringIO()
     terminal = Terminal(answers=io.StringIO(answers), out=out, error=error)

@@ -115,12 +115,10 @@ def test_dry_run_prints_the_requests(stage: Stage) -> None:
     done = stage.apply("--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1:] == [
-        "to be sent: 2 DENY ACLs created",
-        "to be sent: 4 ALLOW ACLs created",
-        "to be sent: 4 ALLOW ACLs deleted",
-        "to be sent: 2 DENY ACLs deleted",
+        "to be sent: 2 DENY ACLs created", "to be sent: 4 ALLOW ACLs created",
+        "to be sent: 4 ALLOW ACLs deleted", "to be sent: 2 DENY ACLs deleted",
         "dry run: 12 changes would be made, nothing was sent",
-    ]
+    ]  # fmt: skip
     assert stage.acls == set(BEFORE)
 
 
@@ -405,14 +403,9 @@ THEIRS = {each for each in BEFORE if each.principal == MINE}
     (["--principal", MINE, "--group", "none"], "", False, "none matches the flags"),
 ])  # fmt: skip
 def test_acls_of_a_principal_are_removed_in_one_command(
-    stage: Stage,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    flags: list[str],
-    answer: str,
-    is_removed: bool,
-    said: str,
-) -> None:
+    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    flags: list[str], answer: str, is_removed: bool, said: str,
+) -> None:  # fmt: skip
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert stage.remove(*flags) == 0
     assert stage.acls == ({*BEFORE} - THEIRS if is_removed else {*BEFORE})

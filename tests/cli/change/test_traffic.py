@@ -70,12 +70,9 @@ def line(
     principal: str, operation: str, topic: str, *, allowed: bool = True, second: int = 1
 ) -> str:
     return LINE.format(
-        principal=principal,
-        operation=operation,
-        topic=topic,
-        verdict="Allowed" if allowed else "Denied",
-        second=second,
-    )
+        principal=principal, operation=operation, topic=topic,
+        verdict="Allowed" if allowed else "Denied", second=second,
+    )  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -358,17 +355,14 @@ def test_report_of_spark_gives_the_same_changes(folder: Path) -> None:
     assert (there.first_at, there.judged_events) == (here.first_at, 2)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        (acl_set_of([ALICE]), acl_set_of([ALICE, CAROL]), "its baseline has other ACLs than the"),
-        (acl_set_of([ALICE, BOB]), acl_set_of([CAROL]), "its candidate has other ACLs than the"),
-        (
-            acl_set_of([ALICE, BOB], allow_everyone=True), acl_set_of([ALICE, CAROL]),
-            "its baseline has other settings than the present ACLs: run authorizerd replay whatif",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("before", "after", "message"), [
+    (acl_set_of([ALICE]), acl_set_of([ALICE, CAROL]), "its baseline has other ACLs than the"),
+    (acl_set_of([ALICE, BOB]), acl_set_of([CAROL]), "its candidate has other ACLs than the"),
+    (
+        acl_set_of([ALICE, BOB], allow_everyone=True), acl_set_of([ALICE, CAROL]),
+        "its baseline has other settings than the present ACLs: run authorizerd replay whatif",
+    ),
+])  # fmt: skip
 def test_report_about_other_acls_is_rejected(
     before: AclSet, after: AclSet, message: str, folder: Path, capsys: Capture
 ) -> None:

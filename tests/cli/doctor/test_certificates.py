@@ -209,12 +209,10 @@ def test_own_ports_are_examined_and_their_files_once(authority: Authority) -> No
     keystore = issue(authority)
     keystore.chmod(0o644)
     values = {
-        "node.id": "1",
-        "log.dirs": "/log",
-        "authorizerd.decision.http": "https://127.0.0.1:0",
+        "node.id": "1", "log.dirs": "/log", "authorizerd.decision.http": "https://127.0.0.1:0",
         "authorizerd.decision.stream": "tls://127.0.0.1:0",
         "authorizerd.http.ssl.keystore.location": str(keystore),
-    }
+    }  # fmt: skip
     findings = found(parse_values(values, source="f"))
     assert [each.text.partition(": ")[0] for each in findings] == [
         "authorizerd.http.ssl.keystore.location",

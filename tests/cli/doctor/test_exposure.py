@@ -119,14 +119,11 @@ def listening() -> Iterator[socket.socket]:
 
 def configured(*, decision: int = 0, stream: str = "", metrics: str = "") -> Configuration:
     values = {
-        "node.id": "1",
-        "log.dirs": "/log",
-        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "node.id": "1", "log.dirs": "/log", "listeners": "PLAINTEXT://127.0.0.1:0",
         "authorizerd.decision.http": f"http://127.0.0.1:{decision}",
-        "authorizerd.decision.stream": stream,
-        "authorizerd.admin.http": "http://127.0.0.1:0",
+        "authorizerd.decision.stream": stream, "authorizerd.admin.http": "http://127.0.0.1:0",
         "authorizerd.metrics.http": metrics,
-    }
+    }  # fmt: skip
     return parse_values(values, source="f")
 
 
@@ -142,12 +139,9 @@ def test_every_endpoint_is_examined() -> None:
     configuration = configured(stream="tcp://127.0.0.1:0", metrics="http://127.0.0.1:0")
     findings = list(examine_ports(configuration, is_running=False))
     assert [each.text.rpartition(": ")[0] for each in findings] == [
-        "authorizerd.decision.http",
-        "authorizerd.admin.http",
-        "listeners: PLAINTEXT",
-        "authorizerd.metrics.http",
-        "authorizerd.decision.stream",
-    ]
+        "authorizerd.decision.http", "authorizerd.admin.http", "listeners: PLAINTEXT",
+        "authorizerd.metrics.http", "authorizerd.decision.stream",
+    ]  # fmt: skip
     assert len(list(examine_ports(configured(), is_running=False))) == 3
 
 

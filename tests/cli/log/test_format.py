@@ -135,12 +135,9 @@ values = st.sampled_from(["", SECRET, f'"{SECRET}"', SECRET + "!", "AAAA", "5000
 parts = st.builds("{}{}{}".format, keys, st.sampled_from(["=", "", " ="]), values)
 mechanisms = st.sampled_from(["SCRAM-SHA-256", SECRET, ""])
 wrong_or_right = st.builds(
-    "{}{}{}{}".format,
-    mechanisms,
-    st.sampled_from(["=[", "=", ""]),
-    st.lists(parts, max_size=5).map(",".join),
-    st.sampled_from(["]", ""]),
-)
+    "{}{}{}{}".format, mechanisms, st.sampled_from(["=[", "=", ""]),
+    st.lists(parts, max_size=5).map(",".join), st.sampled_from(["]", ""]),
+)  # fmt: skip
 
 
 def error_of(argument: str) -> CommandError | None:
@@ -191,11 +188,7 @@ def test_format_writes_credentials_in_the_second_batch_and_no_password(
     ("SCRAM-SHA-512,PLAIN", [], False),
 ])  # fmt: skip
 def test_format_warns_that_nobody_can_log_in(
-    tmp_path: Path,
-    capsys: Capture,
-    mechanisms: str,
-    arguments: list[str],
-    is_warned: bool,
+    tmp_path: Path, capsys: Capture, mechanisms: str, arguments: list[str], is_warned: bool
 ) -> None:
     keys = {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0",

@@ -192,10 +192,7 @@ def test_follower_is_not_restored(backup: Backup, tmp_path: Path, capsys: Captur
 
 
 def test_root_does_not_write_into_the_log_of_another_user(
-    backup: Backup,
-    log_dir: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
+    backup: Backup, log_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The daemon could not read what root has restored."""
     if os.geteuid() == 0:

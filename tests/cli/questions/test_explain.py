@@ -53,11 +53,7 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
       "with super.users= (--super-users)"]),
 ])  # fmt: skip
 def test_every_line_begins_as_expected(
-    log_dir: Path,
-    capsys: pytest.CaptureFixture[str],
-    words: str,
-    code: int,
-    expected: list[str],
+    log_dir: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, expected: list[str]
 ) -> None:
     assert ask(words, "--log-dir", log_dir) == code
     printed = capsys.readouterr().out.splitlines()

@@ -74,15 +74,12 @@ def document(capsys: Capture, *words: str | Path) -> dict[str, Any]:
 
 def test_changes_of_a_principal_include_those_of_everyone(log_dir: Path, capsys: Capture) -> None:
     assert printed(capsys, "--log-dir", log_dir, "--principal", "User:alice") == [
-        f"offset 3 ({TIME}): added: {ALICE.acl}",
-        f"offset 5 ({TIME}): added: {PREFIX.acl}",
-        f"offset 5 ({TIME}): added: {OTHER.acl}",
-        f"offset 6 ({TIME}): removed: {ALICE.acl}",
-        f"offset 8 ({TIME}): removed: {PREFIX.acl}",
-        f"offset 8 ({TIME}): added: {EVERYONE.acl}",
+        f"offset 3 ({TIME}): added: {ALICE.acl}", f"offset 5 ({TIME}): added: {PREFIX.acl}",
+        f"offset 5 ({TIME}): added: {OTHER.acl}", f"offset 6 ({TIME}): removed: {ALICE.acl}",
+        f"offset 8 ({TIME}): removed: {PREFIX.acl}", f"offset 8 ({TIME}): added: {EVERYONE.acl}",
         f"offset 9 ({TIME}): removed: {EVERYONE.acl}",
         f"from offset 0 ({TIME}) to offset 9 ({TIME})",
-    ]
+    ]  # fmt: skip
 
 
 def test_changes_of_a_resource_are_those_of_patterns_that_match_it(
@@ -91,12 +88,10 @@ def test_changes_of_a_resource_are_those_of_patterns_that_match_it(
     """Between --since and --until. What is in force at the beginning comes first."""
     words = ("--log-dir", log_dir, "--topic", "orders", "--since", "4", "--until", "7")
     assert printed(capsys, *words) == [
-        f"offset 3 ({TIME}): in force: {ALICE.acl}",
-        f"offset 3 ({TIME}): in force: {BOB.acl}",
-        f"offset 5 ({TIME}): added: {PREFIX.acl}",
-        f"offset 6 ({TIME}): removed: {ALICE.acl}",
+        f"offset 3 ({TIME}): in force: {ALICE.acl}", f"offset 3 ({TIME}): in force: {BOB.acl}",
+        f"offset 5 ({TIME}): added: {PREFIX.acl}", f"offset 6 ({TIME}): removed: {ALICE.acl}",
         f"from offset 3 ({TIME}) to offset 6 ({TIME})",
-    ]
+    ]  # fmt: skip
 
 
 def test_answers_name_the_change_that_made_the_difference(log_dir: Path, capsys: Capture) -> None:
@@ -267,13 +262,11 @@ def lines_of(found: dict[str, Any]) -> list[tuple[int, str, dict[str, str]]]:
 def named(found: Acl) -> dict[str, str]:
     return {
         "resource_type": ResourceType(found.resource_type).name,
-        "resource_name": found.resource_name,
-        "pattern_type": PatternType(found.pattern_type).name,
-        "principal": found.principal,
-        "host": found.host,
+        "resource_name": found.resource_name, "pattern_type": PatternType(found.pattern_type).name,
+        "principal": found.principal, "host": found.host,
         "operation": Operation(found.operation).name,
         "permission_type": "ALLOW" if found.permission_type == 3 else "DENY",
-    }
+    }  # fmt: skip
 
 
 def test_history_of_random_principals_equals_that_of_a_replay(

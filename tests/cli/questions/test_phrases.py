@@ -98,11 +98,7 @@ SETTINGS = st.builds(KnownSettings, st.just(frozenset({"User:root"})), st.boolea
     st.sampled_from(HOSTS),
 )
 def test_known_topics_are_those_of_which_something_is_allowed(
-    held: frozenset[Acl],
-    names: frozenset[str],
-    settings: KnownSettings,
-    principal: str,
-    host: str,
+    held: frozenset[Acl], names: frozenset[str], settings: KnownSettings, principal: str, host: str
 ) -> None:
     """The name ``*`` is left out, because no topic has it."""
     topics = tuple(sorted(names - {"*"}))

@@ -114,13 +114,9 @@ CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("words", "flags", "code", "lines", "unknown"), CASES)
 def test_answer_names_what_is_unknown(
-    capsys: Capture,
-    words: str,
-    flags: tuple[str, ...],
-    code: int,
-    lines: list[str],
+    capsys: Capture, words: str, flags: tuple[str, ...], code: int, lines: list[str],
     unknown: tuple[str, ...],
-) -> None:
+) -> None:  # fmt: skip
     assert ask(words, flags) == code
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in printed if line in lines] == lines
@@ -155,32 +151,25 @@ def test_change_that_denies_leaves_no_resource_open(folder: Path, capsys: Captur
     assert "\nto deny it, remove one ACL:\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("principal", "flags", "doubt", "unknown"),
-    [
-        ("User:a", (), "unless User:a is a super user, which is unknown", [SUPER_USERS]),
-        ("User:a", (USERS,), "", []),
-        (
-            "User:b", (USERS,), "unless allow.everyone.if.no.acl.found is true, which is unknown",
-            [ALLOW_EVERYONE],
-        ),
-        ("User:b", (USERS, OPEN), "", []),
-        (
-            "User:b", (),
-            "unless User:b is a super user or allow.everyone.if.no.acl.found is true, which is "
-            "unknown",
-            [SUPER_USERS, ALLOW_EVERYONE],
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("principal", "flags", "doubt", "unknown"), [
+    ("User:a", (), "unless User:a is a super user, which is unknown", [SUPER_USERS]),
+    ("User:a", (USERS,), "", []),
+    (
+        "User:b", (USERS,), "unless allow.everyone.if.no.acl.found is true, which is unknown",
+        [ALLOW_EVERYONE],
+    ),
+    ("User:b", (USERS, OPEN), "", []),
+    (
+        "User:b", (),
+        "unless User:b is a super user or allow.everyone.if.no.acl.found is true, which is "
+        "unknown",
+        [SUPER_USERS, ALLOW_EVERYONE],
+    ),
+])  # fmt: skip
 def test_history_says_what_its_denials_depend_on(
-    tmp_path: Path,
-    capsys: Capture,
-    principal: str,
-    flags: tuple[str, ...],
-    doubt: str,
+    tmp_path: Path, capsys: Capture, principal: str, flags: tuple[str, ...], doubt: str,
     unknown: list[str],
-) -> None:
+) -> None:  # fmt: skip
     """Topic t has an ACL in the whole history, and group t only at first."""
     of_topic, of_group = added(1, acl("User:a", topic="t")), added(2, acl("User:a", group="t"))
     write_log(tmp_path, [of_topic, of_group], [removed(2)], [removed(1), added(3, of_topic.acl)])

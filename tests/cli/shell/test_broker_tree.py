@@ -113,12 +113,10 @@ def configs(request: KafkaRequest) -> SimpleNamespace:
 Answers = dict[ApiKey, Callable[[KafkaRequest], object]]
 
 ANSWERS: Answers = {
-    ApiKey.DESCRIBE_ACLS: lambda _: listing(),
-    ApiKey.METADATA: lambda _: metadata(),
+    ApiKey.DESCRIBE_ACLS: lambda _: listing(), ApiKey.METADATA: lambda _: metadata(),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda _: quotas(),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda _: users(),
-    ApiKey.DESCRIBE_CONFIGS: configs,
-}
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda _: users(), ApiKey.DESCRIBE_CONFIGS: configs,
+}  # fmt: skip
 
 
 class ToldNode(KafkaNode):

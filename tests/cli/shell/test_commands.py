@@ -161,13 +161,9 @@ def test_one_command_is_run(
     (" pwd\npwd\nhistory\n", 0, "/\n/\n    0  pwd\n    1  history\n"),
 ])  # fmt: skip
 def test_commands_are_read_from_a_pipe(
-    log_dir: Path,
-    lines: str,
-    code: int,
-    printed: str,
-    capsys: Capture,
+    log_dir: Path, lines: str, code: int, printed: str, capsys: Capture,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+) -> None:  # fmt: skip
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
     assert main(["shell", "--log-dir", str(log_dir)]) == code
     assert capsys.readouterr() == (printed, "")

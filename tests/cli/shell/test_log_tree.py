@@ -79,13 +79,9 @@ UNREGISTERED = frame(ForeignType.UNREGISTER_CONTROLLER, int32(7))
 
 
 def described(
-    *,
-    fenced: str = "true",
-    shutdown: str = "false",
-    migrating: str = "true",
-    directories: str = "[]",
-    cordoned: str = "[]",
-) -> str:
+    *, fenced: str = "true", shutdown: str = "false", migrating: str = "true",
+    directories: str = "[]", cordoned: str = "[]",
+) -> str:  # fmt: skip
     return (
         f"BrokerRegistration(id=1, epoch=5, incarnationId=AAAAAAAAAAAAAAAAAAAAAA, "
         f"listeners={LISTENERS}, supportedFeatures={{e: 0-2, f: 1, g: 3+}}, rack=Optional[r1], "

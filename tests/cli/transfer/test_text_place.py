@@ -39,12 +39,9 @@ def locator(path: Path, format: str | None = None) -> Locator:
 
 
 def write(
-    path: Path,
-    *acls: Acl,
-    overwrite: bool = False,
-    storage: Storage | None = None,
+    path: Path, *acls: Acl, overwrite: bool = False, storage: Storage | None = None,
     format: Format = FORMATS["yaml"],
-) -> Draft:
+) -> Draft:  # fmt: skip
     target = TextTarget(locator(path), format, overwrite=overwrite, storage=storage)
     found = AclsFound(acls)
     with target.open() as opened:

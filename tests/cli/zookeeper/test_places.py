@@ -155,12 +155,9 @@ def test_failure_half_way_is_reported(cluster: ScriptedZooKeeper, run: Run, tmp_
 
 
 def test_interrupt_says_what_is_certain(
-    cluster: ScriptedZooKeeper,
-    run: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    cluster: ScriptedZooKeeper, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     """Nothing of the second pattern is sent."""
     commit = Session.commit
 

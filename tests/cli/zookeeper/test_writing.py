@@ -376,11 +376,9 @@ def test_lost_connection_leaves_no_parent_out(fate: Fate) -> None:
     ((Permission(ALL, "digest", "kafka:x"),), True, False, HiddenOwnerError),
 ])  # fmt: skip
 def test_new_znode_is_never_open_unasked(
-    parent: tuple[Permission, ...],
-    is_authenticated: bool,
-    accepts_open: bool,
+    parent: tuple[Permission, ...], is_authenticated: bool, accepts_open: bool,
     expected: tuple[Permission, ...] | type[Exception],
-) -> None:
+) -> None:  # fmt: skip
     if isinstance(expected, tuple):
         found = choose_permissions(
             parent, is_authenticated=is_authenticated, accepts_open=accepts_open

@@ -108,13 +108,10 @@ def test_each_key_sets_its_field() -> None:
         "authorizerd.writes=as-self",
     )
     settings = follow(
-        *BROKERS,
-        *shared,
-        "authorizerd.source.client.id=me",
+        *BROKERS, *shared, "authorizerd.source.client.id=me",
         "authorizerd.source.cluster.id=AAAAAAAAQACAAAAAAAAAA-",
-        "authorizerd.source.request.timeout.ms=7",
-        "authorizerd.source.poll.ms=100",
-    )
+        "authorizerd.source.request.timeout.ms=7", "authorizerd.source.poll.ms=100",
+    )  # fmt: skip
     assert settings == FollowSettings(
         kind=SourceKind.BROKERS, servers=(Server("b1", 9092),), client_id="me",
         cluster_id="AAAAAAAAQACAAAAAAAAAA-", request_timeout_ms=7, write_timeout_ms=7, poll_ms=100,
@@ -157,14 +154,12 @@ def test_log_in_to_controllers_comes_from_the_first_jaas_line(
 def test_listener_keys_replace_general_keys_of_tls() -> None:
     configuration = configure(
         *secured(
-            "SSL",
-            "ssl.truststore.location=/general",
-            "ssl.endpoint.identification.algorithm=",
+            "SSL", "ssl.truststore.location=/general", "ssl.endpoint.identification.algorithm=",
             "listener.name.controller.ssl.truststore.location=/own",
             "listener.name.controller.ssl.keystore.location=/key",
             "listener.name.controller.ssl.enabled.protocols=TLSv1.3",
         )
-    )
+    )  # fmt: skip
     settings = configuration.follow
     assert settings is not None
     assert settings.log_in is None
@@ -186,13 +181,11 @@ def test_listener_keys_replace_general_keys_of_tls() -> None:
 
 def test_brokers_are_reached_by_kafkas_client_keys() -> None:
     settings = follow(
-        *BROKERS,
-        "authorizerd.source.security.protocol=sasl_ssl",
+        *BROKERS, "authorizerd.source.security.protocol=sasl_ssl",
         "authorizerd.source.sasl.mechanism=SCRAM-SHA-256",
         f"authorizerd.source.sasl.jaas.config={SCRAM_LINE}",
-        "authorizerd.source.ssl.truststore.location=/t",
-        "ssl.truststore.location=/not-this",
-    )
+        "authorizerd.source.ssl.truststore.location=/t", "ssl.truststore.location=/not-this",
+    )  # fmt: skip
     assert settings.log_in == LogIn(mechanism="SCRAM-SHA-256", username="us", password="pw")
     assert settings.tls is not None
     assert settings.tls.truststore is not None
@@ -305,10 +298,7 @@ def test_keys_of_an_unused_quorum_are_ignored_with_a_warning() -> None:
 LINES = st.sampled_from(
     [
         *(
-            *QUORUM,
-            *BROKERS,
-            *PLAIN_LISTENER,
-            "authorizerd.source=log",
+            *QUORUM, *BROKERS, *PLAIN_LISTENER, "authorizerd.source=log",
             "authorizerd.writes=forward",
         ),
         *("controller.quorum.voters=1@h:1", "controller.quorum.voters=2@h:1", "super.users=User:a"),
@@ -319,7 +309,7 @@ LINES = st.sampled_from(
             "authorizerd.writes=as-self",
         ),
     ]
-)
+)  # fmt: skip
 
 
 @given(st.lists(LINES, max_size=8))

@@ -197,25 +197,22 @@ def test_document_without_the_block_manages_everything() -> None:
     assert FORMATS["json"].read('{"acls": []}').scope is None
 
 
-@pytest.mark.parametrize(
-    ("manages", "place", "reason"),
-    [
-        ([], "manages", "expected at least one entry, found none"),
-        (None, "manages", "expected a list of entries, found nothing"),
-        ([{}], "manages[0]", "expected at least one field"),
-        (["User:a"], "manages[0]", "expected a mapping, found str"),
-        ([{"principals": "User:a"}], "manages[0]", "'principals' (did you mean principal?)"),
-        ([{"principal": 1}], "manages[0].principal", "expected text in quotes, found int"),
-        ([{"principal": "alice"}], "manages[0].principal", "expected Type:name"),
-        ([{"resource_type": "QUEUE"}], "manages[0].resource_type", "unknown ResourceType"),
-        ([{"resource_type": "ANY"}], "manages[0]", "Invalid enum value 'ANY'"),
-        ([{"resource_name": "t"}], "manages[0]", "expected resource_type"),
-        (
-            [{"principal": "User:a"}, {"principal_prefix": ""}],
-            "manages[1].principal_prefix", "found an empty one",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("manages", "place", "reason"), [
+    ([], "manages", "expected at least one entry, found none"),
+    (None, "manages", "expected a list of entries, found nothing"),
+    ([{}], "manages[0]", "expected at least one field"),
+    (["User:a"], "manages[0]", "expected a mapping, found str"),
+    ([{"principals": "User:a"}], "manages[0]", "'principals' (did you mean principal?)"),
+    ([{"principal": 1}], "manages[0].principal", "expected text in quotes, found int"),
+    ([{"principal": "alice"}], "manages[0].principal", "expected Type:name"),
+    ([{"resource_type": "QUEUE"}], "manages[0].resource_type", "unknown ResourceType"),
+    ([{"resource_type": "ANY"}], "manages[0]", "Invalid enum value 'ANY'"),
+    ([{"resource_name": "t"}], "manages[0]", "expected resource_type"),
+    (
+        [{"principal": "User:a"}, {"principal_prefix": ""}],
+        "manages[1].principal_prefix", "found an empty one",
+    ),
+])  # fmt: skip
 def test_invalid_entry_is_rejected(manages: Any, place: str, reason: str) -> None:  # noqa: ANN401
     with pytest.raises(AclTextError) as caught:
         read_managed({"manages": manages, "acls": []})

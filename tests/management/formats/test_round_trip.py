@@ -248,12 +248,9 @@ def test_error_names_line_and_column(text: str, expected: str) -> None:
 
 def test_error_in_json_names_line_and_column() -> None:
     entry = {
-        "principal": "User:a",
-        "operation": "RAED",
-        "permission_type": "ALLOW",
-        "resource_type": "TOPIC",
-        "resource_name": "t",
-    }
+        "principal": "User:a", "operation": "RAED", "permission_type": "ALLOW",
+        "resource_type": "TOPIC", "resource_name": "t",
+    }  # fmt: skip
     text = json.dumps({"acls": [entry]}, indent=1)
     assert read_error(text, "json").startswith("line 5, column 17: acls[0].operation: unknown")
     entry["principal"] = "User:\U0001f600"  # an escape of JSON that YAML does not have

@@ -68,13 +68,10 @@ def plan(*resources: dict[str, Any], **others: Any) -> str:  # noqa: ANN401 - an
     values = {"outputs": {}, "root_module": {"resources": list(resources)}}
     return json.dumps(
         {
-            "format_version": "1.2",
-            "terraform_version": "1.9.5",
-            "planned_values": values,
-            "errored": False,
-            **others,
+            "format_version": "1.2", "terraform_version": "1.9.5", "planned_values": values,
+            "errored": False, **others,
         }
-    )
+    )  # fmt: skip
 
 
 def test_acls_of_all_modules_are_read() -> None:

@@ -74,18 +74,15 @@ def states(present: Collection[Acl], changes: AclChanges, acls_max: int) -> Iter
 # A world that is so small that most ACLs meet most questions, and all questions can be asked.
 small_acls = st.lists(
     st.builds(
-        Acl,
-        st.just(ResourceType.TOPIC),
-        st.sampled_from(("a", "ab", "*")),
+        Acl, st.just(ResourceType.TOPIC), st.sampled_from(("a", "ab", "*")),
         st.sampled_from((PatternType.LITERAL, PatternType.PREFIXED)),
-        st.sampled_from(("User:a", "User:*")),
-        st.sampled_from(("*", "10.0.0.1")),
+        st.sampled_from(("User:a", "User:*")), st.sampled_from(("*", "10.0.0.1")),
         st.sampled_from((Operation.ALL, Operation.READ)),
         st.sampled_from((PermissionType.ALLOW, PermissionType.DENY)),
     ),
     max_size=5,
     unique=True,
-)
+)  # fmt: skip
 SMALL_QUESTIONS = [
     Question(principal, "10.0.0.1", operation, ResourceType.TOPIC, name)
     for principal in ("User:a", "User:b")
@@ -97,12 +94,9 @@ CLOSED = AuthorizerSettings()
 
 
 def answer_at_every_moment(
-    present: Collection[Acl],
-    desired: Collection[Acl],
-    asked: Collection[Question],
-    acls_max: int,
+    present: Collection[Acl], desired: Collection[Acl], asked: Collection[Question], acls_max: int,
     rules: AuthorizerSettings,
-) -> Iterator[list[bool]]:
+) -> Iterator[list[bool]]:  # fmt: skip
     """Yield the answers to each question before the plan and after each of its requests."""
     changes = make_changes(present, desired, EVERYTHING)
     snapshots = [snapshot_of(*state) for state in states(present, changes, acls_max)]
@@ -128,12 +122,9 @@ def test_no_moment_allows_more_than_both_states(
     st.sampled_from((OPEN, CLOSED)),
 )
 def test_no_moment_allows_more_with_any_codes(
-    present: list[Acl],
-    desired: list[Acl],
-    asked: list[Question],
-    acls_max: int,
+    present: list[Acl], desired: list[Acl], asked: list[Question], acls_max: int,
     rules: AuthorizerSettings,
-) -> None:
+) -> None:  # fmt: skip
     for answers in answer_at_every_moment(present, desired, asked, acls_max, rules):
         assert answers[0] or answers[-1] or not any(answers)
 
@@ -334,26 +325,23 @@ def test_entries_add_up(listed: list[Acl], asked: Acl) -> None:
     assert Selector(entries).manages(asked) == any(alone)
 
 
-@pytest.mark.parametrize(
-    ("entry", "place", "reason"),
-    [
-        (Managed(), "manages", "expected at least one field"),
-        (Managed(principal=""), "manages.principal", "expected a text, found an empty one"),
-        (Managed(principal_prefix=""), "manages.principal_prefix", "found an empty one"),
-        (Managed(principal="alice"), "manages.principal", "expected Type:name"),
-        (
-            Managed(principal="User:a", principal_prefix="User:"),
-            "manages", "expected either principal or principal_prefix, found both",
-        ),
-        (Managed(resource_name="orders"), "manages", "expected resource_type"),
-        (Managed(resource_name_prefix="orders"), "manages", "expected resource_type"),
-        (Managed(resource_type=TOPIC, pattern_type="ANY"), "manages", "expected resource_name"),
-        (
-            Managed(resource_type="CLUSTER", resource_name="x"),
-            "manages.resource_name", "expected kafka-cluster for CLUSTER, found 'x'",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("entry", "place", "reason"), [
+    (Managed(), "manages", "expected at least one field"),
+    (Managed(principal=""), "manages.principal", "expected a text, found an empty one"),
+    (Managed(principal_prefix=""), "manages.principal_prefix", "found an empty one"),
+    (Managed(principal="alice"), "manages.principal", "expected Type:name"),
+    (
+        Managed(principal="User:a", principal_prefix="User:"),
+        "manages", "expected either principal or principal_prefix, found both",
+    ),
+    (Managed(resource_name="orders"), "manages", "expected resource_type"),
+    (Managed(resource_name_prefix="orders"), "manages", "expected resource_type"),
+    (Managed(resource_type=TOPIC, pattern_type="ANY"), "manages", "expected resource_name"),
+    (
+        Managed(resource_type="CLUSTER", resource_name="x"),
+        "manages.resource_name", "expected kafka-cluster for CLUSTER, found 'x'",
+    ),
+])  # fmt: skip
 def test_invalid_entry_is_rejected(entry: Managed, place: str, reason: str) -> None:
     with pytest.raises(PlanError) as caught:
         check_entry(entry)

@@ -40,22 +40,16 @@ that ACLs can tell apart has a name here."""
 
 
 def assertion(
-    who: Who | str,
-    operations: str,
-    *names: Names | str,
-    type: str = "TOPIC",
-    allowed: bool = True,
+    who: Who | str, operations: str, *names: Names | str, type: str = "TOPIC", allowed: bool = True,
     hosts: tuple[str, ...] = (),
-) -> Assertion:
+) -> Assertion:  # fmt: skip
     """Return an assertion: ``assertion("User:a", "READ WRITE", "orders", prefix("pay"))``."""
     return Assertion(
-        who=Each((who,)) if isinstance(who, str) else who,
-        is_allowed=allowed,
+        who=Each((who,)) if isinstance(who, str) else who, is_allowed=allowed,
         operations=tuple(int(Operation[name]) for name in operations.split()),
         resource_type=ResourceType[type],
-        names=tuple(Names(each) if isinstance(each, str) else each for each in names),
-        hosts=hosts,
-    )
+        names=tuple(Names(each) if isinstance(each, str) else each for each in names), hosts=hosts,
+    )  # fmt: skip
 
 
 def prefix(text: str) -> Names:
@@ -63,12 +57,9 @@ def prefix(text: str) -> Names:
 
 
 def holds(
-    acls: Collection[Acl],
-    super_users: Collection[str],
-    allow_everyone: bool,
-    asserted: Assertion,
+    acls: Collection[Acl], super_users: Collection[str], allow_everyone: bool, asserted: Assertion,
     rules: ReleaseRules = ANY_RELEASE,
-) -> bool:
+) -> bool:  # fmt: skip
     """Return whether the assertion holds for every principal, name and host of the universe.
 
     It does by each release that may judge.

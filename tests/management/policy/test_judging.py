@@ -31,12 +31,9 @@ from tests.support.acls import acl, snapshot_of
 
 @given(st.lists(acls, max_size=7, unique=True), assertions, st.booleans(), st.booleans(), releases)
 def test_assertion_holds_exactly_if_it_holds_by_brute_force(
-    present: list[Acl],
-    asserted: Assertion,
-    has_super_user: bool,
-    allow_everyone: bool,
+    present: list[Acl], asserted: Assertion, has_super_user: bool, allow_everyone: bool,
     rules: ReleaseRules,
-) -> None:
+) -> None:  # fmt: skip
     super_users = frozenset([SUPER_USER] if has_super_user else [])
     settings = AuthorizerSettings(super_users, allow_everyone)
     verdict = judge(with_rules(snapshot_of(*present), rules), settings, asserted)
@@ -138,11 +135,9 @@ OPEN = AuthorizerSettings(allow_everyone_if_no_acl_found=True)
      ["User:bob may not WRITE topic payments.open"]),
 ])  # fmt: skip
 def test_verdict_names_what_contradicts_the_assertion(
-    sentence: str,
-    present: Collection[Acl],
-    settings: AuthorizerSettings | None,
+    sentence: str, present: Collection[Acl], settings: AuthorizerSettings | None,
     expected: list[str],
-) -> None:
+) -> None:  # fmt: skip
     verdict = judged(sentence, *present, settings=settings)
     assert (found(verdict), verdict.passed) == (expected, not expected)
 
@@ -255,11 +250,9 @@ def test_changes_make_the_assertion_hold_and_none_can_be_left_out(
      AuthorizerSettings(), []),
 ])  # fmt: skip
 def test_remedy(
-    sentence: str,
-    present: tuple[Acl, ...],
-    settings: AuthorizerSettings,
+    sentence: str, present: tuple[Acl, ...], settings: AuthorizerSettings,
     expected: list[tuple[bool, Acl]],
-) -> None:
+) -> None:  # fmt: skip
     asserted = read_sentence(sentence, {})
     snapshot = snapshot_of(*present)
     verdict = judge(snapshot, settings, asserted)

@@ -25,148 +25,142 @@ NOBODY = AtMost(0)
 ANY = prefix("")
 
 
-@pytest.mark.parametrize(
-    ("sentence", "expected"),
-    [
-        ("alice may READ topic orders", assertion(ALICE, "READ", "orders")),
-        ("User:alice can read the topic orders", assertion(ALICE, "READ", "orders")),
-        ("alice may READ orders-7", assertion(ALICE, "READ", "orders-7")),
-        (
-            "alice may READ topic orders from 10.0.0.7",
-            assertion(ALICE, "READ", "orders", hosts=("10.0.0.7",)),
+@pytest.mark.parametrize(("sentence", "expected"), [
+    ("alice may READ topic orders", assertion(ALICE, "READ", "orders")),
+    ("User:alice can read the topic orders", assertion(ALICE, "READ", "orders")),
+    ("alice may READ orders-7", assertion(ALICE, "READ", "orders-7")),
+    (
+        "alice may READ topic orders from 10.0.0.7",
+        assertion(ALICE, "READ", "orders", hosts=("10.0.0.7",)),
+    ),
+    (
+        "alice may READ topic orders from 10.0.0.7, ::1 and 10.0.0.8",
+        assertion(
+            ALICE, "READ", "orders", hosts=("10.0.0.7", "0:0:0:0:0:0:0:1", "10.0.0.8")
         ),
-        (
-            "alice may READ topic orders from 10.0.0.7, ::1 and 10.0.0.8",
-            assertion(
-                ALICE, "READ", "orders", hosts=("10.0.0.7", "0:0:0:0:0:0:0:1", "10.0.0.8")
-            ),
+    ),
+    ("alice may READ topic orders from any host", assertion(ALICE, "READ", "orders")),
+    (
+        "alice and bob may READ or describe-configs topics orders, payments.*",
+        assertion(BOTH, "READ DESCRIBE_CONFIGS", "orders", prefix("payments.")),
+    ),
+    (
+        "User:bob may not WRITE any topic",
+        assertion("User:bob", "WRITE", ANY, allowed=False),
+    ),
+    ("bob cannot WRITE every topic", assertion("User:bob", "WRITE", ANY, allowed=False)),
+    ("bob can not WRITE all topics", assertion("User:bob", "WRITE", ANY, allowed=False)),
+    ("bob may READ groups *", assertion("User:bob", "READ", ANY, type="GROUP")),
+    (
+        "nobody but User:admin may ALTER the cluster",
+        assertion(AtMost(0, ("User:admin",)), "ALTER", "kafka-cluster", type="CLUSTER"),
+    ),
+    (
+        "nobody but $admins and $super_users may ALTER cluster",
+        assertion(
+            AtMost(0, GROUPS["admins"], besides_super_users=True),
+            "ALTER", "kafka-cluster", type="CLUSTER",
         ),
-        ("alice may READ topic orders from any host", assertion(ALICE, "READ", "orders")),
-        (
-            "alice and bob may READ or describe-configs topics orders, payments.*",
-            assertion(BOTH, "READ DESCRIBE_CONFIGS", "orders", prefix("payments.")),
-        ),
-        (
-            "User:bob may not WRITE any topic",
-            assertion("User:bob", "WRITE", ANY, allowed=False),
-        ),
-        ("bob cannot WRITE every topic", assertion("User:bob", "WRITE", ANY, allowed=False)),
-        ("bob can not WRITE all topics", assertion("User:bob", "WRITE", ANY, allowed=False)),
-        ("bob may READ groups *", assertion("User:bob", "READ", ANY, type="GROUP")),
-        (
-            "nobody but User:admin may ALTER the cluster",
-            assertion(AtMost(0, ("User:admin",)), "ALTER", "kafka-cluster", type="CLUSTER"),
-        ),
-        (
-            "nobody but $admins and $super_users may ALTER cluster",
-            assertion(
-                AtMost(0, GROUPS["admins"], besides_super_users=True),
-                "ALTER", "kafka-cluster", type="CLUSTER",
-            ),
-        ),
-        (
-            "only User:a, User:b may READ topics beginning with secret-",
-            assertion(AtMost(0, ("User:a", "User:b")), "READ", prefix("secret-")),
-        ),
-        (
-            "nobody may READ any group starting with a or b",
-            assertion(NOBODY, "READ", prefix("a"), prefix("b"), type="GROUP"),
-        ),
-        (
-            "at most 3 principals can WRITE payments.*",
-            assertion(AtMost(3), "WRITE", prefix("payments.")),
-        ),
-        (
-            "nobody except alice may READ topic t",
-            assertion(AtMost(0, ("User:alice",)), "READ", "t"),
-        ),
-        (
-            "at most 1 principal but alice can WRITE payments.*",
-            assertion(AtMost(1, ("User:alice",)), "WRITE", prefix("payments.")),
-        ),
-        ("everyone may READ topic public", assertion(Everyone(), "READ", "public")),
-        (
-            "alice may ALL topic t",
-            assertion(ALICE, " ".join(op.name for op in SUPPORTED[ResourceType.TOPIC]), "t"),
-        ),
-        (
-            "alice may WRITE transactional_id t-1",
-            assertion(ALICE, "WRITE", "t-1", type="TRANSACTIONAL_ID"),
-        ),
-        (
-            '"User:CN=a, OU=b" may READ topics "a b", "x*", "y z"*, \'it\'\'s\'',
-            assertion("User:CN=a, OU=b", "READ", "a b", "x*", prefix("y z"), "it's"),
-        ),
-        ('alice may READ topic "topic"', assertion(ALICE, "READ", "topic")),
-        ('"nobody" may READ topic t', assertion("User:nobody", "READ", "t")),
-        ('"$admins" may READ topic t', assertion("User:$admins", "READ", "t")),
-        ("  alice   may READ\ttopic\n orders ", assertion(ALICE, "READ", "orders")),
-        ("User:alice may READ topic t from 10.0.0.7 and 10.0.0.7",
-         assertion(ALICE, "READ", "t", hosts=("10.0.0.7",))),
-    ],
-)  # fmt: skip
+    ),
+    (
+        "only User:a, User:b may READ topics beginning with secret-",
+        assertion(AtMost(0, ("User:a", "User:b")), "READ", prefix("secret-")),
+    ),
+    (
+        "nobody may READ any group starting with a or b",
+        assertion(NOBODY, "READ", prefix("a"), prefix("b"), type="GROUP"),
+    ),
+    (
+        "at most 3 principals can WRITE payments.*",
+        assertion(AtMost(3), "WRITE", prefix("payments.")),
+    ),
+    (
+        "nobody except alice may READ topic t",
+        assertion(AtMost(0, ("User:alice",)), "READ", "t"),
+    ),
+    (
+        "at most 1 principal but alice can WRITE payments.*",
+        assertion(AtMost(1, ("User:alice",)), "WRITE", prefix("payments.")),
+    ),
+    ("everyone may READ topic public", assertion(Everyone(), "READ", "public")),
+    (
+        "alice may ALL topic t",
+        assertion(ALICE, " ".join(op.name for op in SUPPORTED[ResourceType.TOPIC]), "t"),
+    ),
+    (
+        "alice may WRITE transactional_id t-1",
+        assertion(ALICE, "WRITE", "t-1", type="TRANSACTIONAL_ID"),
+    ),
+    (
+        '"User:CN=a, OU=b" may READ topics "a b", "x*", "y z"*, \'it\'\'s\'',
+        assertion("User:CN=a, OU=b", "READ", "a b", "x*", prefix("y z"), "it's"),
+    ),
+    ('alice may READ topic "topic"', assertion(ALICE, "READ", "topic")),
+    ('"nobody" may READ topic t', assertion("User:nobody", "READ", "t")),
+    ('"$admins" may READ topic t', assertion("User:$admins", "READ", "t")),
+    ("  alice   may READ\ttopic\n orders ", assertion(ALICE, "READ", "orders")),
+    ("User:alice may READ topic t from 10.0.0.7 and 10.0.0.7",
+     assertion(ALICE, "READ", "t", hosts=("10.0.0.7",))),
+])  # fmt: skip
 def test_sentence_means(sentence: str, expected: Assertion) -> None:
     assert read_sentence(sentence, GROUPS) == expected
 
 
-@pytest.mark.parametrize(
-    ("sentence", "place", "reason"),
-    [
-        ("", 0, "expected a principal, found the end of the sentence"),
-        ("alice", 5, "expected 'may' or 'can', found the end of the sentence"),
-        ("alice my READ t", 6, "expected 'may' or 'can', found 'my' (did you mean may?)"),
-        ("alice may", 9, "expected an operation, found the end of the sentence"),
-        ("alice may RAED t", 10, "unknown operation 'RAED' (did you mean READ?)"),
-        ("alice may READ,", 15, "expected an operation, found the end"),
-        ("alice may READ", 14, "expected a name, found the end of the sentence"),
-        ("alice may READ topics", 21, "expected a name, found the end of the sentence"),
-        ("alice may READ topic from", 21, "expected a name, found 'from'"),
-        ("alice may READ topc orders", 15, "found 'topc' (did you mean topic?)"),
-        ("alice may READ orders", 15, "expected a resource type (topic, group, transactional-id, "
-         "delegation-token, user-principal, cluster), such as 'topic orders', found 'orders'"),
-        ("alice may READ from topic t", 15, "expected a name, found 'from'"),
-        ("bob may not WRITE anything", 18, "expected a resource type"),
-        ("alice may READ any orders", 19, "expected a resource type (topic, group"),
-        ("alice may READ the orders", 19, "expected a resource type (topic, group"),
-        ("alice may READ 7 form 1.1.1.1", 17, "expected 'from' or the end of the sentence, found "
-         "'form' (did you mean from?)"),
-        ("alice may READ 7 from 10.0.0.0/8", 22, "expected an IP address, found '10.0.0.0/8'"),
-        ("alice may READ 7 from here", 22, "expected an IP address, found 'here'"),
-        ("alice may READ 7 from 1.1.1.1 now", 30, "expected the end of the sentence, found 'now'"),
-        ("alice may ALTER group g", 10, "ALTER does not apply to GROUP: expected one of READ"),
-        ("alice may READ the cluster", 10, "READ does not apply to CLUSTER"),
-        ("alice may READ t*x", 15, "expected '*' only at the end, found 't*x'"),
-        ("alice may READ topics beginning with t*", 37, "beginning of names without '*'"),
-        ("alice may READ topics beginning t", 32, "expected 'with', found 't'"),
-        ("User:* may READ t", 0, "User:* is not one principal: write 'everyone'"),
-        ("* may READ t", 0, "User:* is not one principal: write 'everyone'"),
-        ("team-* may READ t", 0, "principals have no patterns"),
-        ("user:alice may READ t", 0, "did you mean User:alice?"),
-        ("User:CN=a,O=b may READ t", 10, "'O=b' may be a part of a distinguished name: put"),
-        ("only User:a, CN=b, O=c may READ t", 13, "'CN=b' may be a part of a distinguished name"),
-        (
-            "alice may DESCRIBE_TOKENS user-principal User:CN=a,O=b",
-            51,
-            "'O=b' may be a part of a distinguished name: put the whole principal into quotes",
-        ),
-        (":alice may READ t", 0, "expected a principal, Type:name or a user's name"),
-        ("$admin may READ t", 0, "unknown group '$admin' (did you mean $admins?)"),
-        ("$super_users may READ t", 0, "expected $super_users only after 'but' or 'only'"),
-        ("everyone may not READ t", 9, "write 'nobody may'"),
-        ("nobody cannot READ t", 7, "write 'nobody may'"),
-        ("at most three principals may READ t", 8, "expected a number from 0 to"),
-        ("at most 1_000 principals may READ t", 8, "expected a number from 0 to"),
-        ("at most 9999999999 principals may READ t", 8, "expected a number from 0 to"),
-        ("at most ٣ principals may READ t", 8, "expected a number from 0 to"),
-        ("at least 3 principals may READ t", 3, "expected 'most', found 'least'"),
-        ("at most 3 users may READ t", 10, "expected 'principals' or 'principal', found 'users'"),
-        ('alice may READ topic "orders', 21, "expected a closing quote"),
-        ('alice may READ topic "orders"x', 21, "expected a closing quote"),
-        ('alice may READ topic ""', 21, "expected a name, found an empty text"),
-        ('"alice"* may READ t', 0, "only names have patterns"),
-        ("alice, may READ t", 7, "expected a principal, found 'may'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sentence", "place", "reason"), [
+    ("", 0, "expected a principal, found the end of the sentence"),
+    ("alice", 5, "expected 'may' or 'can', found the end of the sentence"),
+    ("alice my READ t", 6, "expected 'may' or 'can', found 'my' (did you mean may?)"),
+    ("alice may", 9, "expected an operation, found the end of the sentence"),
+    ("alice may RAED t", 10, "unknown operation 'RAED' (did you mean READ?)"),
+    ("alice may READ,", 15, "expected an operation, found the end"),
+    ("alice may READ", 14, "expected a name, found the end of the sentence"),
+    ("alice may READ topics", 21, "expected a name, found the end of the sentence"),
+    ("alice may READ topic from", 21, "expected a name, found 'from'"),
+    ("alice may READ topc orders", 15, "found 'topc' (did you mean topic?)"),
+    ("alice may READ orders", 15, "expected a resource type (topic, group, transactional-id, "
+     "delegation-token, user-principal, cluster), such as 'topic orders', found 'orders'"),
+    ("alice may READ from topic t", 15, "expected a name, found 'from'"),
+    ("bob may not WRITE anything", 18, "expected a resource type"),
+    ("alice may READ any orders", 19, "expected a resource type (topic, group"),
+    ("alice may READ the orders", 19, "expected a resource type (topic, group"),
+    ("alice may READ 7 form 1.1.1.1", 17, "expected 'from' or the end of the sentence, found "
+     "'form' (did you mean from?)"),
+    ("alice may READ 7 from 10.0.0.0/8", 22, "expected an IP address, found '10.0.0.0/8'"),
+    ("alice may READ 7 from here", 22, "expected an IP address, found 'here'"),
+    ("alice may READ 7 from 1.1.1.1 now", 30, "expected the end of the sentence, found 'now'"),
+    ("alice may ALTER group g", 10, "ALTER does not apply to GROUP: expected one of READ"),
+    ("alice may READ the cluster", 10, "READ does not apply to CLUSTER"),
+    ("alice may READ t*x", 15, "expected '*' only at the end, found 't*x'"),
+    ("alice may READ topics beginning with t*", 37, "beginning of names without '*'"),
+    ("alice may READ topics beginning t", 32, "expected 'with', found 't'"),
+    ("User:* may READ t", 0, "User:* is not one principal: write 'everyone'"),
+    ("* may READ t", 0, "User:* is not one principal: write 'everyone'"),
+    ("team-* may READ t", 0, "principals have no patterns"),
+    ("user:alice may READ t", 0, "did you mean User:alice?"),
+    ("User:CN=a,O=b may READ t", 10, "'O=b' may be a part of a distinguished name: put"),
+    ("only User:a, CN=b, O=c may READ t", 13, "'CN=b' may be a part of a distinguished name"),
+    (
+        "alice may DESCRIBE_TOKENS user-principal User:CN=a,O=b",
+        51,
+        "'O=b' may be a part of a distinguished name: put the whole principal into quotes",
+    ),
+    (":alice may READ t", 0, "expected a principal, Type:name or a user's name"),
+    ("$admin may READ t", 0, "unknown group '$admin' (did you mean $admins?)"),
+    ("$super_users may READ t", 0, "expected $super_users only after 'but' or 'only'"),
+    ("everyone may not READ t", 9, "write 'nobody may'"),
+    ("nobody cannot READ t", 7, "write 'nobody may'"),
+    ("at most three principals may READ t", 8, "expected a number from 0 to"),
+    ("at most 1_000 principals may READ t", 8, "expected a number from 0 to"),
+    ("at most 9999999999 principals may READ t", 8, "expected a number from 0 to"),
+    ("at most ٣ principals may READ t", 8, "expected a number from 0 to"),
+    ("at least 3 principals may READ t", 3, "expected 'most', found 'least'"),
+    ("at most 3 users may READ t", 10, "expected 'principals' or 'principal', found 'users'"),
+    ('alice may READ topic "orders', 21, "expected a closing quote"),
+    ('alice may READ topic "orders"x', 21, "expected a closing quote"),
+    ('alice may READ topic ""', 21, "expected a name, found an empty text"),
+    ('"alice"* may READ t', 0, "only names have patterns"),
+    ("alice, may READ t", 7, "expected a principal, found 'may'"),
+])  # fmt: skip
 def test_unreadable_sentence_shows_where_reading_failed(
     sentence: str, place: int, reason: str
 ) -> None:

@@ -77,11 +77,9 @@ def test_image_gets_the_version_and_its_date() -> None:
     version = project["version"]
     printed = subprocess.run(
         [CONTAINER / "build.sh", "--pull-never"],
-        env={**os.environ, "BUILDAH": "echo", "SYFT": "no-such-program"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
+        env={**os.environ, "BUILDAH": "echo", "SYFT": "no-such-program"}, stdout=subprocess.PIPE,
+        text=True, check=True,
+    ).stdout  # fmt: skip
     assert f" --tag localhost/authorizerd:{version} " in printed
     if ".dev" not in version:
         epoch = read_epoch((ROOT / "CHANGELOG.md").read_text(), version)
@@ -150,12 +148,9 @@ def test_copy_of_a_followed_cluster_is_not_formatted(tmp_path: Path, parts: list
     ("KAFKA_HEAP_OPTS", None),
 ])  # fmt: skip
 def test_variable_of_kafkas_images_is_refused(
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    variable: str,
-    key: str | None,
-) -> None:
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    variable: str, key: str | None,
+) -> None:  # fmt: skip
     monkeypatch.setenv(variable, "hidden")
     monkeypatch.setenv("KAFKA_SUPER_USERS", "hidden")
     part = str(tmp_path / "missing.properties")

@@ -73,11 +73,7 @@ def read_report() -> WhatIf:
     ("logs/b.log.gz --format kafka --tz +02:00", 1, 0),
 ])  # fmt: skip
 def test_small_logs_are_evaluated_here(
-    submitted: list[Plan],
-    capsys: Capture,
-    logs: str,
-    events: int,
-    code: int,
+    submitted: list[Plan], capsys: Capture, logs: str, events: int, code: int
 ) -> None:
     assert cli.main([*WORDS.split(), "--logs", *logs.split()]) == code
     report = read_report()
@@ -115,12 +111,7 @@ def table(tmp_path: Path) -> Path:
     ("--events table --out s3a://bucket/out", "expected a path on this machine, found a URI"),
 ])  # fmt: skip
 def test_spark_runs_what_is_not_for_one_process(
-    submitted: list[Plan],
-    capsys: Capture,
-    table: Path,
-    tmp_path: Path,
-    words: str,
-    reason: str,
+    submitted: list[Plan], capsys: Capture, table: Path, tmp_path: Path, words: str, reason: str
 ) -> None:
     (tmp_path / "ingested").mkdir()
     (tmp_path / "ingested" / "part.parquet").touch()
@@ -143,16 +134,9 @@ def test_spark_runs_what_is_not_for_one_process(
 ])  # fmt: skip
 @pytest.mark.parametrize("engine", ["auto", "local"])
 def test_too_many_distinct_requests_are_for_spark(
-    submitted: list[Plan],
-    monkeypatch: MonkeyPatch,
-    capsys: Capture,
-    table: Path,
-    engine: str,
-    words: str,
-    module: ModuleType,
-    limit: str,
-    said: str,
-) -> None:
+    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture, table: Path, engine: str,
+    words: str, module: ModuleType, limit: str, said: str,
+) -> None:  # fmt: skip
     monkeypatch.setattr(module, limit, 1)
     code = cli.main([*WORDS.split(), *words.split(), "--engine", engine])
     assert (code, bool(submitted)) == ((1, False) if engine == "local" else (SPARK_CODE, True))
@@ -180,10 +164,7 @@ def test_table_is_evaluated_here(
 
 
 def test_table_without_pyarrow_is_for_spark(
-    submitted: list[Plan],
-    monkeypatch: MonkeyPatch,
-    capsys: Capture,
-    table: Path,
+    submitted: list[Plan], monkeypatch: MonkeyPatch, capsys: Capture, table: Path
 ) -> None:
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     assert cli.main([*WORDS.split(), "--events", "table"]) == SPARK_CODE
@@ -324,11 +305,8 @@ def test_base_install_evaluates_logs(submitted: list[Plan], tmp_path: Path) -> N
     usage = ["usage", "--acls", "used.txt", "--out", "u", "--assume-in-force", "--logs", "logs"]
     for words, expected in (([*WORDS.split(), "--logs", "logs"], 3), (usage, 0)):
         done = subprocess.run(
-            [sys.executable, "-c", code, *words],
-            capture_output=True,
-            text=True,
-            env={"PATH": str(tmp_path)},
-            check=False,
-        )
+            [sys.executable, "-c", code, *words], capture_output=True, text=True,
+            env={"PATH": str(tmp_path)}, check=False,
+        )  # fmt: skip
         assert done.returncode == expected, done.stderr
     assert read_report().events == decode_usage(Path("u/usage.json").read_text()).window.tuples == 2

@@ -75,19 +75,16 @@ def test_percentiles_are_those_that_every_side_supports() -> None:
         next(percentile_rows("what", []))
 
 
-@pytest.mark.parametrize(
-    ("row", "text"),
-    [
-        (Row(what="", metric="", unit="ns", ours=4, peer=Peer("K", 32)), "4 ns (K: 32 ns, 8x)"),
-        (ROWS[0], "2 /s (K: 1 /s, 2x)"),
-        (Row(what="", metric="", unit="s", ours=1, peer=Peer("K", None, "no k")), "1 s (K: no k)"),
-        (Row(what="", metric="", unit="ms", ours=1.25, limit=2), "1.25 ms (limit 2)"),
-        (Row(what="", metric="", unit="ms", ours=3, calm=1.5), "3 ms (calm 1.5)"),
-        (Row(what="", metric="", unit="", ours=0), "0"),
-        (row_of_rounds("", "", "/s", [3, 1, 2], "K", Absent("no k")), "2 [1..3] /s (K: no k)"),
-        (row_of_rounds("", "", "µs", [2], "K", [4, 4]), "2 µs (K: 4 µs, 2x)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("row", "text"), [
+    (Row(what="", metric="", unit="ns", ours=4, peer=Peer("K", 32)), "4 ns (K: 32 ns, 8x)"),
+    (ROWS[0], "2 /s (K: 1 /s, 2x)"),
+    (Row(what="", metric="", unit="s", ours=1, peer=Peer("K", None, "no k")), "1 s (K: no k)"),
+    (Row(what="", metric="", unit="ms", ours=1.25, limit=2), "1.25 ms (limit 2)"),
+    (Row(what="", metric="", unit="ms", ours=3, calm=1.5), "3 ms (calm 1.5)"),
+    (Row(what="", metric="", unit="", ours=0), "0"),
+    (row_of_rounds("", "", "/s", [3, 1, 2], "K", Absent("no k")), "2 [1..3] /s (K: no k)"),
+    (row_of_rounds("", "", "µs", [2], "K", [4, 4]), "2 µs (K: 4 µs, 2x)"),
+])  # fmt: skip
 def test_row_shows_what_its_figure_is_compared_with(row: Row, text: str) -> None:
     assert str(row) == text
 

@@ -93,12 +93,9 @@ def test_site_builds_without_warnings(tmp_path: Path) -> None:
     if find_spec("material") is None:
         pytest.skip("no MkDocs Material: `make docs` installs it")
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--site-dir", tmp_path],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", tmp_path], cwd=ROOT,
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "Documentation built" in done.stderr  # with --quiet, it would count no warnings
     assert "Apache Kafka's ACL authorizer" in (tmp_path / "index.html").read_text()

@@ -99,11 +99,9 @@ class FakeTopic:
 
 
 def test_each_record_is_added_once_even_if_its_line_is_not_new(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:
+) -> None:  # fmt: skip
     from authorizerd.replay.ingest import topics
     from authorizerd.replay.ingest.job import run
 

@@ -108,13 +108,11 @@ def test_each_release_judges_by_its_own_rules() -> None:
 
 
 rows = st.builds(
-    Asked,
-    st.sampled_from(("User:a", "User:b", "Group:a", "User:root")),
+    Asked, st.sampled_from(("User:a", "User:b", "Group:a", "User:root")),
     st.sampled_from((None, "10.0.0.1", "0:0:0:0:0:0:0:1", "10.0.0.2")),
-    st.sampled_from(sorted(OPERATION_CODES)),
-    st.sampled_from(sorted(RESOURCE_TYPE_CODES)),
+    st.sampled_from(sorted(OPERATION_CODES)), st.sampled_from(sorted(RESOURCE_TYPE_CODES)),
     resource_names,
-)
+)  # fmt: skip
 
 
 def with_root(some: list[Acl], *, allow_everyone: bool = False) -> AclSet:
@@ -148,16 +146,13 @@ def test_decisions_equal_kafkas() -> None:
         some = list(dict.fromkeys(map(acl_of, case["acls"])))
         asked = {
             Asked(
-                each.principal,
-                each.host,
-                Operation(each.operation).name,
-                ResourceType(each.resource_type).name,
-                each.resource_name,
+                each.principal, each.host, Operation(each.operation).name,
+                ResourceType(each.resource_type).name, each.resource_name,
             ): answer
             for row, answer in zip(case["requests"], case["expect"]["decisions"], strict=True)
             if (each := question_of(row)).operation in OPERATION_CODES.values()
             and each.principal != "User:*"
-        }
+        }  # fmt: skip
         plain = with_root(some, allow_everyone=bool(case.get("allowEveryone")))
         trusted = tuple(parse_principals(case.get("superUsers", "")))
         index = AclIndex.of(replace(plain, super_users=trusted))

@@ -42,14 +42,11 @@ def _line(drawn: random.Random) -> str:
     day, hour, minute = drawn.randrange(21, 24), drawn.randrange(24), drawn.randrange(60)
     at = f"2026-11-{day} {hour:02d}:{minute:02d}:{drawn.randrange(60):02d}"
     text = drawn.choices(_LAYOUTS, (8, 2, 1))[0].format(
-        one(_PRINCIPALS),
-        one(("Allowed", "Allowed", "Denied")),
-        one(("Read", "Write", "Describe", "Alter", "IdempotentWrite", "Any")),
-        one(_HOSTS),
-        one(("Topic", "Topic", "Group", "Cluster")),
-        one(_NAMES),
+        one(_PRINCIPALS), one(("Allowed", "Allowed", "Denied")),
+        one(("Read", "Write", "Describe", "Alter", "IdempotentWrite", "Any")), one(_HOSTS),
+        one(("Topic", "Topic", "Group", "Cluster")), one(_NAMES),
         one(("DefaultDeny", "SuperUser", "A", "B")),
-    )
+    )  # fmt: skip
     return f"[{at},{drawn.randrange(1000):03d}] {one(('DEBUG', 'INFO'))} {text}\n"
 
 
@@ -70,10 +67,8 @@ def random_set(drawn: random.Random, added: Callable[[], int | None] = lambda: N
 
 def _set_of(drawn: random.Random, dated: Sequence[DatedAcl]) -> AclSet:
     return AclSet(
-        source="random",
-        acls=tuple(dated),
-        digest=digest_of(item.acl for item in dated),
+        source="random", acls=tuple(dated), digest=digest_of(item.acl for item in dated),
         super_users=drawn.choice(((), ("User:admin",))),
         allow_everyone_if_no_acl_found=drawn.random() < 0.4,
         releases=drawn.choice((tuple(Release), *((each,) for each in Release))),
-    )
+    )  # fmt: skip

@@ -43,11 +43,9 @@ Sums = dict[Summand | Reason | None, tuple[int, int | None, int | None]]
 
 
 def sums_of(
-    *parts: list[bytes],
-    zone: str = "UTC",
-    line_format: LineFormat = "auto",
+    *parts: list[bytes], zone: str = "UTC", line_format: LineFormat = "auto",
     field: str | None = None,
-) -> Sums:
+) -> Sums:  # fmt: skip
     """Return what the local engine counts; only events have times."""
     tallies = Tallies(find_zone(zone), line_format, field)
     for lines in parts:

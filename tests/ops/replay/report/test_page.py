@@ -42,14 +42,11 @@ def make_difference(name: str, title: str = "run") -> str:
     was, now = (
         Results(
             files=dict.fromkeys(examples.KINDS, ResultFile(path=each, bytes=1, sha256="0")),
-            texts={},
-            ingest=ingested(each),
-            whatif=whatif(each),
-            usage=usage(each),
+            texts={}, ingest=ingested(each), whatif=whatif(each), usage=usage(each),
             load=load(each),
         )
         for each in ("before", name)
-    )
+    )  # fmt: skip
     difference = compare(was, now, ("before", title))
     return make_difference_page(difference, was, now, [*assess_difference(difference)])
 

@@ -238,27 +238,24 @@ def test_every_http_request_has_the_token() -> None:
     assert b"Authorization" not in HttpSurface("localhost:8181", None).greeting()
 
 
-@pytest.mark.parametrize(
-    ("surface", "said", "complaint"),
-    [
-        (StreamSurface(None), encode_hello(ErrorCode.SASL_AUTHENTICATION_FAILED, -1),
-         "it rejects the token (58 SASL_AUTHENTICATION_FAILED)"),
-        (StreamSurface(None), encode_hello(ErrorCode.UNSUPPORTED_VERSION, -1),
-         "it rejects the hello (35 UNSUPPORTED_VERSION)"),
-        (StreamSurface(None),
-         encode_hello(ErrorCode.NONE, 7)
-         + encode_answer(0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 7, b""),
-         "authorizerd.callers.ask"),
-        (StreamSurface(None), encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b""),
-         "it answered a question without a decision"),
-        (HttpSurface("h:1", None), http(401, b"expected a token"), "rejects the token (HTTP 401)"),
-        (HttpSurface("h:1", None), http(200, FORBIDDEN), "authorizerd.callers.ask"),
-        (HttpSurface("h:1", None), http(404, b""), "no AuthZEN endpoint"),
-        (HttpSurface("h:1", None), http(500, b""), "it answered with HTTP 500"),
-        (HttpSurface("h:1", None), http(200, b"hello"), "not a list of decisions"),
-        (HttpSurface("h:1", None), b"SSH-2.0-x\r\n\r\n", "not HTTP"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("surface", "said", "complaint"), [
+    (StreamSurface(None), encode_hello(ErrorCode.SASL_AUTHENTICATION_FAILED, -1),
+     "it rejects the token (58 SASL_AUTHENTICATION_FAILED)"),
+    (StreamSurface(None), encode_hello(ErrorCode.UNSUPPORTED_VERSION, -1),
+     "it rejects the hello (35 UNSUPPORTED_VERSION)"),
+    (StreamSurface(None),
+     encode_hello(ErrorCode.NONE, 7)
+     + encode_answer(0, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 7, b""),
+     "authorizerd.callers.ask"),
+    (StreamSurface(None), encode_hello(ErrorCode.NONE, 7) + encode_answer(0, 0, 7, b""),
+     "it answered a question without a decision"),
+    (HttpSurface("h:1", None), http(401, b"expected a token"), "rejects the token (HTTP 401)"),
+    (HttpSurface("h:1", None), http(200, FORBIDDEN), "authorizerd.callers.ask"),
+    (HttpSurface("h:1", None), http(404, b""), "no AuthZEN endpoint"),
+    (HttpSurface("h:1", None), http(500, b""), "it answered with HTTP 500"),
+    (HttpSurface("h:1", None), http(200, b"hello"), "not a list of decisions"),
+    (HttpSurface("h:1", None), b"SSH-2.0-x\r\n\r\n", "not HTTP"),
+])  # fmt: skip
 def test_rejected_greeting_names_the_reason(surface: Surface, said: bytes, complaint: str) -> None:
     surface.receive_data(said)
     with pytest.raises(LoadError) as raised:
@@ -274,16 +271,13 @@ def test_answer_in_another_protocol_is_an_error(said: bytes) -> None:
         greet(surface)
 
 
-@pytest.mark.parametrize(
-    ("surface", "said"),
-    [
-        (StreamSurface(None), WELCOME),
-        (HttpSurface("h:1", None), http(200, DENIED)),
-        (StreamSurface(None), encode_hello(ErrorCode.NONE, -1)
-         + encode_answer(0, ErrorCode.AUTHORIZER_NOT_READY, -1, b"")),
-        (HttpSurface("h:1", None), http(503, b"AUTHORIZER_NOT_READY")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("surface", "said"), [
+    (StreamSurface(None), WELCOME),
+    (HttpSurface("h:1", None), http(200, DENIED)),
+    (StreamSurface(None), encode_hello(ErrorCode.NONE, -1)
+     + encode_answer(0, ErrorCode.AUTHORIZER_NOT_READY, -1, b"")),
+    (HttpSurface("h:1", None), http(503, b"AUTHORIZER_NOT_READY")),
+])  # fmt: skip
 def test_greeting_is_read_from_any_pieces(surface: Surface, said: bytes) -> None:
     for position in range(len(said)):
         assert not greet(surface)

@@ -35,15 +35,10 @@ class VirtualTarget:
     """
 
     def __init__(
-        self,
-        *,
-        service_ns: int = MS // 10,
-        stalls: tuple[tuple[int, int], ...] = (),
-        dies_at: int | None = None,
-        pauses: tuple[tuple[int, int], ...] = (),
-        room: int | None = None,
-        answers: dict[int, bytes] | None = None,
-    ) -> None:
+        self, *, service_ns: int = MS // 10, stalls: tuple[tuple[int, int], ...] = (),
+        dies_at: int | None = None, pauses: tuple[tuple[int, int], ...] = (),
+        room: int | None = None, answers: dict[int, bytes] | None = None,
+    ) -> None:  # fmt: skip
         self.came: list[tuple[int, int]] = []
         self._now_ns = 0
         self._service_ns = service_ns
@@ -125,16 +120,10 @@ def frames_each(every_us: int, count: int, *, batch: int = 1) -> list[Frame]:
 
 
 def run_lane(
-    target: VirtualTarget,
-    frames: Sequence[Frame],
-    *,
-    depth: int = 8,
-    is_open: bool = True,
-    warm_up_ns: int = 0,
-    end_ns: int | None = None,
-    drop_after_ns: int = 10_000_000_000,
+    target: VirtualTarget, frames: Sequence[Frame], *, depth: int = 8, is_open: bool = True,
+    warm_up_ns: int = 0, end_ns: int | None = None, drop_after_ns: int = 10_000_000_000,
     listed_max: int = 10,
-) -> LaneResult:
+) -> LaneResult:  # fmt: skip
     plan = LoadPlan(
         events="", out="", target="h:1", run_id="1", mode="open" if is_open else "closed",
         depth=depth, warm_up_s=warm_up_ns / 1e9, mismatches_listed_max=listed_max,
