@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,7 +27,10 @@ from authorizerd.cli.transfer.text_place import TextSource, TextTarget
 from authorizerd.management.formats.catalogue import FORMATS
 from authorizerd.management.formats.model import AclsRead, AclsWritten, AclTextError, Format, Loss
 from authorizerd.metadata.storage import Storage
+from tests.end_to_end.example_daemon import Ports
+from tests.end_to_end.page_shell import Shell, run_page
 from tests.support.acls import acl
+from tests.support.log_files import added, write_log
 from tests.support.recording_storage import RecordingStorage
 from tests.support.strategies import acls, any_acls
 
@@ -227,3 +231,15 @@ def test_text_that_names_no_place_is_an_error(text: str, expected: str) -> None:
 def test_only_a_file_can_be_standard_input() -> None:
     assert parse_locator("-", FORMAT_NAMES).is_standard
     assert not parse_locator("log:-", FORMAT_NAMES).is_standard
+
+
+LATER_OPERATION = 99
+
+
+def test_lost_deny_is_printed_as_the_page_shows(tmp_path: Path) -> None:
+    newer = acl("User:a", LATER_OPERATION, topic="orders", deny=True)
+    write_log(tmp_path / "newer", [added(1, newer), added(2)])
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    with Shell(tmp_path) as shell:
+        run_page("import-export.md", "tests/cli/transfer/test_text_place.py", shell, Ports())
+    assert not (tmp_path / "acls.yaml").exists()
