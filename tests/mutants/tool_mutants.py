@@ -186,7 +186,7 @@ TOOL_MUTANTS: Final = (
         file="ops/replay/acls/live.py",
         text='(sys.executable, "-P", "-m",',
         becomes='(sys.executable, "-m",',
-        found_by="tests/ops/replay/acls/test_live.py::test_folder_named_authorizerd_is_not_imported",
+        found_by="tests/ops/replay/acls/test_reading.py::test_folder_named_authorizerd_is_not_imported",
     ),
     Mutant(
         name="a load does not check the host name of its target",
