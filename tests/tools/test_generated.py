@@ -13,8 +13,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from authorizerd.daemon.http.api_document import ADMIN_API, DECISION_API, describe_port
 from authorizerd.daemon.telemetry.family import MetricFamily
 from authorizerd.daemon.telemetry.metrics import METRICS
-from tests.ops.exported_metrics import Exported, exported, exposition, sample_names
-from tests.ops.promtool import run_promtool
+from tests.ops.exported_metrics import Exported, exported, exposition, run_promtool, sample_names
 from tests.support.api_documents import DECISION_ENDPOINTS
 from tools.dashboard import dashboard
 from tools.metric_reference import reference
