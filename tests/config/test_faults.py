@@ -48,12 +48,10 @@ def test_every_invalid_key_is_named_in_the_order_of_the_file() -> None:
 
 @pytest.mark.parametrize(("text", "keys"), [
     # Rules about several keys, next to each other and to an invalid key
-    (
-        "log.dirs=/a\nearly.start.listeners=OTHER,MORE\nauthorizerd.audit.mask.host=hash\n"
-        "authorizerd.audit.mask.principal=hash\nqueued.max.requests=x\n",
-        ["2: early.start.listeners", "3: authorizerd.audit.mask.host",
-         "4: authorizerd.audit.mask.principal", "5: queued.max.requests", "None: node.id"],
-    ),
+    ("log.dirs=/a\nearly.start.listeners=OTHER,MORE\nauthorizerd.audit.mask.host=hash\n"
+     "authorizerd.audit.mask.principal=hash\nqueued.max.requests=x\n",
+     ["2: early.start.listeners", "3: authorizerd.audit.mask.host",
+      "4: authorizerd.audit.mask.principal", "5: queued.max.requests", "None: node.id"]),
     (
         BASE + "authorizerd.decision.http=http://h:1\nauthorizerd.decision.stream=tcp://h:2\n"
         "authorizerd.admin.http=http://h:1\n",
@@ -67,16 +65,12 @@ def test_every_invalid_key_is_named_in_the_order_of_the_file() -> None:
         ["5: listener.name.a.max.connections", "6: listener.name.b.max.connections",
          "None: listener.name.a.plain.sasl.jaas.config", "None: ssl.keystore.location"],
     ),
-    (
-        BASE + SASL + "listener.security.protocol.map=A:SASL_PLAINTEXT,B:SASL_PLAINTEXT\n",
-        ["None: listener.name.a.plain.sasl.jaas.config",
-         "None: listener.name.b.plain.sasl.jaas.config"],
-    ),
+    (BASE + SASL + "listener.security.protocol.map=A:SASL_PLAINTEXT,B:SASL_PLAINTEXT\n",
+     ["None: listener.name.a.plain.sasl.jaas.config",
+      "None: listener.name.b.plain.sasl.jaas.config"]),
     # Following a cluster
-    (
-        BASE + "authorizerd.writes=as-self\nauthorizerd.source.client.id=x\n",
-        ["3: authorizerd.writes", "4: authorizerd.source.client.id"],
-    ),
+    (BASE + "authorizerd.writes=as-self\nauthorizerd.source.client.id=x\n",
+     ["3: authorizerd.writes", "4: authorizerd.source.client.id"]),
     (
         BASE + "authorizerd.source=brokers\nauthorizerd.writes.forward.principals=User:a\n"
         "authorizerd.source.sasl.mechanism=PLAIN\nauthorizerd.source.ssl.key.password=x\n",

@@ -107,23 +107,14 @@ def test_several_files_add_up(folder: Path) -> None:
 @pytest.mark.parametrize(("flags", "deleted", "manages"), [
     ("--principal User:bob", (BOB,), {"principal": "User:bob"}),
     ("--principal-prefix User:b", (BOB,), {"principal_prefix": "User:b"}),
-    (
-        "--topic orders", (ALICE,), {"resource_type": "TOPIC", "resource_name": "orders"},
-    ),
-    (
-        "--topic-prefix pay", (BOB,),
-        {"resource_type": "TOPIC", "resource_name_prefix": "pay"},
-    ),
-    (
-        "--topic payments.x --resource-pattern-type match", (BOB,),
-        {"resource_type": "TOPIC", "resource_name": "payments.x", "pattern_type": "MATCH"},
-    ),
+    ("--topic orders", (ALICE,), {"resource_type": "TOPIC", "resource_name": "orders"}),
+    ("--topic-prefix pay", (BOB,), {"resource_type": "TOPIC", "resource_name_prefix": "pay"}),
+    ("--topic payments.x --resource-pattern-type match", (BOB,),
+     {"resource_type": "TOPIC", "resource_name": "payments.x", "pattern_type": "MATCH"}),
     ("--cluster", (), {"resource_type": "CLUSTER"}),
     ("--group-prefix x", (), {"resource_type": "GROUP", "resource_name_prefix": "x"}),
-    (
-        "--principal User:alice --topic payments.", (),
-        {"principal": "User:alice", "resource_type": "TOPIC", "resource_name": "payments."},
-    ),
+    ("--principal User:alice --topic payments.", (),
+     {"principal": "User:alice", "resource_type": "TOPIC", "resource_name": "payments."}),
 ])  # fmt: skip
 def test_flags_choose_what_is_managed(
     folder: Path, flags: str, deleted: tuple[Acl, ...], manages: dict[str, str]
@@ -412,18 +403,12 @@ def test_existing_file_is_replaced_as_a_whole(folder: Path) -> None:
     ("desired.txt --out desired.txt", "desired.txt", "the file is also DESIRED, and was kept"),
     ("desired.txt --out link.txt", "desired.txt", "the file is also DESIRED, and was kept"),
     ("desired.txt --out now.txt", "now.txt", "the file is also --acls, and was kept"),
-    (
-        "desired.txt --tests tests.yaml --out tests.yaml", "tests.yaml",
-        "the file is also --tests, and was kept",
-    ),
-    (
-        "desired.txt --traffic a.log b.log --out b.log", "b.log",
-        "the file is also --traffic, and was kept",
-    ),
-    (
-        "desired.txt --traffic-report b.log --out b.log", "b.log",
-        "the file is also --traffic-report, and was kept",
-    ),
+    ("desired.txt --tests tests.yaml --out tests.yaml", "tests.yaml",
+     "the file is also --tests, and was kept"),
+    ("desired.txt --traffic a.log b.log --out b.log", "b.log",
+     "the file is also --traffic, and was kept"),
+    ("desired.txt --traffic-report b.log --out b.log", "b.log",
+     "the file is also --traffic-report, and was kept"),
     ("desired.txt --out tests.yaml", "tests.yaml", "is not a plan, and was kept: name another"),
     ("desired.txt --out b.log", "b.log", "is not a plan, and was kept: name another"),
 ])  # fmt: skip

@@ -358,10 +358,8 @@ def test_report_of_spark_gives_the_same_changes(folder: Path) -> None:
 @pytest.mark.parametrize(("before", "after", "message"), [
     (acl_set_of([ALICE]), acl_set_of([ALICE, CAROL]), "its baseline has other ACLs than the"),
     (acl_set_of([ALICE, BOB]), acl_set_of([CAROL]), "its candidate has other ACLs than the"),
-    (
-        acl_set_of([ALICE, BOB], allow_everyone=True), acl_set_of([ALICE, CAROL]),
-        "its baseline has other settings than the present ACLs: run authorizerd replay whatif",
-    ),
+    (acl_set_of([ALICE, BOB], allow_everyone=True), acl_set_of([ALICE, CAROL]),
+     "its baseline has other settings than the present ACLs: run authorizerd replay whatif"),
 ])  # fmt: skip
 def test_report_about_other_acls_is_rejected(
     before: AclSet, after: AclSet, message: str, folder: Path, capsys: Capture

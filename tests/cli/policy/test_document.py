@@ -35,51 +35,28 @@ GROUPS = {"admins": ("User:admin", "User:root")}
 
 @pytest.mark.parametrize(("fields", "sentence"), [
     ("principal: alice\n  may: READ\n  topic: orders", "alice may READ topic orders"),
-    (
-        "principals: [alice, $admins]\n  may: READ\n  topic: orders",
-        "alice and $admins may READ topic orders",
-    ),
-    (
-        "principal: User:bob\n  may_not: [WRITE, delete]\n  topics: [a, b.*]",
-        "User:bob may not WRITE or DELETE topics a, b.*",
-    ),
-    (
-        "principal: a\n  may: READ\n  group: g\n  host: 10.0.0.7",
-        "a may READ group g from 10.0.0.7",
-    ),
-    (
-        "principal: a\n  may: READ\n  group: g\n  hosts: [10.0.0.7, '::1']",
-        "a may READ group g from 10.0.0.7, ::1",
-    ),
+    ("principals: [alice, $admins]\n  may: READ\n  topic: orders",
+     "alice and $admins may READ topic orders"),
+    ("principal: User:bob\n  may_not: [WRITE, delete]\n  topics: [a, b.*]",
+     "User:bob may not WRITE or DELETE topics a, b.*"),
+    ("principal: a\n  may: READ\n  group: g\n  host: 10.0.0.7", "a may READ group g from 10.0.0.7"),
+    ("principal: a\n  may: READ\n  group: g\n  hosts: [10.0.0.7, '::1']",
+     "a may READ group g from 10.0.0.7, ::1"),
     ("principal: a\n  may: READ\n  group: g\n  host: any", "a may READ group g"),
     ("nobody: true\n  may: ALTER\n  cluster: true", "nobody may ALTER the cluster"),
-    (
-        "nobody_but: [$super_users, admin]\n  may: ALTER\n  cluster: true",
-        "nobody but $super_users and admin may ALTER the cluster",
-    ),
+    ("nobody_but: [$super_users, admin]\n  may: ALTER\n  cluster: true",
+     "nobody but $super_users and admin may ALTER the cluster"),
     ("only: alice\n  may: READ\n  topic: '*'", "only alice may READ any topic"),
     ("everyone: true\n  may: READ\n  topic: public", "everyone may READ topic public"),
-    (
-        "at_most: 3\n  may: WRITE\n  topic: payments.*",
-        "at most 3 principals may WRITE payments.*",
-    ),
-    (
-        "at_most: 3\n  but: [a, b]\n  may: WRITE\n  topic: payments.*",
-        "at most 3 principals but a, b may WRITE payments.*",
-    ),
-    (
-        "principal: a\n  may: ALL\n  transactional_id: {prefix: t-}",
-        "a may ALL transactional-ids t-*",
-    ),
+    ("at_most: 3\n  may: WRITE\n  topic: payments.*", "at most 3 principals may WRITE payments.*"),
+    ("at_most: 3\n  but: [a, b]\n  may: WRITE\n  topic: payments.*",
+     "at most 3 principals but a, b may WRITE payments.*"),
+    ("principal: a\n  may: ALL\n  transactional_id: {prefix: t-}",
+     "a may ALL transactional-ids t-*"),
     ("principal: a\n  may: READ\n  group: {literal: x*}", 'a may READ group "x*"'),
-    (
-        "principal: a\n  may: DESCRIBE\n  delegation_token: t",
-        "a may DESCRIBE delegation-token t",
-    ),
-    (
-        "principal: a\n  may: CREATE_TOKENS\n  user_principals: User:b",
-        "a may CREATE_TOKENS user-principal User:b",
-    ),
+    ("principal: a\n  may: DESCRIBE\n  delegation_token: t", "a may DESCRIBE delegation-token t"),
+    ("principal: a\n  may: CREATE_TOKENS\n  user_principals: User:b",
+     "a may CREATE_TOKENS user-principal User:b"),
 ])  # fmt: skip
 def test_fields_mean_the_same_as_a_sentence(fields: str, sentence: str) -> None:
     text = f"principals: {{admins: [User:admin, User:root]}}\ntests:\n- {fields}\n- {sentence}\n"

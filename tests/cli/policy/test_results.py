@@ -68,34 +68,22 @@ def test_verdict_without_unknown_settings_holds_for_all_of_their_values(
      []),
     ("bob may not READ topic t", (OPENED,), KnownSettings(None, None), (SUPER_USERS,), []),
     ("bob may READ topic t", (BOB,), KnownSettings(None, None), (), []),
-    (
-        "bob may READ topic t", (OPENED,), KnownSettings(None, None), (SUPER_USERS,),
-        ["User:bob may not READ topic t unless User:bob is a super user, which is unknown"],
-    ),
-    (
-        "bob may not READ topic t", (), KnownSettings(NOBODY, None), (ALLOW_EVERYONE,),
-        ["User:bob may READ topic t from any host, if allow.everyone.if.no.acl.found is true, "
-         "which is unknown"],
-    ),
+    ("bob may READ topic t", (OPENED,), KnownSettings(None, None), (SUPER_USERS,),
+     ["User:bob may not READ topic t unless User:bob is a super user, which is unknown"]),
+    ("bob may not READ topic t", (), KnownSettings(NOBODY, None), (ALLOW_EVERYONE,),
+     ["User:bob may READ topic t from any host, if allow.everyone.if.no.acl.found is true, "
+      "which is unknown"]),
     ("bob may not READ topic t", (OPENED,), KnownSettings(NOBODY, None), (), []),
-    (
-        "nobody may READ topic t", (), KnownSettings(None, None), (SUPER_USERS, ALLOW_EVERYONE),
-        ["a principal that no ACL names may READ topic t from any host, if "
-         "allow.everyone.if.no.acl.found is true, which is unknown"],
-    ),
-    (
-        "nobody may READ topic t", (BOB,), KnownSettings(None, None), (),
-        ["User:bob may READ topic t from any host"],
-    ),
-    (
-        "nobody but $super_users may READ topic t", (BOB,), KnownSettings(None, False),
-        (SUPER_USERS,), ["User:bob may READ topic t from any host"],
-    ),
-    (
-        "everyone may READ topic t", (), KnownSettings(None, None), (ALLOW_EVERYONE,),
-        ["a principal that no ACL names may not READ topic t unless "
-         "allow.everyone.if.no.acl.found is true, which is unknown"],
-    ),
+    ("nobody may READ topic t", (), KnownSettings(None, None), (SUPER_USERS, ALLOW_EVERYONE),
+     ["a principal that no ACL names may READ topic t from any host, if "
+      "allow.everyone.if.no.acl.found is true, which is unknown"]),
+    ("nobody may READ topic t", (BOB,), KnownSettings(None, None), (),
+     ["User:bob may READ topic t from any host"]),
+    ("nobody but $super_users may READ topic t", (BOB,), KnownSettings(None, False), (SUPER_USERS,),
+     ["User:bob may READ topic t from any host"]),
+    ("everyone may READ topic t", (), KnownSettings(None, None), (ALLOW_EVERYONE,),
+     ["a principal that no ACL names may not READ topic t unless "
+      "allow.everyone.if.no.acl.found is true, which is unknown"]),
 ])  # fmt: skip
 def test_test_that_depends_on_an_unknown_setting_fails_with_the_reason(
     sentence: str, held: Collection[Acl], known: KnownSettings, unknown: tuple[str, ...],

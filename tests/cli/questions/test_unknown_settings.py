@@ -32,81 +32,53 @@ def ask(words: str, flags: tuple[str, ...] = ()) -> int:
 
 
 CASES: list[tuple[str, tuple[str, ...], int, list[str], tuple[str, ...]]] = [
-    (
-        "who-can alter --cluster", (), 0,
-        ["  User:ops  from any host", "  nobody else by the ACLs",
-         "  and the brokers' super users, which are unknown"],
-        (SUPER_USERS,),
-    ),
+    ("who-can alter --cluster", (), 0,
+     ["  User:ops  from any host", "  nobody else by the ACLs",
+      "  and the brokers' super users, which are unknown"], (SUPER_USERS,)),
     ("who-can alter --cluster", (USERS,), 0, ["  nobody else"], ()),
-    (
-        "who-can create --cluster", (), 0,
-        ["  nobody by the ACLs", "  and the brokers' super users, which are unknown"],
-        (SUPER_USERS,),
-    ),
+    ("who-can create --cluster", (), 0,
+     ["  nobody by the ACLs", "  and the brokers' super users, which are unknown"], (SUPER_USERS,)),
     ("who-can create --cluster", (USERS,), 3, ["  nobody"], ()),
-    (
-        "who-can read --group other", (USERS,), 0,
-        ["  nobody by the ACLs",
-         "  and everyone, if allow.everyone.if.no.acl.found is true, which is unknown"],
-        (ALLOW_EVERYONE,),
-    ),
+    ("who-can read --group other", (USERS,), 0,
+     ["  nobody by the ACLs",
+      "  and everyone, if allow.everyone.if.no.acl.found is true, which is unknown"],
+     (ALLOW_EVERYONE,)),
     ("who-can read --group other", (USERS, OPEN), 3, ["  nobody"], ()),
-    (
-        "who-can read --topic status", (), 0,
-        ["  everyone else too, from any host, except User:mallory",
-         "  and the brokers' super users, which are unknown"],
-        (SUPER_USERS,),
-    ),
-    (
-        "can User:alice --topic orders", (), 0,
-        ["  READ, DESCRIBE  from any host",
-         "but not WRITE, CREATE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS unless User:alice "
-         "is a super user, which is unknown"],
-        (SUPER_USERS,),
-    ),
-    (
-        "can User:ops --group other", (), 3,
-        ["User:ops may do nothing to group other unless User:ops is a super user or "
-         "allow.everyone.if.no.acl.found is true, which is unknown"],
-        (SUPER_USERS, ALLOW_EVERYONE),
-    ),
+    ("who-can read --topic status", (), 0,
+     ["  everyone else too, from any host, except User:mallory",
+      "  and the brokers' super users, which are unknown"], (SUPER_USERS,)),
+    ("can User:alice --topic orders", (), 0,
+     ["  READ, DESCRIBE  from any host",
+      "but not WRITE, CREATE, DELETE, ALTER, DESCRIBE_CONFIGS, ALTER_CONFIGS unless User:alice "
+      "is a super user, which is unknown"], (SUPER_USERS,)),
+    ("can User:ops --group other", (), 3,
+     ["User:ops may do nothing to group other unless User:ops is a super user or "
+      "allow.everyone.if.no.acl.found is true, which is unknown"], (SUPER_USERS, ALLOW_EVERYONE)),
     ("can User:ops --group other", (USERS, OPEN), 3, ["User:ops may do nothing to group other"],
      ()),
     ("can User:ops --group other", ("--super-users=User:ops",), 0, ["  every operation  from any "
      "host"], ()),
-    (
-        "what-can User:ops --operation write", (), 3,
-        ["User:ops may do nothing of this, but perhaps:",
-         "  everything, if User:ops is a super user, which is unknown",
-         "  everything that no ACL names, if allow.everyone.if.no.acl.found is true, which is "
-         "unknown"],
-        (SUPER_USERS, ALLOW_EVERYONE),
-    ),
+    ("what-can User:ops --operation write", (), 3,
+     ["User:ops may do nothing of this, but perhaps:",
+      "  everything, if User:ops is a super user, which is unknown",
+      "  everything that no ACL names, if allow.everyone.if.no.acl.found is true, which is "
+      "unknown"], (SUPER_USERS, ALLOW_EVERYONE)),
     ("what-can User:ops --operation write", (USERS, OPEN), 3, ["User:ops may do nothing of this"],
      ()),
     ("what-can User:ops", ("--super-users=User:ops",), 0, ["  every topic"], ()),
-    (
-        f"{EXPLAIN} User:eve --topic status", (), 3,
-        ["denied unless User:eve is a super user, which is unknown",
-         "allow.everyone.if.no.acl.found does not apply: 5 ACLs match topic `status` (literal "
-         "`status`, literal `*`)"],
-        (SUPER_USERS,),
-    ),
-    (
-        f"{EXPLAIN} User:eve --group other", (), 3,
-        ["denied unless User:eve is a super user or allow.everyone.if.no.acl.found is true, which "
-         "is unknown",
-         "allow.everyone.if.no.acl.found is unknown, and no ACL of any principal matches group "
-         "`other`",
-         "  If allow.everyone.if.no.acl.found is true, which is unknown, the first ACL of a "
-         "resource ends what it allows everyone there."],
-        (SUPER_USERS, ALLOW_EVERYONE),
-    ),
-    (
-        f"{EXPLAIN} User:bob --topic orders-x", (), 0,
-        ["  It stays allowed if User:bob is a super user, which is unknown."], (),
-    ),
+    (f"{EXPLAIN} User:eve --topic status", (), 3,
+     ["denied unless User:eve is a super user, which is unknown",
+      "allow.everyone.if.no.acl.found does not apply: 5 ACLs match topic `status` (literal "
+      "`status`, literal `*`)"], (SUPER_USERS,)),
+    (f"{EXPLAIN} User:eve --group other", (), 3,
+     ["denied unless User:eve is a super user or allow.everyone.if.no.acl.found is true, which "
+      "is unknown",
+      "allow.everyone.if.no.acl.found is unknown, and no ACL of any principal matches group "
+      "`other`",
+      "  If allow.everyone.if.no.acl.found is true, which is unknown, the first ACL of a "
+      "resource ends what it allows everyone there."], (SUPER_USERS, ALLOW_EVERYONE)),
+    (f"{EXPLAIN} User:bob --topic orders-x", (), 0,
+     ["  It stays allowed if User:bob is a super user, which is unknown."], ()),
     (f"{EXPLAIN} User:eve --topic status", (USERS, OPEN), 3,
      ["allow.everyone.if.no.acl.found is false"], ()),
 ]  # fmt: skip
@@ -154,17 +126,12 @@ def test_change_that_denies_leaves_no_resource_open(folder: Path, capsys: Captur
 @pytest.mark.parametrize(("principal", "flags", "doubt", "unknown"), [
     ("User:a", (), "unless User:a is a super user, which is unknown", [SUPER_USERS]),
     ("User:a", (USERS,), "", []),
-    (
-        "User:b", (USERS,), "unless allow.everyone.if.no.acl.found is true, which is unknown",
-        [ALLOW_EVERYONE],
-    ),
+    ("User:b", (USERS,), "unless allow.everyone.if.no.acl.found is true, which is unknown",
+     [ALLOW_EVERYONE]),
     ("User:b", (USERS, OPEN), "", []),
-    (
-        "User:b", (),
-        "unless User:b is a super user or allow.everyone.if.no.acl.found is true, which is "
-        "unknown",
-        [SUPER_USERS, ALLOW_EVERYONE],
-    ),
+    ("User:b", (),
+     "unless User:b is a super user or allow.everyone.if.no.acl.found is true, which is " "unknown",
+     [SUPER_USERS, ALLOW_EVERYONE]),
 ])  # fmt: skip
 def test_history_says_what_its_denials_depend_on(
     tmp_path: Path, capsys: Capture, principal: str, flags: tuple[str, ...], doubt: str,

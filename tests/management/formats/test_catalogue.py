@@ -211,10 +211,8 @@ def test_document_without_the_block_manages_everything() -> None:
     ([{"resource_type": "QUEUE"}], "manages[0].resource_type", "unknown ResourceType"),
     ([{"resource_type": "ANY"}], "manages[0]", "Invalid enum value 'ANY'"),
     ([{"resource_name": "t"}], "manages[0]", "expected resource_type"),
-    (
-        [{"principal": "User:a"}, {"principal_prefix": ""}],
-        "manages[1].principal_prefix", "found an empty one",
-    ),
+    ([{"principal": "User:a"}, {"principal_prefix": ""}], "manages[1].principal_prefix",
+     "found an empty one"),
 ])  # fmt: skip
 def test_invalid_entry_is_rejected(manages: Any, place: str, reason: str) -> None:  # noqa: ANN401
     with pytest.raises(AclTextError) as caught:

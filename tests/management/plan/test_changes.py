@@ -330,17 +330,13 @@ def test_entries_add_up(listed: list[Acl], asked: Acl) -> None:
     (Managed(principal=""), "manages.principal", "expected a text, found an empty one"),
     (Managed(principal_prefix=""), "manages.principal_prefix", "found an empty one"),
     (Managed(principal="alice"), "manages.principal", "expected Type:name"),
-    (
-        Managed(principal="User:a", principal_prefix="User:"),
-        "manages", "expected either principal or principal_prefix, found both",
-    ),
+    (Managed(principal="User:a", principal_prefix="User:"), "manages",
+     "expected either principal or principal_prefix, found both"),
     (Managed(resource_name="orders"), "manages", "expected resource_type"),
     (Managed(resource_name_prefix="orders"), "manages", "expected resource_type"),
     (Managed(resource_type=TOPIC, pattern_type="ANY"), "manages", "expected resource_name"),
-    (
-        Managed(resource_type="CLUSTER", resource_name="x"),
-        "manages.resource_name", "expected kafka-cluster for CLUSTER, found 'x'",
-    ),
+    (Managed(resource_type="CLUSTER", resource_name="x"), "manages.resource_name",
+     "expected kafka-cluster for CLUSTER, found 'x'"),
 ])  # fmt: skip
 def test_invalid_entry_is_rejected(entry: Managed, place: str, reason: str) -> None:
     with pytest.raises(PlanError) as caught:

@@ -133,34 +133,22 @@ def _fields(one: Acl) -> dict[str, str]:
     (lambda it: it.update(manages=[]), "manages", "expected an entry, or everything"),
     (lambda it: it.update(manages="nothing"), "manages", "nothing"),
     (lambda it: it.update(manages=[{}]), "manages[0]", "expected at least one field"),
-    (
-        lambda it: it.update(manages=[{"principal": "User:x"}]),
-        "steps.create_deny[0]", "the plan does not manage this ACL",
-    ),
+    (lambda it: it.update(manages=[{"principal": "User:x"}]), "steps.create_deny[0]",
+     "the plan does not manage this ACL"),
     (added_acl("create_deny", acl("User:d")), "steps.create_deny[1]", "expected an ACL with"),
-    (
-        added_acl("create_allow", acl("User:d"), acl("User:d")),
-        "steps.create_allow[1]", "repeats an ACL of the plan",
-    ),
-    (
-        added_acl("delete_allow", acl("User:d"), acl("User:b", "WRITE")),
-        "steps.delete_allow[2]", "repeats an ACL of the plan",
-    ),
-    (
-        added_acl("create_allow", acl("User:d", topic="")),
-        "steps.create_allow[0]", "Kafka would refuse to create it (Invalid empty resource",
-    ),
+    (added_acl("create_allow", acl("User:d"), acl("User:d")), "steps.create_allow[1]",
+     "repeats an ACL of the plan"),
+    (added_acl("delete_allow", acl("User:d"), acl("User:b", "WRITE")), "steps.delete_allow[2]",
+     "repeats an ACL of the plan"),
+    (added_acl("create_allow", acl("User:d", topic="")), "steps.create_allow[0]",
+     "Kafka would refuse to create it (Invalid empty resource"),
     (added_acl("create_allow", acl("User:d")), "steps", "the plan was changed after"),
     (lambda it: it["steps"]["delete_allow"].clear(), "steps", "do not lead from the state"),
-    (
-        lambda it: it["steps"]["create_deny"][0].update(principal="User:z"),
-        "steps", "do not lead from the state",
-    ),
+    (lambda it: it["steps"]["create_deny"][0].update(principal="User:z"), "steps",
+     "do not lead from the state"),
     (lambda it: it["made_for"].update(acls=3), "steps", "do not lead from the state"),
-    (
-        lambda it: it["steps"]["create_deny"][0].update(operation="FLY"),
-        "steps.create_deny[0].operation", "Invalid enum value 'FLY'",
-    ),
+    (lambda it: it["steps"]["create_deny"][0].update(operation="FLY"),
+     "steps.create_deny[0].operation", "Invalid enum value 'FLY'"),
     *(
         (
             lambda it, named=named: it["steps"]["delete_allow"][0].update(named),

@@ -51,24 +51,14 @@ NOBODY = "after this plan, nobody may change ACLs: no ACL allows ALTER"
     ([ORDERS], [ORDERS, acl("User:b", topic="orders")], OPEN, []),
     ([ORDERS], [], OPEN, [f"topic literal `orders`: {LAST}"]),
     ([ORDERS], [acl("User:b", topic="orders")], OPEN, []),
-    (
-        [acl("User:a", topic="o", pattern="PREFIXED")],
-        [acl("User:a", topic="o", pattern="PREFIXED"), ORDERS],
-        OPEN, [],
-    ),
-    (
-        [ORDERS], [ORDERS, acl("User:a", topic="orders", pattern="PREFIXED")],
-        OPEN, [f"topic prefix `orders`: {FIRST}"],
-    ),
+    ([acl("User:a", topic="o", pattern="PREFIXED")],
+     [acl("User:a", topic="o", pattern="PREFIXED"), ORDERS], OPEN, []),
+    ([ORDERS], [ORDERS, acl("User:a", topic="orders", pattern="PREFIXED")], OPEN,
+     [f"topic prefix `orders`: {FIRST}"]),
     ([acl("User:a", topic="*")], [acl("User:a", topic="*"), ORDERS], OPEN, []),
-    (
-        [acl("User:a", topic="*")], [acl("User:a", topic="*"), acl("User:a", topic="*x")],
-        OPEN, [f"topic literal `*x`: {FIRST}", "name '*x': * is an ordinary character"],
-    ),
-    (
-        [ORDERS], [ORDERS, acl("User:a", topic="*")],
-        OPEN, [f"topic literal `*`: {FIRST}"],
-    ),
+    ([acl("User:a", topic="*")], [acl("User:a", topic="*"), acl("User:a", topic="*x")], OPEN,
+     [f"topic literal `*x`: {FIRST}", "name '*x': * is an ordinary character"]),
+    ([ORDERS], [ORDERS, acl("User:a", topic="*")], OPEN, [f"topic literal `*`: {FIRST}"]),
     ([ORDERS], [ORDERS, acl("user:a")], CLOSED, ["principal 'user:a': Kafka's clients have"]),
     ([acl("user:a")], [acl("user:a")], CLOSED, []),
     ([ADMIN], [], CLOSED, [NOBODY, LOSES]),
@@ -77,19 +67,13 @@ NOBODY = "after this plan, nobody may change ACLs: no ACL allows ALTER"
     ([ADMIN], [ADMIN, acl("User:admin", "ALTER", cluster=True, deny=True)], CLOSED,
      [NOBODY, LOSES]),
     ([ADMIN], [acl("User:admin", "ALL", cluster=True)], CLOSED, []),
-    (
-        [ADMIN], [LOCAL_ADMIN], CLOSED,
-        ["User:admin loses ALTER on the cluster from some hosts, which it needs"],
-    ),
-    (
-        [acl("User:*", "ALTER", cluster=True)], [ADMIN], CLOSED,
-        ["principals without ACLs of their own lose ALTER on the cluster"],
-    ),
+    ([ADMIN], [LOCAL_ADMIN], CLOSED,
+     ["User:admin loses ALTER on the cluster from some hosts, which it needs"]),
+    ([acl("User:*", "ALTER", cluster=True)], [ADMIN], CLOSED,
+     ["principals without ACLs of their own lose ALTER on the cluster"]),
     ([], [], CLOSED, []),
-    (
-        [acl("User:a", 99)], [], CLOSED,
-        ["1 ACL with codes of a later Kafka version: the plan leaves them as they are"],
-    ),
+    ([acl("User:a", 99)], [], CLOSED,
+     ["1 ACL with codes of a later Kafka version: the plan leaves them as they are"]),
 ])  # fmt: skip
 def test_plan_warns(
     present: list[Acl], desired: list[Acl], rules: KnownSettings, expected: list[str]
