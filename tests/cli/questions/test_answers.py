@@ -170,17 +170,11 @@ SOURCE = {
     "offset": 27,
     "as_of": None,
     "acls": 11,
-    "settings": [
-        {"key": "super.users", "value": "", "origin": "flag", "where": "--super-users"},
-        {
-            "key": "allow.everyone.if.no.acl.found",
-            "value": "false",
-            "origin": "flag",
-            "where": "--allow-everyone-if-no-acl-found",
-        },
-    ],
+    "settings": [{"key": "super.users", "value": "", "origin": "flag", "where": "--super-users"},
+        {"key": "allow.everyone.if.no.acl.found", "value": "false", "origin": "flag",
+         "where": "--allow-everyone-if-no-acl-found"}],
     "unread": 0,
-}
+}  # fmt: skip
 ANY = {"any": True, "except": [], "only": []}
 DOCUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("who-can READ --topic status",

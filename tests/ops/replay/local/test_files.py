@@ -187,33 +187,23 @@ def text_of(*lines: str) -> bytes:
 WHOLE = text_of(*COPIED)
 CASES = {
     "a packed copy": ({"a.log": WHOLE, "a.log.gz": gzip.compress(WHOLE)}, {"a.log.gz": "a.log"}),
-    "a copy with other blank lines": (
-        {"a": WHOLE, "b": WHOLE.replace(b"\n", b"\r\n\n")},
-        {"b": "a"},
-    ),
+    "a copy with other blank lines": ({"a": WHOLE, "b": WHOLE.replace(b"\n", b"\r\n\n")},
+        {"b": "a"}),
     "a log before it grew": ({"a": text_of(*COPIED[:4]), "b": WHOLE}, {"a": "b"}),
     "a log after it grew": ({"a": WHOLE, "b": text_of(*COPIED[:4])}, {"b": "a"}),
     "a log whose last line was being written": ({"a": WHOLE, "b": WHOLE[:-9]}, {"b": "a"}),
     "the same before the other": ({"a": WHOLE[:-9], "b": WHOLE}, {"a": "b"}),
-    "three stages of a log": (
-        {"a": text_of(*COPIED[:4]), "b": text_of(*COPIED[:2]), "c": WHOLE},
-        {"b": "a", "a": "c"},
-    ),
-    "two logs that begin alike": (
-        {"a": text_of(*COPIED[:4], COPIED[5]), "b": WHOLE, "c": text_of(*COPIED[:3])},
-        {"c": "a"},
-    ),
+    "three stages of a log": ({"a": text_of(*COPIED[:4]), "b": text_of(*COPIED[:2]), "c": WHOLE},
+        {"b": "a", "a": "c"}),
+    "two logs that begin alike": ({"a": text_of(*COPIED[:4], COPIED[5]), "b": WHOLE,
+         "c": text_of(*COPIED[:3])}, {"c": "a"}),
     "a log that lacks a line": ({"a": WHOLE, "b": text_of(COPIED[0], *COPIED[2:])}, {}),
-    "a shorter line in the middle": (
-        {"a": WHOLE, "b": text_of(COPIED[0], COPIED[1][:-1], *COPIED[2:])},
-        {},
-    ),
+    "a shorter line in the middle": ({"a": WHOLE,
+         "b": text_of(COPIED[0], COPIED[1][:-1], *COPIED[2:])}, {}),
     "the middle of a log": ({"a": WHOLE, "b": text_of(*COPIED[2:4])}, {}),
-    "only equal headers": (
-        {"a": text_of(HEADER, COPIED[0]), "b": text_of(HEADER, COPIED[1]), "c": text_of(HEADER)},
-        {},
-    ),
-}
+    "only equal headers": ({"a": text_of(HEADER, COPIED[0]), "b": text_of(HEADER, COPIED[1]),
+         "c": text_of(HEADER)}, {}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("logs", "expected"), CASES.values(), ids=CASES)

@@ -47,10 +47,8 @@ LAYOUTS = {
     "0.10, without pattern type": (HEAD + SINGULAR.format("Describe") + "Topic:demo", EVENT),
     "2.0": (HEAD + SAYS + DEMO + LOGGER, EVENT),
     "2.4": (HEAD + SAYS + FOR_REQUEST, COUNTED),
-    "KRaft with the rule": (
-        f"{HEAD}{SAYS_NOW}{FOR_REQUEST} based on rule {RULE}{LOGGER}",
-        replace(COUNTED, rule=RULE),
-    ),
+    "KRaft with the rule": (f"{HEAD}{SAYS_NOW}{FOR_REQUEST} based on rule {RULE}{LOGGER}",
+        replace(COUNTED, rule=RULE)),
     "KRaft before 4, round brackets": (
         f"{HEAD}{SAYS_NOW}{FOR_REQUEST} based on rule {ROUND_RULE}{LOGGER}",
         replace(COUNTED, rule=ROUND_RULE),
@@ -59,11 +57,8 @@ LAYOUTS = {
         f"2026-11-21 16:26:26,966 INFO {SAYS}{DEMO}{LOGGER} [data-plane-kafka-request-handler-7]",
         EVENT,
     ),
-    "Confluent": (
-        "[INFO] 2026-11-21 16:26:26,966 [data-plane-kafka-request-handler-7] "
-        f"kafka.authorizer.logger logAuditMessage - {SAYS}{DEMO}",
-        EVENT,
-    ),
+    "Confluent": ("[INFO] 2026-11-21 16:26:26,966 [data-plane-kafka-request-handler-7] "
+        f"kafka.authorizer.logger logAuditMessage - {SAYS}{DEMO}", EVENT),
     "CRI": (f"2026-11-21T17:00:00.966123456Z stdout F {HEAD}{SAYS}{DEMO}", EVENT),
     "only CRI's time": (f"2026-11-21T16:26:26.966123456Z stdout F INFO {SAYS}{DEMO}", EVENT),
     "compose": (f"kafka-1  | {HEAD}{SAYS}{DEMO}", EVENT),
@@ -74,10 +69,8 @@ LAYOUTS = {
         HEAD + SINGULAR.format("DescribeConfigs") + "TransactionalId:PREFIXED:demo",
         changed(**CONFIGS, pattern_type="PREFIXED"),
     ),
-    "name with a colon in the old layout": (
-        HEAD + SAYS + "Group:a:b",
-        changed(resource_type="GROUP", resource_name="a:b"),
-    ),
+    "name with a colon in the old layout": (HEAD + SAYS + "Group:a:b",
+        changed(resource_type="GROUP", resource_name="a:b")),
     **{
         f"after the message: {tail!r}": (HEAD + SAYS + DEMO + tail, EVENT)
         for tail in (
@@ -86,11 +79,9 @@ LAYOUTS = {
             f"{LOGGER} (org.apache.kafka.metadata.authorizer.StandardAuthorizerData)",
         )
     },
-    "distinguished name": (
-        HEAD + SAYS.replace("User:alice", DISTINGUISHED) + DEMO,
-        changed(principal=DISTINGUISHED),
-    ),
-}
+    "distinguished name": (HEAD + SAYS.replace("User:alice", DISTINGUISHED) + DEMO,
+        changed(principal=DISTINGUISHED)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
