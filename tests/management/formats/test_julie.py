@@ -1,5 +1,3 @@
-"""Julie's topologies, read and written."""
-
 from __future__ import annotations
 
 import contextlib
